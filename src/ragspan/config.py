@@ -1,0 +1,198 @@
+"""Settings, and the only place that reads environment variables.
+
+A wrong value is an error at start that names the variable, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+from ragspan.exceptions import ConfigurationError
+
+DropPolicy: TypeAlias = Literal["oldest", "newest"]
+SpanStyle: TypeAlias = Literal["answer", "scores"]
+
+METRIC_NAMES = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+
+_logger = logging.getLogger("ragspan")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What `ragspan.default_engine()` is built from; each field names its environment variable."""
+
+    enabled: bool = True
+    """`RAGSPAN_ENABLED`: false turns everything off at no cost."""
+    judge: str = "overlap"
+    """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
+    judge_base_url: str | None = None
+    """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
+    judge_api_key: str | None = None
+    """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
+    metrics: tuple[str, ...] = METRIC_NAMES
+    """`RAGSPAN_METRICS`: names, separated by commas."""
+    sample_rate: float = 1.0
+    """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
+    score_unsampled: bool = False
+    """`RAGSPAN_SCORE_UNSAMPLED`: score answers whose trace is not sampled, too."""
+    concurrency: int = 16
+    """`RAGSPAN_CONCURRENCY`: records that are scored at the same time, at least 1."""
+    queue_size: int = 2048
+    """`RAGSPAN_QUEUE_SIZE`: records that may wait, at least 1."""
+    queue_bytes: int = 64 * 1024 * 1024
+    """`RAGSPAN_QUEUE_BYTES`: bytes of text that may wait, at least 1."""
+    drop: DropPolicy = "oldest"
+    """`RAGSPAN_DROP`: which record goes when the queue is full, `oldest` or `newest`."""
+    metric_timeout: float = 60.0
+    """`RAGSPAN_METRIC_TIMEOUT`: seconds after which a metric has failed, more than 0."""
+    exit_timeout: float = 10.0
+    """`RAGSPAN_EXIT_TIMEOUT`: seconds that the end of the process may wait for scores, 0 or more."""
+    score_wait: float = 10.0
+    """`RAGSPAN_SCORE_WAIT`: seconds that an answer's span may wait for its scores, 0 or more."""
+    spans: SpanStyle = "answer"
+    """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
+    openinference: bool = True
+    """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
+    explanations: bool = True
+    """`RAGSPAN_EXPLANATIONS`: write the judges' explanations on spans."""
+    capture_content: bool = False
+    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: write questions, passages
+    and responses on spans."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """The settings of this process.
+
+        Raises:
+            ConfigurationError: a variable has a value that is not allowed.
+        """
+        environment = os.environ if environment is None else environment
+        _warn_about_unknown_names(environment)
+        values = {
+            field: read(name, environment[name].strip())
+            for name, (field, read) in _VARIABLES.items()
+            if environment.get(name, "").strip()
+        }
+        content = environment.get(_GENAI_CONTENT, "").strip()
+        if content and "capture_content" not in values:
+            values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
+        return cls(**values)  # type: ignore[arg-type]
+
+
+def is_enabled() -> bool:
+    """False when `RAGSPAN_ENABLED` turns everything off.
+
+    Raises:
+        ConfigurationError: its value is neither true nor false.
+    """
+    value = os.environ.get("RAGSPAN_ENABLED", "").strip()
+    return _boolean("RAGSPAN_ENABLED", value) if value else True
+
+
+def _wrong(name: str, value: str, allowed: str) -> ConfigurationError:
+    return ConfigurationError(f"{name} is {value!r}, but should be {allowed}")
+
+
+def _boolean(name: str, value: str) -> bool:
+    if value.lower() in {"1", "true", "yes", "on"}:
+        return True
+    if value.lower() in {"0", "false", "no", "off"}:
+        return False
+    raise _wrong(name, value, "true or false")
+
+
+def _genai_content(name: str, value: str) -> bool:
+    """OpenTelemetry's own switch: a boolean in early versions, a place in later ones."""
+    if value.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT"}:
+        return True
+    if value.upper() in {"NO_CONTENT", "EVENT_ONLY"}:
+        return False
+    try:
+        return _boolean(name, value)
+    except ConfigurationError:
+        raise _wrong(name, value, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT") from None
+
+
+def _text(_name: str, value: str) -> str:
+    return value
+
+
+def _judge(name: str, value: str) -> str:
+    kind, colon, model = value.partition(":")
+    if value == "overlap" or (kind == "openai" and colon and model.strip()):
+        return value
+    raise _wrong(name, value, "'overlap' or 'openai:<model>', such as 'openai:gpt-4o-mini'")
+
+
+def _metrics(name: str, value: str) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    unknown = [metric for metric in chosen if metric not in METRIC_NAMES]
+    if unknown or not chosen:
+        raise _wrong(name, value, f"one or more of {', '.join(METRIC_NAMES)}, separated by commas")
+    return chosen
+
+
+def _choice(*allowed: str) -> Callable[[str, str], str]:
+    def read(name: str, value: str) -> str:
+        if value.lower() not in allowed:
+            raise _wrong(name, value, " or ".join(map(repr, allowed)))
+        return value.lower()
+
+    return read
+
+
+def _number(kind: Callable[[str], _T], allowed: str, fits: Callable[[_T], bool]) -> Callable[[str, str], _T]:
+    def read(name: str, value: str) -> _T:
+        try:
+            number = kind(value)
+        except ValueError:
+            raise _wrong(name, value, allowed) from None
+        if not fits(number):
+            raise _wrong(name, value, allowed)
+        return number
+
+    return read
+
+
+_at_least_one = _number(int, "a whole number, at least 1", lambda number: number >= 1)
+_share = _number(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+_seconds = _number(float, "a number of seconds, 0 or more", lambda number: 0 <= number < math.inf)
+_some_seconds = _number(float, "a number of seconds, more than 0", lambda number: 0 < number < math.inf)
+
+_GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+_VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "RAGSPAN_ENABLED": ("enabled", _boolean),
+    "RAGSPAN_JUDGE": ("judge", _judge),
+    "RAGSPAN_JUDGE_BASE_URL": ("judge_base_url", _text),
+    "RAGSPAN_JUDGE_API_KEY": ("judge_api_key", _text),
+    "RAGSPAN_METRICS": ("metrics", _metrics),
+    "RAGSPAN_SAMPLE_RATE": ("sample_rate", _share),
+    "RAGSPAN_SCORE_UNSAMPLED": ("score_unsampled", _boolean),
+    "RAGSPAN_CONCURRENCY": ("concurrency", _at_least_one),
+    "RAGSPAN_QUEUE_SIZE": ("queue_size", _at_least_one),
+    "RAGSPAN_QUEUE_BYTES": ("queue_bytes", _at_least_one),
+    "RAGSPAN_DROP": ("drop", _choice("oldest", "newest")),
+    "RAGSPAN_METRIC_TIMEOUT": ("metric_timeout", _some_seconds),
+    "RAGSPAN_EXIT_TIMEOUT": ("exit_timeout", _seconds),
+    "RAGSPAN_SCORE_WAIT": ("score_wait", _seconds),
+    "RAGSPAN_SPANS": ("spans", _choice("answer", "scores")),
+    "RAGSPAN_OPENINFERENCE": ("openinference", _boolean),
+    "RAGSPAN_EXPLANATIONS": ("explanations", _boolean),
+    "RAGSPAN_CAPTURE_CONTENT": ("capture_content", _boolean),
+}
+
+
+def _warn_about_unknown_names(environment: Mapping[str, str]) -> None:
+    for name in sorted(environment):
+        if name.startswith("RAGSPAN_") and name not in _VARIABLES:
+            close = difflib.get_close_matches(name, _VARIABLES, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            _logger.warning("%s is set, but ragspan knows no such variable%s", name, hint)

@@ -1,0 +1,118 @@
+"""What a metric may ask a judge, and what a judge may ask a provider of language models.
+
+Questions live in judges, formulas in metrics: a judge returns single verdicts and never a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypedDict
+
+from ragspan.outcomes import Usage
+from ragspan.records import RagRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Vote:
+    """One judgement whether the whole response is grounded in the contexts."""
+
+    grounded: bool
+    explanation: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rating:
+    """One judgement of how much of what the contexts say about the question is in the response."""
+
+    value: float
+    """From 0 (nothing) to 1 (all of it)."""
+    explanation: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimVerdict:
+    """Whether one claim of the response follows from the contexts."""
+
+    index: int
+    """0-based, into the claims that were asked about."""
+    supported: bool
+    claim: str | None = None
+    explanation: str | None = None
+    probability: float | None = None
+    """0..1, where the judge has one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChunkVerdict:
+    """Whether one context was useful in arriving at the response."""
+
+    index: int
+    """0-based, into the record's contexts."""
+    useful: bool
+    explanation: str | None = None
+
+
+class Verifier(Protocol):
+    """The part of a judge that a classifier can do as well."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        """One verdict a claim, by index. A verdict that could not be had is left out, never made up."""
+        ...
+
+
+class Judge(Verifier, Protocol):
+    """Answers the questions that the metrics ask.
+
+    A judge asks once more for verdicts that are missing and returns those that it got, so a list may be shorter than
+    asked for. It raises `JudgeError` when it got none at all.
+    """
+
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
+        """Independent votes on whether all of the response is grounded in the contexts."""
+        ...
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
+        """Independent ratings of how completely the response covers what the contexts say about the question."""
+        ...
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        """The claims that the response makes, each understandable by itself; none for a greeting or a bare refusal."""
+        ...
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+        """One verdict a context, by index: was it useful in arriving at the response?"""
+        ...
+
+
+class ChatMessage(TypedDict):
+    """A message as the providers' chat endpoints take it."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """One choice of a chat completion."""
+
+    text: str
+    usage: Usage
+    """Its share of what the request cost; the shares of a request's choices add up to the whole."""
+
+
+class ChatClient(Protocol):
+    """What an LLM judge needs of a provider."""
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
+    ) -> list[Completion]:
+        """Up to `n` independent completions, each JSON text that should satisfy `schema` (a JSON schema).
+
+        Raises:
+            JudgeError: no completion at all could be had.
+        """
+        ...

@@ -1,0 +1,105 @@
+"""What scoring a record yields: a score, a reason why there is none, or a failure.
+
+Three types, never NaN and never None, so that an aggregate can count each kind by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ragspan.records import RagRecord, SpanAnchor
+
+Label: TypeAlias = Literal["pass", "fail"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """What judging cost: requests sent to a provider, tokens, and money where the price is known."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    """Those of the input tokens that the provider took from its prompt cache."""
+    output_tokens: int = 0
+    usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        prices = [usage.usd for usage in (self, other) if usage.usd is not None]
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=sum(prices) if prices else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Score:
+    """A metric's value for one record.
+
+    Raises:
+        ValueError: `value` is not a finite number from 0 to 1.
+    """
+
+    value: float
+    """From 0 (worst) to 1 (best)."""
+    explanation: str | None = None
+    threshold: float | None = None
+    """Values from here on pass."""
+    label: Label | None = None
+    """Derived from the threshold unless the metric has a rule of its own (a tied vote, say)."""
+    evidence: tuple[object, ...] = ()
+    """The single verdicts behind the value: votes, ratings, claims or passages."""
+    details: Mapping[str, float] = field(default_factory=dict)
+    """Further figures beside the value, such as the spread of the ratings."""
+    judge: str | None = None
+    usage: Usage | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not math.isfinite(self.value):
+            raise ValueError(f"a score is a finite number from 0 to 1, not {self.value!r}")
+        if not 0 <= self.value <= 1:
+            raise ValueError(f"a score lies between 0 and 1, not at {self.value!r}")
+        if self.label is None and self.threshold is not None:
+            object.__setattr__(self, "label", "pass" if self.value >= self.threshold else "fail")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NotApplicable:
+    """The metric has nothing to say about this record, and why."""
+
+    reason: str
+    """One of few: `answer_aborted`, `no_contexts`, `not_sampled`, ..."""
+    detail: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricFailure:
+    """The metric should have had a score but could not get one."""
+
+    error_type: str
+    """One of few kinds: it becomes an attribute value."""
+    message: str
+
+
+Outcome: TypeAlias = Score | NotApplicable | MetricFailure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScoredRecord:
+    """A record with the outcomes of its metrics, on its way to the emitters."""
+
+    record: RagRecord
+    outcomes: Mapping[str, Outcome]
+    late: bool = False
+    """True the second time: these outcomes came after the emitters had stopped waiting."""
+    span: SpanAnchor | None = None
+    """The answer's span, if an emitter started or found one."""
+    refusal: bool = False
+    """The response says that the passages do not hold the answer."""
+    durations: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that each metric took."""

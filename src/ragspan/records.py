@@ -1,0 +1,254 @@
+"""What is scored: one answered request, independent of any framework.
+
+All times are Unix nanoseconds. All text is the user's data: it is carried, never interpreted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from ragspan.exceptions import RecordError
+
+AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetrievedContext:
+    """A passage that reached the model."""
+
+    text: str
+    """The whole passage, as it was when the model was called."""
+    id: str | None = None
+    rank: int | None = None
+    """0-based place in the result of the first search that brought it; None when it came from no ranked result."""
+    score: float | None = None
+    """The retriever's own figure; its range and direction are the retriever's."""
+    source: str | None = None
+    """Where the passage comes from: a file, a URL, a title."""
+    truncated: bool = False
+    """The prompt held only a part of `text`."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retrieval:
+    """One search made for the answer."""
+
+    name: str
+    query: str | None
+    started_ns: int
+    ended_ns: int
+    contexts: tuple[RetrievedContext, ...] = ()
+    """What the search returned, in rank order, whether or not it reached the prompt."""
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Generation:
+    """One call of a language model made for the answer."""
+
+    model: str | None
+    provider: str | None
+    started_ns: int
+    ended_ns: int
+    first_token_ns: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    finish_reason: str | None = None
+    error_type: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanAnchor:
+    """The identity of a span, as in OpenTelemetry's `SpanContext`, in plain data."""
+
+    trace_id: int
+    span_id: int
+    trace_flags: int = 1
+    trace_state: str = ""
+    """As the W3C `tracestate` header has it."""
+    is_remote: bool = False
+
+    @property
+    def sampled(self) -> bool:
+        return bool(self.trace_flags & 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RagRecord:
+    """One answered request: question, contexts, response, and how it went.
+
+    Can be built by hand: `RagRecord(question="...", contexts=["..."], response="...")` takes plain strings as contexts
+    and fills the id and the times. A record is its own capture.
+    """
+
+    question: str | None
+    """The user's own words."""
+    contexts: tuple[RetrievedContext, ...] | None
+    """The passages that reached the model, in prompt order. `()` says that there were none, `None` that they could not
+    be observed."""
+    response: str | None
+    """What the caller got as the answer."""
+    status: AnswerStatus = "complete"
+    error_type: str | None = None
+    swallowed_errors: tuple[str, ...] = ()
+    """Types of errors that the framework hid from the caller."""
+    evidence: tuple[RetrievedContext, ...] = ()
+    """The leaf passages, when the contexts were themselves generated."""
+    record_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    framework: str = "python"
+    name: str = "answer"
+    """What answered: the chain, the engine, the agent."""
+    started_ns: int = field(default_factory=time.time_ns)
+    ended_ns: int = 0
+    """`started_ns` when not given."""
+    parent: SpanAnchor | None = None
+    """The span under which the answer belongs."""
+    retrievals: tuple[Retrieval, ...] = ()
+    generations: tuple[Generation, ...] = ()
+    session_id: str | None = None
+    user_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(AnswerStatus):
+            raise ValueError(f"status is one of {', '.join(get_args(AnswerStatus))}, not {self.status!r}")
+        if self.contexts is not None:
+            object.__setattr__(self, "contexts", as_contexts(self.contexts))
+        if self.evidence:
+            object.__setattr__(self, "evidence", as_contexts(self.evidence))
+        object.__setattr__(self, "ended_ns", max(self.ended_ns, self.started_ns))
+
+    @property
+    def size_hint(self) -> int:
+        """Bytes of memory that the record's texts take; a string's size is known without reading it."""
+        texts = [self.question, self.response]
+        for passages in (self.contexts or (), self.evidence, *(retrieval.contexts for retrieval in self.retrievals)):
+            texts += [passage.text for passage in passages]
+        unique = {id(text): text for text in texts if text is not None}
+        return sum(map(sys.getsizeof, unique.values()))
+
+    def to_record(self) -> RagRecord:
+        return self
+
+    def to_json(self) -> str:
+        """The record as ASCII JSON text, which `from_json` turns back into an equal record.
+
+        Metadata values that JSON cannot hold (locks, clients, NaN) become the name of their type.
+        """
+        return json.dumps(_plain(self), separators=(",", ":"), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RagRecord:
+        """The record that `to_json` wrote; fields unknown to this version are ignored.
+
+        Raises:
+            RecordError: the text is no JSON or no record; the message names the field.
+        """
+        import msgspec
+
+        try:
+            plain = json.loads(text, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as error:
+            raise RecordError(f"a record should be JSON text: {error}") from None
+        try:
+            return msgspec.convert(plain, cls)
+        except msgspec.ValidationError as error:
+            raise RecordError(f"this JSON is no record: {error}") from None
+
+
+class Capture(Protocol):
+    """What a handler hands over on the hot path; becomes a record in the worker."""
+
+    @property
+    def size_hint(self) -> int:
+        """Bytes of text that it refers to, cheaply known: what the queue's byte bound counts."""
+        ...
+
+    def to_record(self) -> RagRecord | None:
+        """The record, made in the worker; None when there is nothing to score."""
+        ...
+
+
+class RecordSink(Protocol):
+    """Anything that takes captures: the engine, or a broker."""
+
+    def submit(self, capture: Capture) -> None:
+        """Take a capture. Never blocks, never raises."""
+        ...
+
+
+def as_contexts(passages: Iterable[Any]) -> tuple[RetrievedContext, ...]:
+    """Passages as contexts.
+
+    A passage may be a `RetrievedContext`, a string, or an object that keeps its text as frameworks do: `page_content`
+    (LangChain), `get_content()` (LlamaIndex) or `text`.
+
+    Raises:
+        TypeError: something in `passages` has no text; or `passages` is a single string.
+    """
+    if isinstance(passages, (str, bytes)):
+        raise TypeError("contexts are a sequence of passages, not a single string: write [text]")
+    return tuple(_as_context(passage) for passage in passages)
+
+
+def _as_context(passage: Any) -> RetrievedContext:
+    if isinstance(passage, RetrievedContext):
+        return passage
+    if isinstance(passage, str):
+        return RetrievedContext(text=passage)
+    get_content = getattr(passage, "get_content", None)
+    text = getattr(passage, "page_content", None)
+    if not isinstance(text, str):
+        text = get_content() if callable(get_content) else getattr(passage, "text", None)
+    if not isinstance(text, str):
+        raise TypeError(f"a context is a string or has a text, but a {type(passage).__name__} has none")
+    own_id = getattr(passage, "id", None) or getattr(passage, "node_id", None)
+    metadata = getattr(passage, "metadata", None)
+    return RetrievedContext(
+        text=text,
+        id=str(own_id) if isinstance(own_id, (str, int, uuid.UUID)) else None,
+        metadata=metadata if isinstance(metadata, Mapping) else {},
+    )
+
+
+def _plain(value: Any, depth: int = 0) -> Any:
+    """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
+    if depth > _MAX_DEPTH:
+        return type(value).__name__
+    if value is None or isinstance(value, (str, bool, int)):
+        # Subclasses such as string enums would otherwise be written by their own __str__.
+        return value if type(value) in _PLAIN_TYPES else _as_base(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "float"
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name), depth + 1) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, depth + 1) for item in value]
+    return type(value).__name__
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else str(key) if isinstance(key, (int, float)) else type(key).__name__
+
+
+_PLAIN_TYPES = (str, bool, int, type(None))
+_MAX_DEPTH = 20
+
+
+def _as_base(value: str | int) -> str | int:
+    return str.__str__(value) if isinstance(value, str) else int(value)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
