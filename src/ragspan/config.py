@@ -10,7 +10,7 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, TypeVar
 
 from ragspan.exceptions import ConfigurationError
@@ -34,7 +34,7 @@ class Settings:
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
     judge_base_url: str | None = None
     """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
-    judge_api_key: str | None = None
+    judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
     metrics: tuple[str, ...] = METRIC_NAMES
     """`RAGSPAN_METRICS`: names, separated by commas."""

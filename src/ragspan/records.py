@@ -224,11 +224,10 @@ def _plain(value: Any, depth: int = 0) -> Any:
     """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
     if depth > _MAX_DEPTH:
         return type(value).__name__
-    if value is None or isinstance(value, (str, bool, int)):
-        # Subclasses such as string enums would otherwise be written by their own __str__.
-        return value if type(value) in _PLAIN_TYPES else _as_base(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else "float"
+    if value is None or type(value) in _PLAIN_TYPES:
+        return value
+    if isinstance(value, (str, int, float)):
+        return _plain_scalar(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name), depth + 1) for item in fields(value)}
     if isinstance(value, Mapping):
@@ -238,16 +237,20 @@ def _plain(value: Any, depth: int = 0) -> Any:
     return type(value).__name__
 
 
+def _plain_scalar(value: str | float) -> str | float:
+    if isinstance(value, str):
+        return str.__str__(value)  # an enum's own __str__ would give its name
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if math.isfinite(value) else "float"
+
+
 def _key(key: object) -> str:
     return key if isinstance(key, str) else str(key) if isinstance(key, (int, float)) else type(key).__name__
 
 
-_PLAIN_TYPES = (str, bool, int, type(None))
+_PLAIN_TYPES = (str, bool, int)
 _MAX_DEPTH = 20
-
-
-def _as_base(value: str | int) -> str | int:
-    return str.__str__(value) if isinstance(value, str) else int(value)
 
 
 def _no_constant(name: str) -> None:
