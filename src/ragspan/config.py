@@ -96,6 +96,11 @@ def is_enabled() -> bool:
     return _boolean("RAGSPAN_ENABLED", value) if value else True
 
 
+def has_variable(name: str) -> bool:
+    """True when this environment variable, which another library reads, has a value."""
+    return bool(os.environ.get(name, "").strip())
+
+
 def _wrong(name: str, value: str, allowed: str) -> ConfigurationError:
     return ConfigurationError(f"{name} is {value!r}, but should be {allowed}")
 

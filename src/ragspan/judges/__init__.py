@@ -1,0 +1,45 @@
+"""Judges: what metrics ask. Each is loaded when it is first named, so that unused ones cost nothing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.base import ChatClient, ChunkVerdict, ClaimVerdict, Completion, Judge, Rating, Verifier, Vote
+
+if TYPE_CHECKING:
+    from ragspan.judges.llm import LLMJudge
+    from ragspan.judges.openai import OpenAIJudge
+    from ragspan.judges.overlap import OverlapJudge
+
+__all__ = [
+    "ChatClient",
+    "ChunkVerdict",
+    "ClaimVerdict",
+    "Completion",
+    "Judge",
+    "JudgeError",
+    "LLMJudge",
+    "OpenAIJudge",
+    "OverlapJudge",
+    "Rating",
+    "Verifier",
+    "Vote",
+]
+
+_LOADED_AT_FIRST_USE = {
+    "LLMJudge": "ragspan.judges.llm",
+    "OpenAIJudge": "ragspan.judges.openai",
+    "OverlapJudge": "ragspan.judges.overlap",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_AT_FIRST_USE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LOADED_AT_FIRST_USE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

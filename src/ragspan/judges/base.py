@@ -19,6 +19,8 @@ class Vote:
 
     grounded: bool
     explanation: str | None = None
+    probability: float | None = None
+    """0..1, where the judge has one: a deterministic judge does, whose votes are all equal."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,20 @@
+"""The metrics: each turns a record into a score, a reason why there is none, or a failure."""
+
+from __future__ import annotations
+
+from ragspan.metrics.base import Metric, Screening
+from ragspan.metrics.completeness import Completeness
+from ragspan.metrics.context_adherence import ContextAdherence
+from ragspan.metrics.context_utilization import ContextUtilization
+from ragspan.metrics.faithfulness import Faithfulness
+from ragspan.metrics.faithfulness_hhem import FaithfulnessWithHHEM
+
+__all__ = [
+    "Completeness",
+    "ContextAdherence",
+    "ContextUtilization",
+    "Faithfulness",
+    "FaithfulnessWithHHEM",
+    "Metric",
+    "Screening",
+]

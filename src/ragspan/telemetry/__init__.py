@@ -1,0 +1,10 @@
+"""Scores on OpenTelemetry: the emitter, the engine's own metrics, and the switch that keeps judges out of traces."""
+
+from __future__ import annotations
+
+from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.otel_emitter import OTelEmitter
+from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.telemetry.suppress import is_suppressed, suppressed
+
+__all__ = ["Emitter", "OTelEmitter", "SelfMetrics", "is_suppressed", "suppressed"]

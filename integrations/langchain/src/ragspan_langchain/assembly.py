@@ -1,0 +1,205 @@
+"""Makes the record of a request from what was noted while it ran; runs in the worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
+
+from ragspan_langchain.answers import question_in, response_in
+from ragspan_langchain.contexts import as_context, contexts_of, is_plain, reached_model
+from ragspan_langchain.payloads import OPAQUE
+from ragspan_langchain.replies import is_last, joined
+from ragspan_langchain.runs import Kind, ModelRun, SearchRun, Trace
+
+_LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
+_STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
+_MAX_CHILDREN = 100
+_SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
+_USER_KEYS = ("user_id", "langfuse_user_id")
+
+
+class TraceCapture:
+    """A finished request; becomes a record in the worker."""
+
+    __slots__ = ("_trace", "size_hint")
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.size_hint = _bytes_of(trace)
+
+    def to_record(self) -> RagRecord | None:
+        trace = self._trace
+        if not trace.grouped and not trace.recorded and _is_no_answer(trace):
+            return None
+        status, response = _status_and_response(trace)
+        if _says_nothing(trace, status, response):
+            return None
+        return RagRecord(
+            question=_question(trace),
+            contexts=contexts_of(trace, response),
+            response=response,
+            status=status,
+            error_type=trace.error if status == "error" else None,
+            framework="langchain",
+            name=trace.name,
+            started_ns=trace.started_ns,
+            ended_ns=trace.ended_ns,
+            parent=trace.anchor,
+            retrievals=tuple(_retrieval(run, trace) for run in trace.searches[:_MAX_CHILDREN] if not run.inside_search),
+            generations=tuple(_generation(run, trace) for run in trace.models[:_MAX_CHILDREN]),
+            session_id=_first(trace.metadata, _SESSION_KEYS),
+            user_id=_first(trace.metadata, _USER_KEYS),
+            tags=tuple(tag for tag in trace.tags if isinstance(tag, str)),
+            metadata=_own_metadata(trace.metadata),
+        )
+
+
+def _is_no_answer(trace: Trace) -> bool:
+    """A bare search, or a bare call of a model, is no answer to score."""
+    return trace.root is not None and trace.root.kind in {Kind.RETRIEVER, Kind.MODEL}
+
+
+def _says_nothing(trace: Trace, status: AnswerStatus, response: str | None) -> bool:
+    """Nothing was asked of a model or a search, and no text came out: a prompt that was filled in, say."""
+    return status == "complete" and response is None and not (trace.models or trace.searches or trace.recorded)
+
+
+def _question(trace: Trace) -> str | None:
+    for inputs in (trace.inputs, trace.saved_state):
+        question = question_in(inputs, trace.queries)
+        if question is not None:
+            return question
+    return next((run.query for run in trace.searches if run.query is not None), None)
+
+
+# How it ended
+
+
+def _status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
+    if trace.error in _STOPPED or _was_interrupted(trace):
+        return "interrupted", None
+    if trace.error is not None:
+        received = _received(trace)
+        if trace.error not in _LEFT:
+            return "error", received
+        return ("complete" if received is not None and _had_last_token(trace) else "aborted"), received
+    if trace.streamed and _was_left_early(trace):
+        received = _received(trace)
+        return ("complete" if received is not None and _had_last_token(trace) else "aborted"), received
+    replies = [run.reply for run in reached_model(trace) if run.reply is not None]
+    response = response_in(
+        trace.output, inputs=trace.inputs, replies=replies, preferred=lambda text: _was_grounded(trace, text)
+    )
+    return "complete", response
+
+
+def _was_interrupted(trace: Trace) -> bool:
+    """A graph stopped to wait for a person, ended without an error, and no model was called afterwards."""
+    return any(
+        run.error is None and not any(model.started_ns > run.ended_ns > 0 for model in trace.models)
+        for run in trace.interrupted
+    )
+
+
+def _was_left_early(trace: Trace) -> bool:
+    """A stream that its reader closed ends as if all were well, but before the runs that feed it."""
+    if all(run.ended_ns for run in trace.runs):
+        return False
+    output = trace.output if isinstance(trace.output, str) else None
+    spoken = [run.reply.text for run in reached_model(trace) if run.reply is not None and run.reply.text.strip()]
+    fields = trace.output.values() if isinstance(trace.output, dict) else [output]
+    return not any(text in spoken for text in fields if isinstance(text, str))
+
+
+def _answering_stream(trace: Trace) -> ModelRun | None:
+    """The model whose tokens the reader was getting: the last one, unless a search came after it."""
+    models = reached_model(trace)
+    if not models:
+        return None
+    last = models[-1]
+    searched = any(run.started_ns > max(last.ended_ns, last.started_ns) for run in trace.searches)
+    return None if searched and last.ended_ns else last
+
+
+def _received(trace: Trace) -> str | None:
+    """What a reader had got when the request ended too early."""
+    model = _answering_stream(trace)
+    if model is None or not (trace.streamed or trace.in_graph):
+        return None
+    return joined(model.tokens) or None
+
+
+def _had_last_token(trace: Trace) -> bool:
+    model = _answering_stream(trace)
+    return model is not None and is_last(model.last_chunk)
+
+
+def _was_grounded(trace: Trace, text: str) -> bool:
+    """Whether the model that said this had a document in its prompt, judged quickly."""
+    for run in trace.models:
+        if run.reply is not None and run.reply.text == text:
+            prompt = "\n".join(part.text for part in run.prompt.parts)
+            return any(document[:100] in prompt for document in run.prompt.texts if document)
+    return False
+
+
+# Parts of the record
+
+
+def _retrieval(run: SearchRun, trace: Trace) -> Retrieval:
+    return Retrieval(
+        name=run.name,
+        query=run.query,
+        started_ns=run.started_ns,
+        ended_ns=run.ended_ns or trace.ended_ns,
+        contexts=tuple(as_context(entry, entry.text) for entry in run.found),
+        error_type=run.error,
+    )
+
+
+def _generation(run: ModelRun, trace: Trace) -> Generation:
+    reply = run.reply
+    return Generation(
+        model=_text((reply.model if reply else None) or run.model) or run.name,
+        provider=_text(run.provider),
+        started_ns=run.started_ns,
+        ended_ns=run.ended_ns or trace.ended_ns,
+        first_token_ns=run.first_token_ns,
+        input_tokens=reply.input_tokens if reply else None,
+        output_tokens=reply.output_tokens if reply else None,
+        finish_reason=reply.finish_reason if reply else None,
+        error_type=run.error,
+    )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _first(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    found = (metadata.get(key) for key in keys)
+    return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
+
+
+def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the program put there, not what the frameworks add for their own tracing."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if is_plain(key, value) and not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))
+    }
+
+
+def _bytes_of(trace: Trace) -> int:
+    """Bytes of the texts that a request refers to; a text's size is known without reading it."""
+    texts = {id(part.text): part.text for run in trace.models for part in run.prompt.parts}
+    for run in trace.models:
+        texts |= {id(text): text for text in run.prompt.texts}
+        if run.reply is not None:
+            texts[id(run.reply.text)] = run.reply.text
+    texts |= {id(entry.text): entry.text for entry in trace.documents.values()}
+    texts |= {id(text): text for text in (trace.inputs, trace.output) if isinstance(text, str) and text is not OPAQUE}
+    return sum(map(sys.getsizeof, texts.values()))

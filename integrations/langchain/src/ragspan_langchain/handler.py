@@ -1,0 +1,196 @@
+"""The callback handler that users attach."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+from ragspan.config import is_enabled
+from ragspan.records import RecordSink
+
+from ragspan_langchain.tracker import RunTracker, tracker_for
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _guarded(method: _Method) -> _Method:
+    """The boundary between ragspan and the program: what goes wrong here is counted and costs a score, not an answer."""
+
+    @functools.wraps(method)
+    def guarded(self: RagspanCallbackHandler, *args: Any, **kwargs: Any) -> None:
+        try:
+            method(self, *args, **kwargs)
+        except Exception as error:  # noqa: BLE001
+            self.tracker.report(error)
+
+    return cast(_Method, guarded)
+
+
+class RagspanCallbackHandler(BaseCallbackHandler):
+    """Captures every request of the chains, agents and graphs that it is attached to.
+
+    Pass it where LangChain takes callbacks: `chain.invoke(question, config={"callbacks": [RagspanCallbackHandler()]})`.
+    One handler serves any number of requests at the same time, from any threads and event loops. It takes notes only:
+    the record is made, and scored, in the sink's worker.
+
+    Args:
+        sink: gets a capture of each request; `ragspan.default_engine()` when none is given.
+
+    Raises:
+        ragspan.ConfigurationError: no sink is given and a `RAGSPAN_*` variable has a wrong value.
+    """
+
+    # In async code a handler that is not inline costs an executor hop per event, even per token.
+    run_inline = True
+    raise_error = False
+
+    def __init__(self, sink: RecordSink | None = None) -> None:
+        if sink is None:
+            from ragspan.defaults import default_engine
+
+            sink = default_engine()
+
+        self.tracker: RunTracker = tracker_for(sink)
+        self.enabled = is_enabled()
+
+    @property
+    def open_runs(self) -> int:
+        """How many runs are still followed; 0 when no request is in flight."""
+        return self.tracker.open_runs
+
+    # Copies of a chain report to the same handler.
+
+    def __copy__(self) -> RagspanCallbackHandler:
+        return self
+
+    def __deepcopy__(self, memo: object) -> RagspanCallbackHandler:
+        return self
+
+    # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then.
+
+    @property
+    def _off(self) -> bool:
+        return not self.enabled
+
+    ignore_llm = ignore_chat_model = ignore_chain = ignore_agent = ignore_retriever = _off
+    ignore_retry = ignore_custom_event = property(lambda _self: True)  # nothing to learn from these
+
+    @_guarded
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any] | None,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.tracker.start_chain(run_id, parent_run_id, _name(serialized, kwargs, "chain"), inputs, kwargs)
+
+    @_guarded
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        self.tracker.end_chain(run_id, outputs, kwargs.get("inputs"))
+
+    @_guarded
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        self.tracker.fail(run_id, error, kwargs.get("inputs"))
+
+    @_guarded
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any] | None,
+        messages: list[list[Any]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        prompt: Sequence[Any] = messages[0] if messages else ()
+        self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompt, kwargs)
+
+    @_guarded
+    def on_llm_start(
+        self,
+        serialized: dict[str, Any] | None,
+        prompts: list[str],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompts[:1], kwargs)
+
+    # The parameter must be called `token`: LangChain passes it by keyword in sync code, by position in async code.
+
+    def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
+        try:
+            self.tracker.new_token(run_id, token, chunk)
+        except Exception as error:  # noqa: BLE001  as in `_guarded`, without a call more per token
+            self.tracker.report(error)
+
+    @_guarded
+    def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
+        self.tracker.end_model(run_id, response)
+
+    @_guarded
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self.tracker.fail(run_id, error, None)
+
+    @_guarded
+    def on_retriever_start(
+        self,
+        serialized: dict[str, Any] | None,
+        query: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.tracker.start_search(run_id, parent_run_id, _name(serialized, kwargs, "retriever"), query, kwargs)
+
+    @_guarded
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
+        self.tracker.end_search(run_id, documents)
+
+    @_guarded
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self.tracker.fail(run_id, error, None)
+
+    @_guarded
+    def on_tool_start(
+        self,
+        serialized: dict[str, Any] | None,
+        input_str: str,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        inputs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        arguments = input_str if inputs is None else inputs
+        self.tracker.start_tool(run_id, parent_run_id, _name(serialized, kwargs, "tool"), arguments, kwargs)
+
+    @_guarded
+    def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
+        self.tracker.end_tool(run_id, output)
+
+    @_guarded
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
+        self.tracker.fail(run_id, error, None)
+
+    # LangGraph's own events. They reach every handler where another library wraps the callback managers.
+
+    @_guarded
+    def on_interrupt(self, event: Any) -> None:
+        self.tracker.interrupted(getattr(event, "run_id", None))
+
+    def on_resume(self, event: Any) -> None:
+        """A graph goes on after an interruption: a request like any other."""
+
+
+def _name(serialized: dict[str, Any] | None, about: dict[str, Any], default: str) -> str:
+    name = about.get("name") or (serialized.get("name") if isinstance(serialized, dict) else None)
+    return name if isinstance(name, str) and name else default

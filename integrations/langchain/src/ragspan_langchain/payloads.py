@@ -1,0 +1,292 @@
+"""Reads what callbacks hand over, on the request path: references and small copies only, nothing of the user's consumed.
+
+Payloads are the very objects that the program goes on using. So whatever must stay as it is now is copied here (never
+text, only references to it), iterators are left alone, and no method of a payload is called that could run user code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import decimal
+import enum
+import numbers
+import uuid
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from langchain_core.documents import Document
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
+from pydantic import BaseModel
+
+READABLE = (list, tuple, set, frozenset, deque)
+"""Containers that can be read again and again; anything else may be an iterator that belongs to the program."""
+
+_MAX_DEPTH = 6
+_MAX_NODES = 1000
+_TAIL = 200  # of a long list, the end holds the last messages
+_MAX_DOCUMENTS = 2000
+
+_ROLES = {
+    "human": "human",
+    "user": "human",
+    "ai": "ai",
+    "assistant": "ai",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class FrozenMessage:
+    """A chat message as it was when it passed by."""
+
+    role: str
+    """human, ai, system or tool."""
+    text: str
+    calls: Any = ()
+    """The arguments of its tool calls, frozen."""
+
+
+class FrozenObject(dict[str, Any]):
+    """The fields of a model or dataclass: an answer in a form of the program's own, not a state with an answer in it."""
+
+
+class Opaque:
+    """Stands for a value that is neither text nor data, or lies too deep."""
+
+    def __repr__(self) -> str:
+        return "OPAQUE"
+
+
+OPAQUE = Opaque()
+DOCUMENTS = Opaque()
+"""Stands for a document: those are kept apart."""
+
+Frozen: TypeAlias = Any
+"""str, number, bool, None, `FrozenMessage`, `OPAQUE`, `DOCUMENTS`, or a list or dict of these."""
+
+
+def freeze(value: Any) -> Frozen:
+    """A copy of a payload's structure that shares its texts, bounded in depth and size."""
+    return _Freezer().freeze(value, 0)
+
+
+class _Freezer:
+    def __init__(self) -> None:
+        self._nodes = 0
+
+    def freeze(self, value: Any, depth: int) -> Frozen:
+        self._nodes += 1
+        if value is None or isinstance(value, (str, int, float)):
+            return value.value if isinstance(value, enum.Enum) else value
+        if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
+            return OPAQUE
+        if isinstance(value, BaseMessage):
+            return self._message(_role_of(value), value.content, getattr(value, "tool_calls", ()), depth)
+        if isinstance(value, dict):
+            return self._mapping(value, depth)
+        if isinstance(value, (list, tuple)):
+            return self._sequence(value, depth)
+        return self._object(value, depth)
+
+    def _message(self, role: str, content: Any, calls: Any, depth: int) -> FrozenMessage:
+        arguments = [call.get("args") for call in calls if isinstance(call, dict)] if calls else ()
+        return FrozenMessage(role=role, text=content_text(content), calls=self.freeze(arguments, depth + 1))
+
+    def _mapping(self, value: dict[Any, Any], depth: int) -> Frozen:
+        if is_document(value):
+            return DOCUMENTS
+        role = value.get("role")
+        if isinstance(role, str) and role.lower() in _ROLES and "content" in value:
+            return self._message(_ROLES[role.lower()], value["content"], (), depth)
+        return self._items(value, depth)
+
+    def _items(self, value: dict[Any, Any], depth: int) -> dict[str, Frozen]:
+        items = list(dict.items(value))[:_TAIL]
+        return {key: self.freeze(item, depth + 1) for key, item in items if isinstance(key, str)}
+
+    def _sequence(self, value: list[Any] | tuple[Any, ...], depth: int) -> Frozen:
+        if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in _ROLES:  # noqa: PLR2004  (role, content)
+            return self._message(_ROLES[value[0].lower()], value[1], (), depth)
+        return [self.freeze(item, depth + 1) for item in value[-_TAIL:]]
+
+    def _object(self, value: Any, depth: int) -> Frozen:
+        if isinstance(value, Document):
+            return DOCUMENTS
+        if isinstance(value, PromptValue):
+            return self.freeze(value.to_messages(), depth + 1)
+        if isinstance(value, enum.Enum):
+            return self.freeze(value.value, depth + 1)
+        if isinstance(value, (datetime.date, datetime.time)):
+            return value.isoformat()
+        if isinstance(value, (uuid.UUID, decimal.Decimal)):
+            return str(value)
+        if type(value).__name__ == "Command":
+            return OPAQUE  # LangGraph's: it steers a graph and holds no question
+        state = state_of(value)
+        return OPAQUE if state is None else FrozenObject(self._items(state, depth))
+
+
+def state_of(value: Any) -> dict[str, Any] | None:
+    """The fields of a pydantic model or a dataclass, as they are kept; None for other objects."""
+    if isinstance(value, BaseModel):
+        return value.__dict__
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
+    return None
+
+
+def _role_of(message: BaseMessage) -> str:
+    kind = message.type.lower().removesuffix("messagechunk")
+    if kind == "chat":
+        kind = str(getattr(message, "role", "")).lower()
+    return _ROLES.get(kind, "human")
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content, without thinking, pictures and sound."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_block_texts(content, nested=False))
+    return ""
+
+
+def prompt_text(content: Any) -> str:
+    """All text that a message's content shows to a model: also that of search results and documents within."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_block_texts(content, nested=True))
+    return ""
+
+
+def _block_texts(blocks: Any, *, nested: bool, depth: int = 0) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, dict):
+            if isinstance(block.get("text"), str):
+                yield block["text"]
+            elif nested and depth < _MAX_DEPTH:
+                yield from _nested_texts(block, depth + 1)
+
+
+def _nested_texts(block: dict[Any, Any], depth: int) -> Iterator[str]:
+    if block.get("type") in {"image", "image_url", "audio", "input_audio", "video", "base64"}:
+        return
+    for key in ("title", "content", "source", "data"):
+        inner = block.get(key)
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, (list, dict)):
+            yield from _block_texts([inner] if isinstance(inner, dict) else inner, nested=True, depth=depth)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class PromptPart:
+    """One message of a prompt, or all of a plain prompt."""
+
+    role: str
+    text: str
+
+
+def prompt_parts(messages: Iterable[Any]) -> list[PromptPart]:
+    """The parts of a chat prompt, or of a plain one."""
+    return [
+        PromptPart(role="human", text=message)
+        if isinstance(message, str)
+        else PromptPart(role=_role_of(message), text=prompt_text(message.content))
+        for message in messages
+        if isinstance(message, (str, BaseMessage))
+    ]
+
+
+# Documents
+
+
+def is_document(value: Any) -> bool:
+    """A document, or the dictionary that one becomes when a checkpoint is read back."""
+    if isinstance(value, Document):
+        return True
+    return isinstance(value, dict) and isinstance(value.get("page_content"), str)
+
+
+def text_of(document: Any) -> str | None:
+    """The document's text as it is now."""
+    text = document.get("page_content") if isinstance(document, dict) else getattr(document, "page_content", None)
+    return text if isinstance(text, str) else None
+
+
+def metadata_of(document: Any) -> Mapping[str, Any]:
+    """A copy of the document's metadata, so that later changes are not seen; the values are shared."""
+    metadata = document.get("metadata") if isinstance(document, dict) else getattr(document, "metadata", None)
+    return dict(metadata) if isinstance(metadata, dict) else {}
+
+
+def id_of(document: Any) -> str | None:
+    own = document.get("id") if isinstance(document, dict) else getattr(document, "id", None)
+    return own if isinstance(own, str) else None
+
+
+Found: TypeAlias = list[tuple[Any, float | None]]
+"""Documents, each with its score where it came with one."""
+
+
+def documents_in(value: Any, depth: int = 0) -> list[Found]:
+    """The documents in a payload, list by list: inside dictionaries, states and `(document, score)` pairs.
+
+    Messages are not entered: what they carry may be the history of earlier turns.
+    """
+    if value is None or isinstance(value, (str, int, float, BaseMessage)):
+        return []
+    if is_document(value):
+        return [[(value, None)]]
+    if depth > _MAX_DEPTH:
+        return []
+    if isinstance(value, READABLE):
+        return _documents_in_sequence(value, depth)
+    fields = value if isinstance(value, dict) else state_of(value)
+    if fields is None:
+        return []
+    return [found for item in list(dict.values(fields))[:_TAIL] for found in documents_in(item, depth + 1)]
+
+
+def _documents_in_sequence(value: Any, depth: int) -> list[Found]:
+    own: Found = []
+    others: list[Found] = []
+    for count, item in enumerate(value):
+        pair = scored_document(item)
+        if pair is not None:
+            own.append(pair)
+        elif isinstance(item, (dict, list, tuple)) or state_of(item) is not None:
+            others += documents_in(item, depth + 1)
+        elif count >= 3 and not own and not others:  # noqa: PLR2004  a list of numbers or strings is not worth reading on
+            break
+        if count >= _MAX_DOCUMENTS:
+            break
+    return [own, *others] if own else others
+
+
+def scored_document(item: Any) -> tuple[Any, float | None] | None:
+    """A document, alone or as `(document, score)`."""
+    if is_document(item):
+        return item, None
+    if isinstance(item, (tuple, list)) and len(item) == 2 and is_document(item[0]):  # noqa: PLR2004  (document, score)
+        score = item[1]
+        return item[0], float(score) if isinstance(score, numbers.Real) else None
+    return None
+
+
+def tool_messages(output: Any) -> list[Any]:
+    """The messages in a tool's output: itself, or those of the state update that a command carries."""
+    update = getattr(output, "update", None)
+    if isinstance(update, dict) and not isinstance(output, dict):
+        messages = update.get("messages")
+        return messages if isinstance(messages, list) else []
+    return output if isinstance(output, list) else [output]

@@ -1,0 +1,220 @@
+"""What is noted of a request while it runs: its runs, and the documents that passed by.
+
+These objects are written on the request path, by whatever threads the request uses, and read in the worker once the
+request has ended. They hold references to texts; nothing is matched, hashed or serialised here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from time import time_ns
+from typing import Any
+from uuid import UUID
+
+from ragspan.records import RetrievedContext, SpanAnchor
+
+from ragspan_langchain.payloads import OPAQUE, Found, Frozen, PromptPart, id_of, metadata_of, text_of
+
+
+class Kind(enum.Enum):
+    CHAIN = "chain"
+    MODEL = "model"
+    RETRIEVER = "retriever"
+    TOOL = "tool"
+
+
+class SeenDocument:
+    """A document that passed by, as it was at first sight; the document itself is let go when the request ends."""
+
+    __slots__ = ("document", "id", "metadata", "rank", "score", "text")
+
+    def __init__(self, document: Any, text: str, rank: int | None, score: float | None) -> None:
+        self.document = document
+        self.text = text
+        self.id = id_of(document)
+        self.metadata: Mapping[str, Any] = metadata_of(document)
+        self.rank = rank
+        self.score = score
+
+    def text_now(self) -> str:
+        text = text_of(self.document)
+        return self.text if text is None else text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Prompt:
+    """What a model was given."""
+
+    parts: tuple[PromptPart, ...] = ()
+    seen: tuple[SeenDocument, ...] = ()
+    """The documents that had passed by until then."""
+    texts: tuple[str, ...] = ()
+    """Their texts at that moment: programs rewrite documents in place."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What a model gave back."""
+
+    text: str
+    calls: Frozen = ()
+    """The arguments of its tool calls."""
+    model: str | None = None
+    finish_reason: str | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class Run:
+    """One run of the framework, from its start event to its end event."""
+
+    __slots__ = (
+        "consumed",
+        "copies",
+        "ended_ns",
+        "error",
+        "inside_search",
+        "kind",
+        "name",
+        "open_searches",
+        "parent",
+        "query",
+        "run_id",
+        "trace",
+    )
+
+    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+        self.run_id = run_id
+        self.kind = kind
+        self.name = name
+        self.parent = parent
+        self.trace = trace
+        self.copies = 1  # how many times the handler stands in the run's list of handlers
+        self.inside_search = parent is not None and (parent.inside_search or parent.kind is Kind.RETRIEVER)
+        self.open_searches = 0  # children that are retrievers and have not ended
+        self.query: str | None = None
+        self.consumed = 0  # identity of the unread search result that this run was given
+        self.ended_ns = 0  # 0 while it is open
+        self.error: str | None = None
+
+    def is_within(self, other: Run) -> bool:
+        run = self.parent
+        while run is not None:
+            if run is other:
+                return True
+            run = run.parent
+        return False
+
+
+class SearchRun(Run):
+    """A retriever at work."""
+
+    __slots__ = ("found", "started_ns")
+
+    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+        super().__init__(run_id, kind, name, parent, trace)
+        self.started_ns = time_ns()
+        self.found: tuple[SeenDocument, ...] = ()
+
+
+class ModelRun(Run):
+    """A call of a language model."""
+
+    __slots__ = (
+        "beside_search",
+        "first_token_ns",
+        "last_chunk",
+        "model",
+        "prompt",
+        "provider",
+        "reply",
+        "started_ns",
+        "token_calls",
+        "tokens",
+    )
+
+    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+        super().__init__(run_id, kind, name, parent, trace)
+        self.started_ns = time_ns()
+        self.beside_search = parent is not None and parent.open_searches > 0
+        self.prompt = Prompt()
+        self.model: str | None = None
+        self.provider: str | None = None
+        self.reply: Reply | None = None
+        self.tokens: list[Any] = []
+        self.token_calls = 0
+        self.first_token_ns: int | None = None
+        self.last_chunk: Any = None
+
+
+class Trace:
+    """One request: the runs below one root, and what was seen in their payloads.
+
+    Without a root it is what was seen inside a `ragspan.capture` block, whose runs have no common one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.root: Run | None = None
+        self.grouped = False
+        self.runs: list[Run] = []
+        self.models: list[ModelRun] = []
+        self.searches: list[SearchRun] = []
+        self.documents: dict[int, SeenDocument] = {}  # by identity while the request runs
+        self.queries: list[str] = []
+        self.recorded: list[RetrievedContext] = []
+        self.unreadable: dict[int, Run] = {}  # search results that only the program may read, by identity
+        self.interrupted: list[Run] = []
+        self.empty_search = False
+        self.carried_documents = False  # a prompt's history held documents of earlier turns
+        self.closed = False
+        self.streamed = False
+        self.in_graph = False
+        self.inputs: Frozen = OPAQUE
+        self.saved_state: Frozen = OPAQUE
+        self.output: Frozen = OPAQUE
+        self.error: str | None = None
+        self.started_ns = time_ns()
+        self.ended_ns = 0
+        self.anchor: SpanAnchor | None = None
+        self.anchor_pending = False
+        self.tags: tuple[str, ...] = ()
+        self.metadata: Mapping[str, Any] = {}
+
+    def see(self, found: Found, *, ranked: bool) -> tuple[SeenDocument, ...]:
+        """Note documents; `ranked` says that the list is the result of a search."""
+        known = self.documents
+        seen = []
+        for place, (document, score) in enumerate(found):
+            entry = known.get(id(document))
+            if entry is None:
+                text = document if isinstance(document, str) else text_of(document)
+                if text is None:
+                    continue
+                entry = known[id(document)] = SeenDocument(document, text, place if ranked else None, score)
+            elif ranked and entry.rank is None:
+                entry.rank = place
+            seen.append(entry)
+        return tuple(seen)
+
+    def knows(self, found: Found) -> bool:
+        return any(id(document) in self.documents for document, _ in found)
+
+    def prompt(self, parts: Iterable[PromptPart]) -> Prompt:
+        """A prompt together with the documents' texts at this moment."""
+        seen = tuple(self.documents.values())
+        return Prompt(parts=tuple(parts), seen=seen, texts=tuple([entry.text_now() for entry in seen]))
+
+    def last_start_ns(self) -> int:
+        """When something last began that takes time."""
+        return max([self.started_ns, *(run.started_ns for run in (*self.models[-1:], *self.searches[-1:]))])
+
+    def release(self) -> None:
+        """Let go of the program's own objects; their texts stay."""
+        entries = list(self.documents.values())
+        for entry in entries:
+            entry.document = None
+        self.documents = dict(enumerate(entries))
+        self.unreadable = dict(enumerate(self.unreadable.values()))

@@ -1,0 +1,421 @@
+"""Follows runs from their start events to their end events, on the request path.
+
+Guarantees:
+
+- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. Lists and
+  dictionaries are changed by single operations that are atomic under the interpreter's lock, so that a finaliser which
+  ends a dropped stream may come in at any point, in any thread.
+- What is known of a request is dropped when its root run ends, whether or not its inner runs did: cancelled runs get no
+  end event. Roots that never end are handed over as aborted after a while, or when too many are open.
+- One request gives one capture. Runs whose parent is live belong to the request of that parent; so do inner calls that
+  got the callbacks once more. Events that come after the end of their request are ignored.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from array import array
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+from langchain_core.runnables.config import var_child_runnable_config
+from ragspan.capturing import enclosing_answer
+from ragspan.records import Capture, RecordSink, RetrievedContext
+from ragspan.telemetry.anchors import current_anchor
+from ragspan.telemetry.suppress import is_suppressed
+
+from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
+from ragspan_langchain.assembly import TraceCapture
+from ragspan_langchain.payloads import (
+    OPAQUE,
+    READABLE,
+    FrozenMessage,
+    Opaque,
+    documents_in,
+    freeze,
+    prompt_parts,
+    scored_document,
+    tool_messages,
+)
+from ragspan_langchain.replies import reply_of
+from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace
+
+_MAX_OPEN_TRACES = 10_000
+_MAX_SECONDS = 3600.0
+_SWEEP_SECONDS = 60.0
+
+_AnyRun = TypeVar("_AnyRun", bound=Run)
+
+
+class EndedRuns:
+    """Remembers the ids of runs that ended lately, in a fixed amount of memory.
+
+    A table with one place for each value of an id's last bits, where a new id takes the place of an older one. The last
+    bits of a run's id are random, so some `_PLACES` runs are known.
+    """
+
+    _PLACES = 1 << 15
+
+    def __init__(self) -> None:
+        self._ids = array("Q", bytes(8 * self._PLACES))
+
+    def add(self, run_id: UUID) -> None:
+        key = run_id.int & 0xFFFF_FFFF_FFFF_FFFF
+        self._ids[key % self._PLACES] = key
+
+    def __contains__(self, run_id: UUID) -> bool:
+        key = run_id.int & 0xFFFF_FFFF_FFFF_FFFF
+        return self._ids[key % self._PLACES] == key
+
+
+_ended = EndedRuns()  # run ids are unique in a process, so one table serves every tracker
+
+
+class RunTracker:
+    """The open runs of all requests that one sink is to get; handlers of the same sink share it."""
+
+    def __init__(self, sink: RecordSink) -> None:
+        self.sink = sink
+        self._live: dict[UUID, Run] = {}
+        self._open: dict[int, Trace] = {}  # those with a root, by identity, in order of their start
+        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
+
+    @property
+    def open_runs(self) -> int:
+        return len(self._live)
+
+    # Starts
+
+    def start_chain(self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]) -> None:
+        run = self._start(Run, Kind.CHAIN, run_id, parent_id, name, about)
+        if run is None:
+            return
+        trace = run.trace
+        if run.parent is None:
+            self._note_inputs(trace, inputs)
+        elif trace.inputs is OPAQUE and trace.saved_state is OPAQUE:
+            trace.saved_state = freeze(inputs)  # called with a command, not a question: the first step has the state
+        if isinstance(inputs, str):
+            run.query = inputs
+            return
+        if trace.unreadable and id(inputs) in trace.unreadable:
+            run.consumed = id(inputs)
+        for found in documents_in(inputs):
+            trace.see(found, ranked=False)
+
+    def start_tool(self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]) -> None:
+        run = self._start(Run, Kind.TOOL, run_id, parent_id, name, about)
+        if run is None:
+            return
+        if run.parent is None:
+            self._note_inputs(run.trace, inputs)
+        texts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
+        run.trace.queries += [text for text in texts if isinstance(text, str)]
+
+    def start_search(self, run_id: UUID, parent_id: UUID | None, name: str, query: Any, about: Mapping[str, Any]) -> None:
+        run = self._start(SearchRun, Kind.RETRIEVER, run_id, parent_id, name, about)
+        if run is None:
+            return
+        if isinstance(query, str):
+            run.query = query
+            run.trace.queries.append(query)
+        if run.parent is None:
+            self._note_inputs(run.trace, query)
+        else:
+            run.parent.open_searches += 1
+        run.trace.searches.append(run)
+
+    def start_model(
+        self, run_id: UUID, parent_id: UUID | None, name: str, messages: Sequence[Any], about: Mapping[str, Any]
+    ) -> None:
+        """`messages` are those of a chat, or the one text of a plain prompt."""
+        run = self._start(ModelRun, Kind.MODEL, run_id, parent_id, name, about)
+        if run is None:
+            return
+        trace = run.trace
+        metadata = about.get("metadata") or {}
+        run.model, run.provider = metadata.get("ls_model_name"), metadata.get("ls_provider")
+        trace.in_graph = trace.in_graph or "langgraph_node" in metadata
+        if not run.inside_search:
+            self._note_tool_messages(trace, messages)
+            run.prompt = trace.prompt(prompt_parts(messages))
+        if run.parent is None:
+            self._note_inputs(trace, [FrozenMessage(role=part.role, text=part.text) for part in run.prompt.parts])
+        trace.models.append(run)
+
+    # Ends
+
+    def end_chain(self, run_id: UUID, outputs: Any, inputs: Any) -> None:
+        run = self._end(run_id)
+        if run is None:
+            return
+        trace = run.trace
+        for found in documents_in(outputs):
+            fresh = not trace.knows(found)  # a list of documents that nobody has seen is the result of a search
+            trace.see(found, ranked=fresh)
+            if fresh and run.query is not None:
+                trace.queries.append(run.query)
+            if run.consumed:
+                trace.unreadable.pop(run.consumed, None)
+        if isinstance(outputs, READABLE) and len(outputs) == 0:
+            trace.empty_search = True
+        self._end_of_top(run, outputs, inputs)
+
+    def end_tool(self, run_id: UUID, output: Any) -> None:
+        run = self._end(run_id)
+        if run is None:
+            return
+        for message in tool_messages(output):
+            artifact = getattr(message, "artifact", None)
+            if isinstance(artifact, READABLE) and len(artifact) == 0:
+                run.trace.empty_search = True
+            for found in documents_in(artifact):
+                run.trace.see(found, ranked=True)
+        for found in documents_in(output):
+            run.trace.see(found, ranked=True)
+        self._end_of_top(run, output, None)
+
+    def end_search(self, run_id: UUID, documents: Any) -> None:
+        run = self._end(run_id)
+        if not isinstance(run, SearchRun):
+            return
+        trace = run.trace
+        self._search_is_over(run)
+        if not isinstance(documents, READABLE):
+            trace.unreadable[id(documents)] = run
+        elif len(documents) == 0:
+            trace.empty_search = True
+        else:
+            # What leaves the outermost search is the ranked result; the lists within are its own affair.
+            pairs = [(item, None) if isinstance(item, str) else scored_document(item) for item in documents]
+            run.found = trace.see([pair for pair in pairs if pair is not None], ranked=not run.inside_search)
+            for key in [key for key, inner in trace.unreadable.items() if inner.is_within(run)]:
+                trace.unreadable.pop(key, None)
+        self._end_of_top(run, OPAQUE, None)
+
+    def end_model(self, run_id: UUID, response: Any) -> None:
+        run = self._end(run_id)
+        if not isinstance(run, ModelRun):
+            return
+        run.reply = reply_of(response)
+        self._end_of_top(run, run.reply.text, None)
+
+    def fail(self, run_id: UUID, error: BaseException, inputs: Any) -> None:
+        """Any run that ended with an error; the error is not kept, for it would keep the request's frames alive."""
+        run = self._end(run_id)
+        if run is None:
+            return
+        run.error = type(error).__name__
+        if isinstance(run, SearchRun):
+            self._search_is_over(run)
+        if run.parent is not None:
+            if any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__):
+                run.trace.interrupted.append(run.parent)
+        else:
+            run.trace.error = run.error
+        self._end_of_top(run, OPAQUE, inputs)
+
+    # Between
+
+    def new_token(self, run_id: UUID, token: Any, chunk: Any) -> None:
+        run = self._live.get(run_id)
+        if not isinstance(run, ModelRun):
+            return
+        if run.copies > 1:
+            run.token_calls += 1
+            if run.token_calls % run.copies != 1:
+                return
+        if run.first_token_ns is None:
+            run.first_token_ns = time.time_ns()
+        run.tokens.append(token)
+        run.last_chunk = chunk
+
+    def interrupted(self, run_id: UUID | None) -> None:
+        """A graph says that it stops to wait for a person."""
+        run = self._live.get(run_id) if run_id is not None else None
+        if run is not None:
+            run.trace.interrupted.append(run)
+
+    def record_contexts(self, run_id: UUID, contexts: Sequence[RetrievedContext]) -> bool:
+        """The program says that these passages reach the prompt; False when the run is not followed."""
+        run = self._live.get(run_id)
+        if run is None:
+            return False
+        run.trace.recorded += contexts
+        return True
+
+    def report(self, error: Exception) -> None:
+        """Something went wrong in a callback: the sink counts it where it can."""
+        count = getattr(self.sink, "count_error", None)
+        if count is not None:
+            count(f"callback_{type(error).__name__}")
+
+    # Inside
+
+    def _start(
+        self,
+        make: type[_AnyRun],
+        kind: Kind,
+        run_id: UUID,
+        parent_id: UUID | None,
+        name: str,
+        about: Mapping[str, Any],
+    ) -> _AnyRun | None:
+        """Note a run; None when it is known already, or belongs to no request that is followed."""
+        known = self._live.get(run_id)
+        if known is not None:
+            known.copies += 1
+            return None
+        parent = self._parent(parent_id)
+        if parent is not None:
+            trace = parent.trace
+            if trace.anchor_pending:
+                self._find_anchor_of_root(trace)
+        elif (parent_id is not None and parent_id in _ended) or is_suppressed():
+            return None
+        else:
+            trace = self._new_request(name, about)
+        run = make(run_id, kind, name, parent, trace)
+        if parent is None:
+            self._is_top(run)
+        trace.runs.append(run)
+        self._live[run_id] = run
+        if trace.closed:  # it ended in another thread meanwhile
+            self._live.pop(run_id, None)
+        return run
+
+    def _parent(self, parent_id: UUID | None) -> Run | None:
+        parent = self._live.get(parent_id) if parent_id is not None else None
+        if parent is None:
+            # Callbacks passed again to an inner call make it look like a root; the enclosing run stands in the
+            # configuration that LangChain keeps in a context variable.
+            config = var_child_runnable_config.get()
+            enclosing = getattr(config.get("callbacks"), "parent_run_id", None) if config is not None else None
+            parent = self._live.get(enclosing) if enclosing is not None else None
+        return parent
+
+    def _new_request(self, name: str, about: Mapping[str, Any]) -> Trace:
+        answer = enclosing_answer()
+        if answer is not None:
+            return answer.part(self, lambda: _Group(self, Trace(name))).trace
+        trace = Trace(name)
+        trace.tags = tuple(about.get("tags") or ())
+        trace.metadata = dict(about.get("metadata") or {})
+        trace.anchor = current_anchor()
+        self._open[id(trace)] = trace
+        self._sweep()
+        return trace
+
+    def _is_top(self, run: Run) -> None:
+        trace = run.trace
+        if trace.grouped or trace.root is not None:
+            return
+        trace.root = run
+        if openinference_is_active():
+            trace.anchor_pending = True
+            self._find_anchor_of_root(trace)
+
+    def _find_anchor_of_root(self, trace: Trace) -> None:
+        """OpenInference may get the root's start event after us: then its span is there at the next event."""
+        anchor = openinference_anchor(trace.root.run_id) if trace.root is not None else None
+        if anchor is not None:
+            trace.anchor = anchor
+            trace.anchor_pending = False
+
+    def _note_inputs(self, trace: Trace, inputs: Any) -> None:
+        if trace.grouped and not isinstance(trace.inputs, Opaque):
+            return
+        if isinstance(inputs, dict) and len(inputs) == 1 and inputs.get("input") == "":
+            trace.streamed = True  # a stream's real input comes with its end
+        else:
+            trace.inputs = OPAQUE if inputs is None else freeze(inputs)
+
+    def _note_tool_messages(self, trace: Trace, messages: Sequence[Any]) -> None:
+        """Documents that tool messages carry count when they stand after the user's last words; others are history."""
+        current = True
+        for message in reversed(messages):
+            kind = getattr(message, "type", None)
+            if kind == "human":
+                current = False
+            elif kind == "tool":
+                for found in documents_in(getattr(message, "artifact", None)):
+                    if current:
+                        trace.see(found, ranked=not trace.knows(found))
+                    else:
+                        trace.carried_documents = True
+
+    def _search_is_over(self, run: SearchRun) -> None:
+        if run.parent is not None:
+            run.parent.open_searches -= 1
+
+    def _end(self, run_id: UUID) -> Run | None:
+        run = self._live.pop(run_id, None)
+        if run is not None:
+            run.ended_ns = time.time_ns()
+        return run
+
+    def _end_of_top(self, run: Run, outputs: Any, inputs: Any) -> None:
+        if run.parent is not None:
+            return
+        trace = run.trace
+        trace.output = freeze(outputs)
+        if inputs is not None:
+            trace.streamed = True
+            self._note_inputs(trace, inputs)
+            for found in documents_in(inputs):
+                trace.see(found, ranked=False)
+        if run is trace.root:
+            self.sink.submit(self.close(trace))
+
+    def close(self, trace: Trace) -> TraceCapture:
+        """The request is over: forget its runs and make the capture."""
+        trace.closed = True
+        trace.ended_ns = time.time_ns()
+        self._open.pop(id(trace), None)
+        for run in trace.runs:
+            self._live.pop(run.run_id, None)
+            _ended.add(run.run_id)
+        trace.release()
+        return TraceCapture(trace)
+
+    def _sweep(self) -> None:
+        """Hand over requests that seem never to end."""
+        now = time.monotonic()
+        if len(self._open) <= _MAX_OPEN_TRACES and now < self._next_sweep:
+            return
+        self._next_sweep = now + _SWEEP_SECONDS
+        too_old = time.time_ns() - int(_MAX_SECONDS * 1e9)
+        for trace in list(self._open.values()):
+            if len(self._open) <= _MAX_OPEN_TRACES and trace.last_start_ns() > too_old:
+                break
+            trace.error = "GeneratorExit"
+            self.sink.submit(self.close(trace))
+
+
+class _Group:
+    """What one tracker saw inside a `ragspan.capture` block."""
+
+    def __init__(self, tracker: RunTracker, trace: Trace) -> None:
+        trace.grouped = True
+        self._tracker = tracker
+        self.trace = trace
+
+    def close(self) -> Capture:
+        return self._tracker.close(self.trace)
+
+
+_trackers: weakref.WeakValueDictionary[int, RunTracker] = weakref.WeakValueDictionary()
+
+
+def tracker_for(sink: RecordSink) -> RunTracker:
+    """The tracker of this sink.
+
+    It is found by the sink's identity, which stays the sink's as long as the tracker lives and holds it. Handlers made
+    one per request thus see each other's runs, and a request that meets two of them is still one record.
+    """
+    tracker = _trackers.get(id(sink))
+    if tracker is None:
+        tracker = _trackers.setdefault(id(sink), RunTracker(sink))
+    return tracker

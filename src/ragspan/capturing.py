@@ -1,0 +1,218 @@
+"""Captures answers of plain Python code, and documents that callbacks cannot see."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar, cast
+
+from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts
+from ragspan.telemetry.anchors import current_anchor
+
+_logger = logging.getLogger("ragspan")
+
+ContextRecorder = Callable[[Sequence[RetrievedContext]], bool]
+"""Notes passages for the request that is running; False when none of its own is."""
+
+_recorders: list[ContextRecorder] = []
+
+
+class Part(Protocol):
+    """What an integration saw inside a `ragspan.capture` block."""
+
+    def close(self) -> Capture:
+        """The block is over: what was seen, as a capture whose record fills in what the program did not set."""
+        ...
+
+
+_AnyPart = TypeVar("_AnyPart", bound=Part)
+
+
+class Answer:
+    """An answer in the making; what is not set is filled in from what handlers saw inside the block."""
+
+    def __init__(self, question: str | None) -> None:
+        self.question = question
+        """The user's own words."""
+        self.contexts: Iterable[Any] | None = None
+        """The passages that go into the prompt, in order: strings, `RetrievedContext`s, or documents of a framework."""
+        self.response: str | None = None
+        """What the caller gets."""
+        self._recorded: list[RetrievedContext] = []
+        self._parts: dict[int, tuple[object, Part]] = {}
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def part(self, owner: object, make: Callable[[], _AnyPart]) -> _AnyPart:
+        """An integration's part of this answer, made at first need; an owner always makes the same kind."""
+        entry = self._parts.get(id(owner))
+        if entry is None:
+            entry = self._parts[id(owner)] = (owner, make())
+        return cast("_AnyPart", entry[1])
+
+    def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
+        """These passages go into the prompt, too."""
+        self._recorded += contexts
+
+    def _close(self, record: RagRecord) -> _AnswerCapture:
+        self._closed = True
+        contexts: list[RetrievedContext] | None = None
+        if self.contexts is not None or self._recorded:
+            contexts = [*_readable(self.contexts or ()), *self._recorded]
+        return _AnswerCapture(
+            set_by_hand=replace(
+                record,
+                question=self.question,
+                contexts=None if contexts is None else tuple(contexts),
+                response=self.response,
+            ),
+            parts=tuple(part.close() for _, part in self._parts.values()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _AnswerCapture:
+    set_by_hand: RagRecord
+    parts: tuple[Capture, ...]
+
+    @property
+    def size_hint(self) -> int:
+        return self.set_by_hand.size_hint + sum(part.size_hint for part in self.parts)
+
+    def to_record(self) -> RagRecord:
+        own = self.set_by_hand
+        seen = [record for record in (part.to_record() for part in self.parts) if record is not None]
+        contexts = [context for record in seen for context in record.contexts or ()]
+        observed = any(record.contexts is not None for record in seen)
+        return replace(
+            own,
+            question=_first(own.question, *(record.question for record in seen)),
+            contexts=own.contexts if own.contexts is not None else tuple(contexts) if observed else None,
+            response=_first(own.response, *(record.response for record in reversed(seen))),
+            retrievals=tuple(retrieval for record in seen for retrieval in record.retrievals),
+            generations=tuple(generation for record in seen for generation in record.generations),
+        )
+
+
+_answer: ContextVar[Answer | None] = ContextVar("ragspan_answer", default=None)
+
+
+@contextmanager
+def capture(
+    question: str | None = None,
+    *,
+    sink: RecordSink | None = None,
+    name: str = "answer",
+    session_id: str | None = None,
+    user_id: str | None = None,
+    tags: Iterable[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+) -> Iterator[Answer]:
+    """Capture one answer of plain Python code.
+
+        with ragspan.capture(question=question) as answer:
+            answer.contexts = passages
+            answer.response = my_model(question, passages)
+
+    Works around `await` as well. Chains with a handler that run inside belong to this answer and make no record of
+    their own: what they show fills in what is not set by hand. An exception passes through and makes the answer an
+    error, a cancellation an aborted one.
+
+    Args:
+        question: the user's own words; may also be set on the answer.
+        sink: gets the capture; `ragspan.default_engine()` when none is given.
+        name: what answers; the span is called `rag <name>`.
+        session_id: the conversation that the answer belongs to.
+        user_id: who asked.
+        tags: short labels of the record.
+        metadata: plain data of the record.
+    """
+    from ragspan.defaults import default_engine
+
+    target = default_engine() if sink is None else sink
+    about = RagRecord(
+        question=None,
+        contexts=None,
+        response=None,
+        name=name,
+        parent=current_anchor(),
+        session_id=session_id,
+        user_id=user_id,
+        tags=tuple(tags),
+        metadata=dict(metadata or {}),
+    )
+    answer = Answer(question)
+    token = _answer.set(answer)
+    status: AnswerStatus = "complete"
+    error_type: str | None = None
+    try:
+        yield answer
+    except BaseException as error:
+        error_type = type(error).__name__
+        status = "aborted" if error_type in {"CancelledError", "GeneratorExit", "KeyboardInterrupt"} else "error"
+        raise
+    finally:
+        _leave(token, answer)
+        error_type = error_type if status == "error" else None
+        target.submit(answer._close(replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())))  # noqa: SLF001
+
+
+def record_contexts(passages: Iterable[Any]) -> None:
+    """Say that these passages reach the prompt of the answer that is being made.
+
+    For documents that no callback shows: a store searched inside a function, a prompt built by hand. Works inside a
+    `ragspan.capture` block and inside any chain, engine or agent with a ragspan handler; elsewhere it does nothing.
+
+    Args:
+        passages: strings, `RetrievedContext`s, or documents of a framework, in prompt order.
+    """
+    contexts = _readable(passages)
+    if any(recorder(contexts) for recorder in _recorders):
+        return
+    answer = enclosing_answer()
+    if answer is not None:
+        answer.record_contexts(contexts)
+
+
+def enclosing_answer() -> Answer | None:
+    """The `ragspan.capture` block that the caller runs in; for integrations."""
+    answer = _answer.get()
+    return None if answer is None or answer.closed else answer
+
+
+def add_context_recorder(recorder: ContextRecorder) -> None:
+    """Have `record_contexts` ask an integration first."""
+    if recorder not in _recorders:
+        _recorders.append(recorder)
+
+
+def _readable(passages: Iterable[Any]) -> list[RetrievedContext]:
+    """The passages as contexts. This runs inside the user's request: what has no text is left out, not raised."""
+    try:
+        return list(as_contexts(passages))
+    except TypeError as error:
+        _logger.warning("contexts were not recorded: %s", error)
+        return []
+
+
+def _leave(token: Any, answer: Answer) -> None:
+    try:
+        _answer.reset(token)
+    except ValueError:
+        # A block inside a generator may be left in another context than it was entered in; there, nothing was set.
+        if _answer.get() is answer:
+            _answer.set(None)
+
+
+_T = TypeVar("_T")
+
+
+def _first(*values: _T | None) -> _T | None:
+    return next((value for value in values if value is not None), None)

@@ -1,0 +1,89 @@
+"""The engine that handlers use when they are given none: made once, from the environment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from ragspan.config import Settings
+from ragspan.engine import ScoringEngine
+from ragspan.judges import Judge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness, Metric
+from ragspan.telemetry import OTelEmitter
+
+_METRICS = {
+    "context_adherence": ContextAdherence,
+    "completeness": Completeness,
+    "context_utilization": ContextUtilization,
+    "faithfulness": Faithfulness,
+}
+
+_lock = threading.Lock()
+_engine: ScoringEngine | None = None
+
+
+def default_engine() -> ScoringEngine:
+    """The engine of this process, made at the first call from `RAGSPAN_*` variables.
+
+    All four metrics, the embedded overlap judge and the global OpenTelemetry providers, unless the environment says
+    otherwise. A paid judge is used only where `RAGSPAN_JUDGE` names it.
+
+    Raises:
+        ConfigurationError: a variable has a value that is not allowed; the message names it and what is.
+    """
+    global _engine  # noqa: PLW0603  one engine per process is the point
+    if _engine is None:
+        settings = Settings.from_environment()
+        with _lock:
+            if _engine is None:
+                _engine = engine_from(settings)
+    return _engine
+
+
+def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
+    """Replace the engine that handlers use when they are given none; returns the one before, which is not shut down."""
+    global _engine  # noqa: PLW0603  as above
+    with _lock:
+        previous, _engine = _engine, engine
+    return previous
+
+
+def engine_from(settings: Settings) -> ScoringEngine:
+    """An engine as these settings describe it."""
+    return ScoringEngine(
+        metrics=_metrics(settings) if settings.enabled else (),
+        emitters=[
+            OTelEmitter(
+                score_wait=settings.score_wait,
+                spans=settings.spans,
+                capture_content=settings.capture_content,
+                explanations=settings.explanations,
+                openinference=settings.openinference,
+            )
+        ],
+        queue_size=settings.queue_size,
+        queue_bytes=settings.queue_bytes,
+        drop=settings.drop,
+        concurrency=settings.concurrency,
+        sample_rate=settings.sample_rate,
+        score_unsampled=settings.score_unsampled,
+        metric_timeout=settings.metric_timeout,
+        exit_timeout=settings.exit_timeout,
+    )
+
+
+def judge_from(settings: Settings) -> Judge:
+    """The judge that these settings name."""
+    kind, _, model = settings.judge.partition(":")
+    if kind == "overlap":
+        from ragspan.judges import OverlapJudge
+
+        return OverlapJudge()
+    from ragspan.judges import OpenAIJudge
+
+    return OpenAIJudge(model, base_url=settings.judge_base_url, api_key=settings.judge_api_key)
+
+
+def _metrics(settings: Settings) -> Sequence[Metric]:
+    judge = judge_from(settings)
+    return [_METRICS[name](judge) for name in settings.metrics]

@@ -1,0 +1,211 @@
+"""Everything that was submitted and is not yet out: the queue, what is in work, and who waits for it.
+
+Guarantees:
+- `submit` waits for nothing but other steps, of a few microseconds each, and may be re-entered at any point in the same
+  thread (see `Section`). No code of the user's runs inside a step, not even the finaliser of a capture that is let go.
+- The worker is called only when it sleeps: it has found the queue empty, or there is none. Exactly one caller is told to
+  call it.
+- Who waits for the backlog waits on a `SimpleQueue`, the one primitive of Python that may be signalled from a finaliser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ragspan.engine._deadline import Deadline
+from ragspan.engine._ledger import Ledger
+from ragspan.engine._queue import BoundedQueue, Item
+from ragspan.engine._section import Section
+from ragspan.engine.stats import DropReason
+
+_T = TypeVar("_T")
+
+
+@dataclass(slots=True, eq=False)
+class _Waiter:
+    """Somebody who waits until everything up to a ticket is out."""
+
+    ticket: int = 0
+    is_out: queue.SimpleQueue[None] = field(default_factory=queue.SimpleQueue)
+
+
+class Backlog:
+    """What the request threads put in and the worker takes out.
+
+    Args:
+        items: the queue, which from now on belongs to the backlog.
+        call_worker: wakes or starts the worker. It must not raise, and runs outside the critical section.
+    """
+
+    def __init__(self, items: BoundedQueue, *, call_worker: Callable[[], None]) -> None:
+        self._queue = items
+        self._call_worker = call_worker
+        self._section = Section()
+        self._ledger = Ledger()
+        self._in_work: dict[int, Item] = {}
+        self._waiters: list[_Waiter] = []
+        self._refuses: DropReason | None = None
+        self._worker_sleeps = True
+        self._call_is_due = False
+        self.stats = self._ledger.stats
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that wait in the queue."""
+        return self._queue.bytes
+
+    @property
+    def finished(self) -> int:
+        return self._ledger.finished
+
+    @property
+    def dropped(self) -> object:
+        """Another object after each drop."""
+        return self._ledger.dropped
+
+    def submit(self, item: Item) -> None:
+        self._run(self._admit, item)
+
+    def refuse(self, reason: DropReason) -> None:
+        """Count a capture that cannot be let in."""
+        self._run(self._ledger.refused, reason)
+
+    def refuse_later(self, reason: DropReason) -> None:
+        """The same for a caller whose stack is full: this adds to a list and calls nothing."""
+        self._section.postpone(self._ledger.refused, reason)
+
+    def went_wrong(self, place: str) -> None:
+        self._run(self._ledger.went_wrong, place)
+
+    def take(self) -> Item | None:
+        """The oldest item, in work from now on; None lets the worker sleep until it is called."""
+        return self._run(self._take)
+
+    def has_in_work(self, item: Item) -> bool:
+        """False once the item has ended in any way."""
+        return item.ticket in self._in_work
+
+    def end_scored(self, item: Item) -> None:
+        self._run(self._end, item, self._ledger.scored)
+
+    def end_with_nothing_to_score(self, item: Item) -> None:
+        self._run(self._end, item, self._ledger.nothing_to_score)
+
+    def end_dropped(self, item: Item, reason: DropReason) -> None:
+        self._run(self._end, item, self._ledger.lost, reason)
+
+    def worker_left(self) -> None:
+        """There is no worker any more: drop what it had in work, and call one for the next submit."""
+        self._run(self._lose_worker)
+
+    def close(self, reason: DropReason) -> None:
+        """Refuse whatever is submitted from now on."""
+        self._refuses = reason
+
+    def abandon(self) -> int:
+        """Drop all that is not out yet; the number of records."""
+        return len(self._run(self._abandon) or ())
+
+    def wait_until_out(self, deadline: Deadline) -> bool:
+        """Wait for everything that was submitted before; False if some of it is not out by then."""
+        waiter = _Waiter()
+        self._run(self._enlist, waiter)
+        with contextlib.suppress(queue.Empty):
+            waiter.is_out.get(timeout=deadline.remaining)
+        return self._run(self._dismiss, waiter) is True
+
+    def _run(self, step: Callable[..., _T], *args: Any) -> _T | None:
+        result = self._section.run(step, *args)
+        if self._call_is_due:
+            self._call_is_due = False
+            self._call_worker()
+        return result
+
+    def _admit(self, item: Item) -> list[Item]:
+        """Returns what was evicted, so that it is let go of outside the section."""
+        evicted: list[Item] = []
+        refused = self._refuses or self._queue.must_refuse(item.size)
+        if refused:
+            self._ledger.refused(refused)
+            return evicted
+        while (short_of := self._queue.room_for(item.size)) and (oldest := self._queue.take()):
+            evicted.append(oldest)
+            self._ledger.evicted(short_of)
+        self._ledger.queued()
+        item.ticket = self._ledger.submitted
+        self._queue.append(item)
+        if evicted:
+            self._tell_waiters()
+        self._see_to_worker()
+        return evicted
+
+    def _take(self) -> Item | None:
+        item = self._queue.take()
+        if item is None:
+            self._worker_sleeps = True
+            return None
+        self._in_work[item.ticket] = item
+        self._ledger.taken()
+        return item
+
+    def _end(self, item: Item, count: Callable[..., None], *args: Any) -> None:
+        if self._in_work.pop(item.ticket, None) is None:
+            return  # it was abandoned in the meantime, and counted then
+        count(*args)
+        self._tell_waiters()
+
+    def _lose_worker(self) -> Sequence[Item]:
+        lost = [*self._in_work.values()]
+        self._in_work.clear()
+        for _ in lost:
+            self._ledger.lost("worker_error")
+        self._worker_sleeps = True
+        self._tell_waiters()
+        return lost
+
+    def _abandon(self) -> Sequence[Item]:
+        waiting, in_work = self._queue.take_all(), [*self._in_work.values()]
+        self._in_work.clear()
+        for _ in waiting:
+            self._ledger.evicted("shutdown")
+        for _ in in_work:
+            self._ledger.lost("shutdown")
+        self._tell_waiters()
+        return [*waiting, *in_work]
+
+    def _enlist(self, waiter: _Waiter) -> None:
+        waiter.ticket = self._ledger.submitted
+        if len(self._queue):
+            self._see_to_worker()  # it may have died since the last submit
+        self._waiters.append(waiter)
+        self._tell_waiters()
+
+    def _dismiss(self, waiter: _Waiter) -> bool:
+        """Whether it got what it waited for."""
+        if waiter not in self._waiters:
+            return True
+        self._waiters.remove(waiter)
+        return False
+
+    def _tell_waiters(self) -> None:
+        if not self._waiters:
+            return
+        oldest = self._oldest_ticket()
+        told = [waiter for waiter in self._waiters if oldest is None or oldest > waiter.ticket]
+        for waiter in told:
+            self._waiters.remove(waiter)
+            waiter.is_out.put(None)
+
+    def _oldest_ticket(self) -> int | None:
+        """The lowest of what is not out yet. The queue is in order, and few are in work."""
+        first = self._queue.first
+        return min([*self._in_work, *([first.ticket] if first else [])], default=None)
+
+    def _see_to_worker(self) -> None:
+        if self._worker_sleeps:
+            self._worker_sleeps = False
+            self._call_is_due = True

@@ -1,0 +1,183 @@
+"""Runs metrics, and turns whatever comes of it into outcomes.
+
+Guarantees:
+- A run has exactly one outcome. What the metric raises, `SystemExit` included, what it returns that is no outcome, and
+  its silence until the timeout become a `MetricFailure`.
+- Nobody waits for a run that has timed out. It is cancelled, but may swallow that.
+- A metric that keeps on hanging holds a bounded number of tasks or threads: with so many runs lost, that is, timed out
+  without having ended, it is not run again until one of them ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import time
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
+
+from ragspan.engine._boundary import attempt
+from ragspan.engine._threads import DaemonThreads
+from ragspan.judges.usage import UsageMeter, metered
+from ragspan.metrics.base import Metric, Screening
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.records import RagRecord
+from ragspan.telemetry.suppress import suppressed
+
+_Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
+
+_MAX_THREADS = 16  # of one metric
+_MAX_MESSAGE = 500  # characters
+_MAX_TYPE = 100
+
+
+class RunObserver(Protocol):
+    """Who is told of each run that has ended."""
+
+    def run_ended(self, run: MetricRun) -> None: ...
+
+
+class MetricRunner:
+    """Starts runs of one metric in the running event loop.
+
+    Args:
+        metric: with `async def score`, or a plain `def score`, which is called in a thread.
+        concurrency: records that are scored at the same time.
+        observer: told of each run that has ended.
+    """
+
+    def __init__(self, metric: Metric, *, concurrency: int, observer: RunObserver) -> None:
+        self.name = metric.name
+        self._metric = metric
+        self._observer = observer
+        self._threads: DaemonThreads | None = None
+        # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
+        self._max_lost = 2 * max(concurrency, _MAX_THREADS)
+        if not inspect.iscoroutinefunction(metric.score):
+            self._max_lost = min(concurrency, _MAX_THREADS)  # with all threads lost, waiting for one is pointless
+            self._threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
+        self._lost: set[_Work] = set()
+
+    def screen(self, record: RagRecord) -> NotApplicable | None:
+        """The metric's own reason why it does not apply, if it can tell without being run."""
+        return self._metric.screen(record) if isinstance(self._metric, Screening) else None
+
+    def start(self, record: RagRecord) -> MetricRun:
+        run = MetricRun(self.name, self._observer, self._lost)
+        if len(self._lost) >= self._max_lost:
+            message = (
+                f"{len(self._lost)} earlier runs have not ended since their timeout; until one does, none is started"
+            )
+            run.end(MetricFailure(error_type="stuck", message=message))
+            return run
+        run.task = asyncio.get_running_loop().create_task(self._work(run, record))
+        return run
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+    async def _work(self, run: MetricRun, record: RagRecord) -> None:
+        try:
+            with suppressed(), metered() as run.meter:
+                outcome = _checked(await self._ask(run, record))
+        except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
+            outcome = _failure(error)
+        run.end(outcome)
+
+    async def _ask(self, run: MetricRun, record: RagRecord) -> object:
+        answer: object
+        if self._threads is None:
+            answer = self._metric.score(record)
+        else:
+            context = contextvars.copy_context()
+            # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
+            run.thread_call = self._threads.submit(context.run, attempt, self._metric.score, record)
+            answer, error = await asyncio.wrap_future(run.thread_call)
+            if error is not None:
+                raise error
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+class MetricRun:
+    """One metric at work on one record.
+
+    Args:
+        name: the metric's.
+        observer: told when it has ended.
+        lost: where it stands from its timeout until it ends.
+    """
+
+    def __init__(self, name: str, observer: RunObserver, lost: set[_Work]) -> None:
+        self.name = name
+        self.outcome: Outcome | None = None
+        """None as long as it runs."""
+        self.seconds = 0.0
+        """How long it took."""
+        self.task: asyncio.Task[None] | None = None
+        self.thread_call: Future[Any] | None = None
+        self.meter: UsageMeter | None = None
+        self._observer = observer
+        self._lost = lost
+        self._began = time.perf_counter()
+
+    @property
+    def usage(self) -> Usage | None:
+        """What it has spent, if anything."""
+        return self.meter.total if self.meter is not None and self.meter.total != Usage() else None
+
+    def end(self, outcome: Outcome) -> None:
+        """Take the outcome, unless there is one already."""
+        if self.outcome is not None:
+            return
+        self.seconds = time.perf_counter() - self._began
+        self.outcome = _with_usage(outcome, self.usage)
+        self._observer.run_ended(self)
+
+    def expire(self, timeout: float) -> None:
+        """End it if it has not ended by itself within `timeout` seconds."""
+        if self.outcome is not None:
+            return
+        self.end(MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s"))
+        if self.task is None:
+            return
+        self.task.cancel()
+        call = self.thread_call
+        if call is None or call.done():
+            self._count_as_lost(self.task)
+        elif not call.cancel():  # a thread is at it; else the call has just left the line
+            self._count_as_lost(call)
+
+    def _count_as_lost(self, work: _Work) -> None:
+        self._lost.add(work)
+        work.add_done_callback(self._lost.discard)
+
+
+async def wait_for_runs(runs: Iterable[MetricRun], timeout: float) -> None:
+    """Return when all have ended, or the timeout is over."""
+    tasks = [run.task for run in runs if run.task is not None and run.outcome is None]
+    if tasks:
+        await asyncio.wait(tasks, timeout=max(0.0, timeout))
+
+
+def _checked(answer: object) -> Outcome:
+    if isinstance(answer, (Score, NotApplicable, MetricFailure)):
+        return answer
+    message = f"score() returned a {type(answer).__name__}, not a Score, NotApplicable or MetricFailure"
+    return MetricFailure(error_type="invalid_outcome", message=message)
+
+
+def _with_usage(outcome: Outcome, usage: Usage | None) -> Outcome:
+    if isinstance(outcome, Score) and outcome.usage is None and usage is not None:
+        return replace(outcome, usage=usage)
+    return outcome
+
+
+def _failure(error: BaseException) -> MetricFailure:
+    own, _ = attempt(getattr, error, "error_type", None)
+    error_type = own if isinstance(own, str) and own else type(error).__name__
+    text, _ = attempt(str, error)
+    return MetricFailure(error_type=error_type[:_MAX_TYPE], message=(text or "")[:_MAX_MESSAGE])

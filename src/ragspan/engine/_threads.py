@@ -1,0 +1,104 @@
+"""A few daemon threads for calls that may hang.
+
+The pools of `concurrent.futures` are joined when the interpreter ends, so one call that hangs in them keeps the process
+from ending, and from `threading`'s exit hooks on they take no calls.
+
+Guarantees:
+- The process never waits for these threads, and they take calls for as long as Python runs.
+- There are at most `limit` of them, each started when a call finds none idle.
+- A call that is cancelled while it waits leaves the line: what hangs cannot make the line grow with every later call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """An executor by name only, because asyncio takes nothing else as a loop's default one; all behaviour is its own."""
+
+    def __init__(self, limit: int, *, name: str) -> None:
+        super().__init__(max_workers=limit)
+        self._limit = limit
+        self._name = name
+        self._changed = threading.Condition()
+        self._line: deque[_Call] = deque()
+        self._alive = 0
+        self._idle = 0
+        self._closed = False
+
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        """The future of `fn(*args, **kwargs)`.
+
+        Raises:
+            RuntimeError: it is shut down; or there is no thread, and the interpreter starts none any more.
+        """
+        call = _Call(fn, args, kwargs)
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("these threads have been shut down")
+            self._line = deque(waiting for waiting in self._line if not waiting.future.cancelled())
+            self._line.append(call)
+            if len(self._line) <= self._idle:
+                self._changed.notify()
+            elif self._alive < self._limit:
+                self._start_thread(call)
+        return call.future
+
+    def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
+        """Let idle threads end now and the others after the calls in line. Never waits."""
+        with self._changed:
+            self._closed = True
+            while cancel_futures and self._line:
+                self._line.popleft().future.cancel()
+            self._changed.notify_all()
+
+    def _start_thread(self, call: _Call) -> None:
+        thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+        self._alive += 1
+        try:
+            thread.start()
+        except RuntimeError:  # Python 3.12.0 and 3.12.1 start no thread once the interpreter is about to end
+            self._alive -= 1
+            if not self._alive:
+                self._line.remove(call)
+                raise
+
+    def _serve(self) -> None:
+        while (call := self._next()) is not None:
+            call.run()
+
+    def _next(self) -> _Call | None:
+        with self._changed:
+            self._idle += 1
+            while not self._line and not self._closed:
+                self._changed.wait()
+            self._idle -= 1
+            if self._line:
+                return self._line.popleft()
+            self._alive -= 1
+            return None
+
+
+class _Call:
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.future: Future[Any] = Future()
+        self._call = (fn, args, kwargs)
+
+    def run(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        fn, args, kwargs = self._call
+        del self._call
+        try:
+            result = fn(*args, **kwargs)
+        except BaseException as error:  # noqa: BLE001 - it is the caller's, and an exit raised here must not end the thread
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)

@@ -1,0 +1,54 @@
+"""What an engine tells about itself: counts at one moment, and the account of a shutdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+DropReason: TypeAlias = Literal[
+    "queue_full", "queue_bytes", "rate_limited", "shutdown", "capture_error", "not_running", "worker_error"
+]
+"""Why a capture was not scored.
+
+`queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `rate_limited`: more came than
+may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
+say its size or be made a record. `not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the
+record was in work.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineStats:
+    """Where every submitted capture is, at one moment.
+
+    `submitted == queued + in_flight + finished + sum(dropped.values())` holds in each of them.
+    """
+
+    submitted: int = 0
+    queued: int = 0
+    in_flight: int = 0
+    """Taken up by the worker, and not all of its scores are out."""
+    finished: int = 0
+    """`scored + nothing_to_score`."""
+    scored: int = 0
+    """Records whose metrics have all ended, whatever their outcomes."""
+    nothing_to_score: int = 0
+    """Captures that turned out to be no answered request."""
+    dropped: Mapping[str, int]
+    """By `DropReason`; reasons that did not occur are left out."""
+    errors: Mapping[str, int]
+    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `refusal`, `emitter_open`,
+    `emitter` (`emit`, `flush`, `shutdown`), `self_metrics` and `worker`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShutdownReport:
+    """What became of the work that an engine still had when it was shut down."""
+
+    finished: int
+    """Records and captures that were finished between the call and the return."""
+    abandoned: int
+    """Those that were queued or in work when the time was up; counted as dropped, with the reason `shutdown`."""
+    seconds: float
+    """How long it took."""

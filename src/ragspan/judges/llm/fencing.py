@@ -1,0 +1,60 @@
+"""Keeps text from documents and users inside the place where a prompt quotes it.
+
+A quotation stands between two marker lines that carry a code. The code is a keyed hash of all the texts that are
+quoted, under a secret that never leaves the process: nobody can know it, and no text can hold its own code, since
+writing it in would change it. Requests about the same texts get the same code and so begin with the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_SECRET = secrets.token_bytes(32)
+
+_LINE_BREAK = re.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
+
+_HARMFUL = re.compile(
+    "["
+    r"\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: text that reads otherwise than it is written
+    r"\ufff9-\ufffb\U000e0000-\U000e007f"  # annotations and tags: text that nobody sees but a model
+    r"\ud800-\udfff"  # lone surrogates: no encoding takes them
+    "]"
+)
+
+
+def clean(text: str) -> str:
+    """The text without characters that hide or reorder text or that cannot be sent; never longer than it was.
+
+    Line breaks of all kinds become newlines, the others U+FFFD.
+    """
+    return _HARMFUL.sub("\ufffd", _LINE_BREAK.sub("\n", text))
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Quotes texts between marker lines with one code."""
+
+    code: str
+
+    @classmethod
+    def around(cls, texts: Iterable[str]) -> Fence:
+        """A fence that none of `texts` can hold."""
+        digest = hashlib.blake2b(key=_SECRET, digest_size=10)
+        for text in texts:
+            encoded = text.encode("utf-8", "surrogatepass")
+            digest.update(len(encoded).to_bytes(8, "big") + encoded)
+        return cls(digest.hexdigest())
+
+    def quote(self, label: str, text: str) -> str:
+        """The cleaned text between its markers.
+
+        A text that was not there when the fence was made, such as a claim by a model that has seen the code, may hold
+        the code; there it is blotted out.
+        """
+        body = clean(text).replace(self.code, "\ufffd")
+        return f"<<<{label} {self.code}>>>\n{body}\n<<<end of {label} {self.code}>>>"

@@ -1,0 +1,194 @@
+"""The judge that asks a language model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
+from itertools import chain
+from typing import Protocol, TypeVar
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.base import ChatClient, ChatMessage, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.llm import prompts, replies
+from ragspan.judges.llm.case import Case, lay_out
+from ragspan.judges.usage import report_usage
+from ragspan.records import RagRecord
+
+
+class Numbered(Protocol):
+    @property
+    def number(self) -> int: ...
+
+
+_T = TypeVar("_T")
+_Finding = TypeVar("_Finding", bound=Numbered)
+
+
+class LLMJudge:
+    """Answers the metrics' questions through a language model.
+
+    Each question is one request, and votes and ratings are the choices of one request. What comes back invalid or not
+    at all is asked for once more, only that; what is then still missing is left out.
+
+    Passages that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
+    explanations then say how much the judge saw.
+
+    Args:
+        client: reaches the model.
+        name: names the judge on scores, such as "openai:gpt-4o-mini".
+        temperature: for several votes or ratings, which have to be independent samples; a single one, claims and
+            verdicts are asked for at 0.
+        max_context_chars: characters of all passages together that a request may hold.
+        max_response_chars: characters of the response that a request may hold, and of the question.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the message names it.
+    """
+
+    prompt_version = prompts.PROMPT_VERSION
+
+    def __init__(
+        self,
+        client: ChatClient,
+        *,
+        name: str,
+        temperature: float = 0.7,
+        max_context_chars: int = 60_000,
+        max_response_chars: int = 20_000,
+    ) -> None:
+        if not 0 <= temperature <= _MAX_TEMPERATURE:
+            raise ConfigurationError(
+                f"temperature should be a number from 0 to {_MAX_TEMPERATURE}, not {temperature!r}"
+            )
+        for argument, limit in (("max_context_chars", max_context_chars), ("max_response_chars", max_response_chars)):
+            if limit < 1:
+                raise ConfigurationError(f"{argument} should be at least 1, not {limit!r}")
+        self.name = name
+        self._client = client
+        self._temperature = temperature
+        self._max_context_chars = max_context_chars
+        self._max_response_chars = max_response_chars
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
+        case = self._lay_out(record)
+        findings = await self._sample(case.messages(prompts.ADHERENCE), replies.GROUNDING, votes)
+        return [
+            Vote(grounded=finding.verdict == "grounded", explanation=case.explanation(finding.reasoning))
+            for finding in findings
+        ]
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
+        case = self._lay_out(record)
+        findings = await self._sample(case.messages(prompts.COMPLETENESS), replies.COMPLETENESS, ratings)
+        return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        case = self._lay_out(record)
+        [claims] = await self._sample(case.messages(prompts.CLAIMS), replies.CLAIMS, 1)
+        return [claim.strip() for claim in claims if claim.strip()]
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        case = self._lay_out(record)
+        lines = {number: f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1)}
+
+        def ask_about(numbers: Sequence[int]) -> list[ChatMessage]:
+            quoted = case.fence.quote("claims", "\n".join(lines[number] for number in numbers))
+            return case.messages(prompts.verification(quoted, numbers))
+
+        findings = await self._judge_each(ask_about, replies.CLAIM_VERDICTS, len(claims))
+        return [
+            ClaimVerdict(
+                index=number - 1,
+                supported=finding.verdict == "supported",
+                claim=claims[number - 1],
+                explanation=case.explanation(finding.reasoning),
+            )
+            for number, finding in sorted(findings.items())
+        ]
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+        case = self._lay_out(record)
+
+        def ask_about(numbers: Sequence[int]) -> list[ChatMessage]:
+            return case.messages(prompts.usefulness(numbers))
+
+        findings = await self._judge_each(ask_about, replies.PASSAGE_VERDICTS, len(record.contexts or ()))
+        return [
+            ChunkVerdict(
+                index=number - 1,
+                useful=finding.verdict == "useful",
+                explanation=case.explanation(finding.reasoning),
+            )
+            for number, finding in sorted(findings.items())
+        ]
+
+    def _lay_out(self, record: RagRecord) -> Case:
+        return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
+
+    async def _sample(self, messages: Sequence[ChatMessage], form: replies.Form[_T], count: int) -> list[_T]:
+        """Up to `count` valid replies to one question, at least one.
+
+        Those that an endpoint did not give in the first request, because it ignores `n` or wrote something else, are
+        asked for in single requests side by side.
+        """
+        temperature = self._temperature if count > 1 else 0.0
+        found = await self._ask(messages, form.read, n=count, temperature=temperature)
+        retries = (
+            _or_nothing(self._ask(messages, form.read, n=1, temperature=temperature)) for _ in range(count - len(found))
+        )
+        found += chain.from_iterable(await asyncio.gather(*retries))
+        _require_any(found)
+        return found[:count]
+
+    async def _judge_each(
+        self, ask_about: Callable[[Sequence[int]], Sequence[ChatMessage]], form: replies.ListForm[_Finding], count: int
+    ) -> dict[int, _Finding]:
+        """The first valid finding for each number from 1 to `count`, at least one; the missing are asked for again."""
+        if not count:
+            return {}
+        everything = range(1, count + 1)
+        lists = await self._ask(ask_about(everything), form.read, n=1, temperature=0.0)
+        found = _first_by_number(chain.from_iterable(lists), everything)
+        missing = [number for number in everything if number not in found]
+        if missing:
+            lists = await _or_nothing(self._ask(ask_about(missing), form.read, n=1, temperature=0.0))
+            found |= _first_by_number(chain.from_iterable(lists), missing)
+        _require_any(found)
+        return found
+
+    async def _ask(
+        self, messages: Sequence[ChatMessage], read: Callable[[str], _T | None], *, n: int, temperature: float
+    ) -> list[_T]:
+        """The valid ones among the replies to a request."""
+        completions = await self._client.complete(messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature)
+        for completion in completions:
+            report_usage(completion.usage)
+        answers = (read(completion.text) for completion in completions)
+        return [answer for answer in answers if answer is not None]
+
+
+async def _or_nothing(asking: Awaitable[list[_T]]) -> list[_T]:
+    """What is asked for again, or nothing: a failure then does not cost what is already there."""
+    try:
+        return await asking
+    except JudgeError:
+        return []
+
+
+def _first_by_number(findings: Iterable[_Finding], wanted: Sequence[int]) -> dict[int, _Finding]:
+    first: dict[int, _Finding] = {}
+    for finding in findings:
+        if finding.number in wanted:
+            first.setdefault(finding.number, finding)
+    return first
+
+
+def _require_any(found: Sized) -> None:
+    if not found:
+        raise JudgeError("InvalidVerdict", "no reply of the model was of the form that it was asked for")
+
+
+_MAX_TEMPERATURE = 2

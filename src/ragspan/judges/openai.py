@@ -1,0 +1,191 @@
+"""The judge for OpenAI and for every endpoint that speaks its chat protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ragspan.config import has_variable
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.llm.chat_reply import read_completions
+from ragspan.judges.llm.dialect import Dialect
+from ragspan.judges.llm.judge import LLMJudge
+from ragspan.judges.llm.per_loop import PerLoop
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI, OpenAIError
+
+
+class OpenAIJudge(LLMJudge):
+    """Judges with a model of OpenAI, or of a compatible server: vLLM, Ollama, llama.cpp, Azure through `client=`.
+
+    Needs a key: `api_key=`, or `OPENAI_API_KEY` in the environment. A server at `base_url=` may do without.
+
+    Args:
+        model: the model's name, as the endpoint knows it.
+        base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
+        api_key: the key; else `OPENAI_API_KEY`.
+        client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
+            It has to serve the loop that the judge runs in.
+        timeout: seconds that the endpoint may keep one attempt waiting.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+        extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
+        temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
+        max_context_chars: see there.
+        max_response_chars: see there.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or there is no key.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncOpenAI | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+        extra_body: Mapping[str, Any] | None = None,
+        temperature: float = 0.7,
+        max_context_chars: int = 60_000,
+        max_response_chars: int = 20_000,
+    ) -> None:
+        if not model.strip():
+            raise ConfigurationError(f"model should be a model's name, such as 'gpt-4o-mini', not {model!r}")
+        chat_client = OpenAIChatClient(
+            model,
+            base_url=base_url,
+            api_key=api_key,
+            client=client,
+            timeout=timeout,
+            max_retries=max_retries,
+            extra_body=extra_body,
+        )
+        super().__init__(
+            chat_client,
+            name=f"openai:{model}",
+            temperature=temperature,
+            max_context_chars=max_context_chars,
+            max_response_chars=max_response_chars,
+        )
+
+
+class OpenAIChatClient:
+    """A `ChatClient` over `openai.AsyncOpenAI`; its arguments are those of `OpenAIJudge`.
+
+    Unless it is given a client it keeps one for each event loop, and a fork gets its own. What the endpoint turns out
+    not to understand (schemas, several choices, temperatures) is left out from then on.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        client: AsyncOpenAI | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+        extra_body: Mapping[str, Any] | None = None,
+    ) -> None:
+        import openai  # here, so that its second of importing falls into the start and not into the first answer
+
+        if client is not None and (base_url is not None or api_key is not None):
+            raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
+        if client is None and not api_key:
+            api_key = _key_in_environment_or_none_needed(base_url)
+
+        def opening() -> AsyncOpenAI:
+            return openai.AsyncOpenAI(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries)
+
+        self._model = model
+        self._extra_body = dict(extra_body) if extra_body else None
+        self._given_client = client
+        self._own_clients = PerLoop(opening)
+        self._dialect = Dialect()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._model!r})"
+
+    async def complete(
+        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
+    ) -> list[Completion]:
+        import openai
+
+        client = self._given_client
+        try:
+            client = client or await self._own_clients.current()
+            reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
+        except openai.OpenAIError as error:
+            message = _message(error, getattr(client, "api_key", None), messages)
+            raise JudgeError(type(error).__name__, message) from None  # the cause may quote the prompt in a traceback
+        except ValueError as error:  # a body that says it is JSON and is not
+            message = f"the endpoint's answer cannot be read ({type(error).__name__})"
+            raise JudgeError("InvalidResponse", message) from None
+        return read_completions(reply)
+
+    async def _create(
+        self,
+        client: AsyncOpenAI,
+        messages: Sequence[ChatMessage],
+        *,
+        schema: Mapping[str, Any],
+        n: int,
+        temperature: float,
+    ) -> object:
+        """Make the request, again and again with less until the endpoint no longer complains about its parameters."""
+        import openai
+
+        while True:
+            dialect = self._dialect
+            request = dialect.parameters(schema=schema, n=n, temperature=temperature)
+            request |= {"model": self._model, "messages": list(messages), "extra_body": self._extra_body}
+            try:
+                return await client.chat.completions.create(**request)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                if dialect == self._dialect:  # else another request has learnt meanwhile: try what it learnt
+                    simpler = dialect.without(error.message, error.param)
+                    if simpler is None:
+                        raise
+                    self._dialect = simpler
+
+
+def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
+    """None where the client finds a key by itself, a placeholder where the server needs none.
+
+    Raises:
+        ConfigurationError: there is no key, and it is OpenAI that would be asked.
+    """
+    if has_variable("OPENAI_API_KEY"):
+        return None
+    if base_url is not None or has_variable("OPENAI_BASE_URL"):
+        return "no-key"
+    raise ConfigurationError(
+        "there is no key for OpenAI: set OPENAI_API_KEY or give api_key=, or the base_url= of a server that needs none"
+    )
+
+
+def _message(error: OpenAIError, api_key: object, messages: Sequence[ChatMessage]) -> str:
+    """What happened, in the endpoint's words unless they repeat the prompt, and never with a key."""
+    words = getattr(error, "message", None) or str(error)
+    if isinstance(api_key, str) and len(api_key) >= _SHORTEST_KEY:
+        words = words.replace(api_key, "[key]")
+    words = _KEY.sub("[key]", words)[:_MAX_MESSAGE]
+    if _quotes(words, "\n".join(message["content"] for message in messages)):
+        words = "the endpoint's message repeats the request and is left out"
+    status = getattr(error, "status_code", None)
+    return f"HTTP {status}: {words}" if status else words
+
+
+def _quotes(words: str, prompt: str) -> bool:
+    return any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1))
+
+
+_KEY = re.compile(r"\bsk-[\w*-]+")
+_SHORTEST_KEY = 8
+_QUOTATION = 24
+_MAX_MESSAGE = 280

@@ -1,0 +1,156 @@
+"""Sentences that say the opposite of a flag in a JSON passage.
+
+"Outdoor seating is available" contradicts `"OutdoorSeating": false`, and also `null`, which holds nothing to say so;
+"no takeout" contradicts `"RestaurantsTakeOut": true`. Where a sentence may mean either, there is no conflict.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ragspan.judges.overlap.evidence import Passage
+from ragspan.judges.overlap.structured import Flag
+from ragspan.judges.overlap.text import is_content, key, keys, tokens
+from ragspan.judges.overlap.vocabulary import NEGATIONS
+
+MAX_FLAGS = 256
+"""Flags that are compared for one record."""
+
+_COMMON = 3
+"""A word that stands in so many names tells none of them from the others."""
+
+_TURN = re.compile(r"\b(?:but|however|although|though|while|whereas|yet|despite)\b|;", re.IGNORECASE)
+_LINKING = frozenset({"is", "are", "was", "were", "be", "been"})
+_JOINING = frozenset({"and", "or"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Topic:
+    """What a flag is about, and whether it holds."""
+
+    name: str
+    """As people write it: "outdoor seating"."""
+    words: frozenset[str]
+    """The keys of its content words; a sentence that has all of them speaks of the topic."""
+    compound: str
+    """Its words as one, for "WiFi", "Wi-Fi" and "wi fi"."""
+    holds: bool
+
+
+def read_topics(passages: Sequence[Passage]) -> tuple[Topic, ...]:
+    """The topics of all flags that say one thing.
+
+    A name with different values (a list of businesses), and one of which the passages speak elsewhere as well, are left
+    out: an answer may follow the other place.
+    """
+    flags = [flag for passage in passages for flag in passage.flags][:MAX_FLAGS]
+    if not flags:
+        return ()
+    counts = Counter(word for name in {flag.name for flag in flags} for word in set(_words(name)))
+    named: dict[str, set[Topic]] = {}
+    for flag in flags:
+        topic = _topic(flag, [word for word in _words(flag.name) if counts[word] < _COMMON])
+        if topic.compound:
+            named.setdefault(topic.name, set()).add(topic)
+    statements = {tuple(keys(flag.statement)) for flag in flags}
+    others = [frozenset(said) for passage in passages for said in passage.sentences if said not in statements]
+    clear = (topics.pop() for topics in named.values() if len(topics) == 1)
+    return tuple(topic for topic in clear if not (topic.words and any(map(topic.words.issubset, others))))
+
+
+def _words(name: str) -> list[str]:
+    return [token.lower() for token in tokens(name)]
+
+
+def _topic(flag: Flag, words: Sequence[str]) -> Topic:
+    return Topic(
+        name=" ".join(words),
+        words=frozenset(filter(is_content, map(key, words))),
+        compound="".join(words),
+        holds=flag.holds is True,
+    )
+
+
+def find_conflicts(sentence: str, topics: Sequence[Topic]) -> tuple[str, ...]:
+    """The names of the topics of which the sentence says the opposite."""
+    if not topics:
+        return ()
+    clauses = [_Clause(words) for words in _clauses(sentence)]
+    found = (topic.name for topic in topics for clause in clauses if clause.says(topic) is (not topic.holds))
+    return tuple(dict.fromkeys(found))
+
+
+def _clauses(sentence: str) -> Iterator[list[str]]:
+    """The words of each clause: at turns ("but", "while"), and at commas before words with a verb of their own."""
+    for part in _TURN.split(sentence):
+        clause: list[str] = []
+        for segment in part.split(","):
+            words = _words(segment)
+            if clause and not _verbs().isdisjoint(map(key, words)):
+                yield clause
+                clause = []
+            clause += words
+        yield clause
+
+
+class _Clause:
+    """Words with one predicate, asked what they say about topics."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._keys = list(map(key, words))
+        self._places = {key: at for at, key in reversed(list(enumerate(self._keys)))}
+        self._compounds = {first + second: at for at, (first, second) in enumerate(zip(words, words[1:], strict=False))}
+        self._compounds.update({word: at for at, word in enumerate(words)})
+
+    def says(self, topic: Topic) -> bool | None:
+        """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
+        at = self._compounds.get(topic.compound)
+        if at is None:
+            if not topic.words or not topic.words <= self._places.keys():
+                return None
+            at = min(map(self._places.__getitem__, topic.words))
+        return self._polarity(at, at + max(1, len(topic.words)))
+
+    def _polarity(self, start: int, end: int) -> bool | None:
+        if self._denied_before(start):
+            return False
+        if not _open_words().isdisjoint(self._keys):
+            return None
+        after = self._keys[end:]
+        for at, (verb, following) in enumerate(zip(after, after[1:], strict=False)):
+            if verb in _LINKING and following in NEGATIONS:  # "reservations are not accepted"
+                return False if _JOINING.isdisjoint(after[:at]) and at <= _NEAR else None
+        return True
+
+    def _denied_before(self, start: int) -> bool:
+        """True after a negation, up to the next verb or subject that is not itself negated."""
+        denied = False
+        for before, word, after in zip(["", *self._keys], self._keys[:start], [*self._keys[1:], ""], strict=False):
+            if word in NEGATIONS:
+                denied = True
+            elif word in _restarts() and before not in NEGATIONS and after not in NEGATIONS:
+                denied = False
+        return denied
+
+
+_NEAR = 2
+"""Words that may stand between a topic and the verb that denies it: "garage parking spaces are not ..."."""
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    return _LINKING | frozenset(map(key, "has have had offers provides".split()))
+
+
+@cache
+def _restarts() -> frozenset[str]:
+    return _verbs() | frozenset("it they there their its which that".split())
+
+
+@cache
+def _open_words() -> frozenset[str]:
+    return frozenset(map(key, "whether if unknown unclear unspecified specified".split()))

@@ -1,0 +1,123 @@
+"""How well the passages cover the sentences of an answer, and the answer as a whole.
+
+The formula has no fitted weights. A sentence gains by content words that stand close together in one passage and by
+runs of three words in the same order; it loses by numbers, names and runs of words that no passage holds, and most by
+saying the opposite of a structured value. An answer is as good as its sentences are on average and as its worst one is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from ragspan.judges.overlap.conflicts import Topic, find_conflicts, read_topics
+from ragspan.judges.overlap.evidence import Passage, WindowIndex
+from ragspan.judges.overlap.text import is_content, is_number, key, neutral_keys, tokens
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grade:
+    """What the passages hold of one sentence."""
+
+    sentence: str
+    window: float = 0.0
+    """Share of its content words in the best three consecutive sentences of one passage, 0..1."""
+    passage: int | None = None
+    """Index of the passage with these sentences; None when no passage holds any of the words."""
+    trigrams: float = 0.0
+    """Share of its words inside a run of three that a passage has as well, 0..1."""
+    numbers: tuple[str, ...] = ()
+    """Numbers, dates and times that no passage holds."""
+    names: tuple[str, ...] = ()
+    """Capitalised words, the first of the sentence aside, that no passage holds."""
+    words: tuple[str, ...] = ()
+    """Other content words that no passage holds."""
+    longest_gap: int = 0
+    """Most content words in a row that no passage holds."""
+    conflicts: tuple[str, ...] = ()
+    """Structured values of which the sentence says the opposite."""
+
+    @property
+    def score(self) -> float:
+        """1 for a sentence that a passage holds word for word, below 0 for one of which nothing is there."""
+        return (
+            0.7 * self.window
+            + 0.3 * self.trigrams
+            - 0.15 * min(2, len(self.numbers))
+            - 0.05 * min(3, len(self.names))
+            - 0.05 * min(4, self.longest_gap)
+            - 0.5 * bool(self.conflicts)
+        )
+
+
+def answer_score(grades: Sequence[Grade]) -> float:
+    """The score of an answer from those of its sentences, of which there is at least one.
+
+    The worst sentence counts beside the mean: one invention spoils an answer that is copied otherwise.
+    """
+    scores = [grade.score for grade in grades]
+    return 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
+
+
+def grade_sentences(
+    sentences: Sequence[str], passages: Sequence[Passage], question: frozenset[str] = frozenset()
+) -> list[Grade]:
+    """A grade for each sentence. `question` holds the keys of the question: to repeat its words is no invention."""
+    words = [tokens(sentence) for sentence in sentences]
+    grader = _Grader([list(map(key, line)) for line in words], passages, question)
+    return [grader.grade(*pair) for pair in zip(sentences, words, strict=True)]
+
+
+class _Grader:
+    """Looks up all sentences at once, so that each passage is read once."""
+
+    def __init__(
+        self, sentences: Sequence[Sequence[str]], passages: Sequence[Passage], question: frozenset[str]
+    ) -> None:
+        self._windows = WindowIndex(passages, frozenset().union(*sentences))
+        wanted = set().union(*map(_trigrams, sentences))
+        self._trigrams = set().union(*(wanted.intersection(_trigrams(list(passage.keys()))) for passage in passages))
+        self._excused = neutral_keys() | question
+        self._question = question - neutral_keys()
+        self._topics: tuple[Topic, ...] = read_topics(passages)
+
+    def grade(self, sentence: str, words: Sequence[str]) -> Grade:
+        keys = list(map(key, words))
+        content = [at for at, key in enumerate(keys) if is_content(key)]
+        if not content:
+            return Grade(sentence=sentence)
+        held, passage = self._windows.best(keys[at] for at in content)
+        absent = [at for at in content if self._is_absent(keys[at])]
+        numbers = [at for at in absent if is_number(keys[at])]
+        names = [at for at in absent if at and words[at][0].isupper()]
+        others = sorted({*absent} - {*numbers, *names})
+        return Grade(
+            sentence=sentence,
+            window=(held + sum(self._credit(keys[at]) for at in content)) / len(content),
+            passage=passage,
+            trigrams=self._covered(keys) / len(keys),
+            numbers=tuple(words[at] for at in numbers),
+            names=tuple(words[at] for at in names),
+            words=tuple(words[at] for at in others),
+            longest_gap=max((len(list(run)) for gap, run in groupby(content, set(absent).__contains__) if gap), default=0),
+            conflicts=find_conflicts(sentence, self._topics),
+        )
+
+    def _is_absent(self, key: str) -> bool:
+        return key not in self._windows and key not in self._excused
+
+    def _credit(self, key: str) -> float:
+        """What a word counts that no passage holds: all for a neutral word, half for one of the question."""
+        if key in self._windows or key not in self._excused:
+            return 0.0
+        return 0.5 if key in self._question else 1.0
+
+    def _covered(self, keys: Sequence[str]) -> int:
+        places = (at for at, trigram in enumerate(_trigrams(keys)) if trigram in self._trigrams)
+        return len({at + offset for at in places for offset in range(3)})
+
+
+def _trigrams(keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    return zip(keys, keys[1:], keys[2:])

@@ -1,0 +1,97 @@
+"""Passages that hold JSON: as statements that can be compared with sentences, and as flags that can be contradicted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
+_YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false", "none"})
+
+# A statement carries its last few keys, cut short: else deep or long ones, repeated for each leaf, would grow without
+# bound.
+_PATH = 4
+_LONGEST_NAME = 80
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flag:
+    """A key whose value says yes, no, or nothing."""
+
+    name: str
+    """The words of the key: "Outdoor Seating" for `OutdoorSeating`."""
+    holds: bool | None
+    statement: str
+    """What it adds to the passage; empty for null."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Structure:
+    """What a JSON passage says."""
+
+    statements: tuple[str, ...]
+    """One a leaf, in order: "path : value", "path" for true, "no path" for false; none for null."""
+    flags: tuple[Flag, ...]
+
+
+def read_structure(text: str) -> Structure | None:
+    """The structure of a passage that is a JSON object or array, None for any other text."""
+    if text.lstrip()[:1] not in {"{", "["}:
+        return None
+    try:
+        # Numbers stay text: they are compared as they are written, however many digits they have.
+        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+    except (ValueError, RecursionError):
+        return None
+    statements: list[str] = []
+    flags: list[Flag] = []
+    for names, leaf in _leaves(value):
+        statement, holds = _statement(names, leaf), _truth(leaf)
+        if statement:
+            statements.append(statement)
+        if names and not isinstance(holds, str):
+            flags.append(Flag(name=_split(names[-1]), holds=holds, statement=statement))
+    return Structure(statements=tuple(statements), flags=tuple(flags))
+
+
+def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str | bool | None]]:
+    """All leaves in the order of the text; with a stack, because a text may nest as deep as it likes."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
+    while stack:
+        names, item = stack.pop()
+        if isinstance(item, dict):
+            stack.extend(((*names, name[:_LONGEST_NAME])[-_PATH:], child) for name, child in reversed(item.items()))
+        elif isinstance(item, list):
+            stack.extend((names, child) for child in reversed(item))
+        else:
+            yield names, item
+
+
+def _truth(leaf: str | bool | None) -> str | bool | None:
+    if not isinstance(leaf, str):
+        return leaf
+    word = leaf.strip().lower()
+    return True if word in _YES else False if word in _NO else leaf
+
+
+def _statement(names: tuple[str, ...], leaf: str | bool | None) -> str:
+    truth = _truth(leaf)
+    if truth is None:
+        return ""
+    path = " ".join(map(_spellings, names))
+    if isinstance(truth, bool):
+        return path if truth else f"no {path}"
+    return f"{path} : {truth}"
+
+
+def _split(name: str) -> str:
+    return _CAMEL.sub(" ", name)
+
+
+def _spellings(name: str) -> str:
+    """A key's words and, where it joins them, the key itself: "Wi Fi WiFi"."""
+    words = _split(name)
+    return words if words == name else f"{words} {name}"

@@ -1,0 +1,124 @@
+"""Text as tokens, and tokens as keys: two spellings of one thing have the same key.
+
+Every expression here is linear in the length of the text, whatever the text: no nested repetition, and nothing longer
+than `_LONGEST` characters is looked at as one token. Normalisation works on single tokens, because `unicodedata`
+takes quadratic time for a long run of combining marks.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+
+from ragspan.judges.overlap.vocabulary import CALENDAR, NEGATIONS, NEUTRAL_WORDS, NUMBER_WORDS, STOP_WORDS
+
+_LONGEST = 64
+"""Longer words and numbers are cut into pieces."""
+
+# Marks that stand inside words: combining accents, soft hyphens, zero-width joiners.
+_INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
+_IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+
+_TOKEN = re.compile(
+    rf"""
+      \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
+    | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
+    | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
+    | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?   # 42, 3.50, 21st
+    | [Pp]er\s?[Cc]ent\b | [%$€£]
+    | (?:[^\W\d_]\.){{2,8}}                                          # U.S., e.g.
+    | [{_IDEOGRAPH}]                                                 # a script without spaces
+    | (?:[^\W\d_{_IDEOGRAPH}]{{1,{_LONGEST}}}[{_INSIDE}]{{0,{_LONGEST}}}){{1,4}}(?:['’][^\W\d_]{{1,8}})?
+    """,
+    re.VERBOSE,
+)
+
+_TIME = re.compile(r"(\d{1,2})(?::(\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
+_ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
+_INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
+_CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
+
+# What a document may hold that no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
+_UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def readable(text: str) -> str:
+    """The text with lone surrogates, control characters and bidirectional marks as spaces."""
+    return _UNREADABLE.sub(" ", text)
+
+
+def tokens(text: str) -> list[str]:
+    """Words, numbers, times, `%` and currency signs, as they are written."""
+    return _TOKEN.findall(text)
+
+
+def keys(text: str) -> list[str]:
+    return list(map(key, _TOKEN.findall(text)))
+
+
+@lru_cache(maxsize=1 << 15)
+def key(token: str) -> str:
+    """What a token is compared by.
+
+    Digits without separators, ordinal suffix and idle zeros for numbers and number words ("three", "3.0", "3rd" → "3");
+    24-hour times ("5 p.m." → "17:00"); "not" for contractions with it; full names of months and days; the word itself
+    for stop words and negations; the stem for all others.
+    """
+    word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).replace("’", "'").lower()
+    if word[:1].isdigit():
+        return _number_key(word)
+    if word.endswith("n't") or word == "cannot":
+        return "not"
+    head, apostrophe, tail = word.partition("'")
+    if apostrophe and tail in _CLITICS:
+        word = head
+    word = word.replace(".", "")
+    if word == "us" and token[:2].isupper():
+        return "usa"  # the country, not the pronoun
+    if "".join(word.split()) == "percent":
+        return "%"
+    if word in STOP_WORDS or word in NEGATIONS:
+        return word
+    return NUMBER_WORDS.get(word) or CALENDAR.get(word) or _stem(word)
+
+
+def is_number(token_key: str) -> bool:
+    return token_key[:1].isdigit()
+
+
+def is_content(token_key: str) -> bool:
+    """True for what can show where a sentence comes from: all but stop words and negations."""
+    return token_key not in STOP_WORDS and token_key not in NEGATIONS
+
+
+@cache
+def neutral_keys() -> frozenset[str]:
+    return frozenset(map(key, NEUTRAL_WORDS))
+
+
+def _number_key(word: str) -> str:
+    if ":" in word or word.rstrip(".").endswith("m"):
+        return _time_key(word)
+    number = _ORDINAL.sub("", word).replace(",", "")
+    whole, point, fraction = number.partition(".")
+    fraction = fraction.rstrip("0")
+    return (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
+
+
+def _time_key(word: str) -> str:
+    match = _TIME.match(word)
+    if match is None:
+        return word
+    hour, minute, half = int(match[1]), int(match[2] or 0), match[3]
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    return f"{hour}:{minute:02}"
+
+
+def _stem(word: str) -> str:
+    from snowballstemmer import stemmer
+
+    # A stemmer holds the word it works on; a fresh one a word costs little and needs no lock.
+    stem: str = stemmer("english").stemWord(word)
+    return stem

@@ -1,0 +1,80 @@
+"""The answer's own span, built late from noted times.
+
+Every span is started on a context of its own, so that nothing ambient in the worker's thread becomes its parent, and
+with the attributes that a sampler may want to see; the others follow within the limit of attributes.
+"""
+
+from __future__ import annotations
+
+from opentelemetry.trace import Span, StatusCode, Tracer
+
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import Generation, RagRecord, Retrieval
+from ragspan.telemetry import semconv
+from ragspan.telemetry.anchors import context_with
+from ragspan.telemetry.limits import set_within_limit
+from ragspan.telemetry.options import EmitterOptions
+from ragspan.telemetry.score_attributes import Attributes, by_importance
+from ragspan.telemetry.step_spans import add_step
+from ragspan.telemetry.times import answer_interval
+from ragspan.telemetry.values import encodable, error_type, named
+
+
+def start_answer(tracer: Tracer, record: RagRecord) -> Span:
+    """Start the answer's span, under the record's parent if it has one."""
+    started_ns, _ = answer_interval(record)
+    return tracer.start_span(
+        named(f"rag {record.name}"),
+        context=context_with(record.parent),
+        start_time=started_ns,
+        attributes=encodable(
+            {
+                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_CHAIN,
+                semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_INVOKE_WORKFLOW,
+                semconv.RECORD_ID: record.record_id,
+                semconv.FRAMEWORK: record.framework,
+                semconv.ANSWER_STATUS: record.status,
+                semconv.SESSION_ID: record.session_id,
+                semconv.USER_ID: record.user_id,
+            }
+        ),
+    )
+
+
+def finish_answer(tracer: Tracer, span: Span, scored: ScoredRecord, options: EmitterOptions) -> None:
+    """Give the answer's span its outcomes and its children, and end it whatever happens."""
+    record = scored.record
+    try:
+        content = _texts(record) if options.capture_content else {}
+        set_within_limit(span, by_importance(scored.outcomes, _facts(scored), content, options))
+        if record.status == "error":
+            span.set_status(StatusCode.ERROR, error_type(record.error_type))
+        steps: list[Retrieval | Generation] = [*record.retrievals, *record.generations]
+        for step in steps:
+            add_step(tracer, span, record, step, content=options.capture_content)
+    finally:
+        end_answer(span, record)
+
+
+def end_answer(span: Span, record: RagRecord) -> None:
+    span.end(end_time=answer_interval(record)[1])
+
+
+def _facts(scored: ScoredRecord) -> Attributes:
+    record = scored.record
+    return {
+        semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
+        semconv.ANSWER_REFUSAL: scored.refusal,
+        semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
+        semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
+        semconv.TAG_TAGS: record.tags or None,
+    }
+
+
+def _texts(record: RagRecord) -> Attributes:
+    return {
+        semconv.INPUT_VALUE: record.question,
+        semconv.INPUT_MIME_TYPE: None if record.question is None else semconv.MIME_TEXT,
+        semconv.OUTPUT_VALUE: record.response,
+        semconv.OUTPUT_MIME_TYPE: None if record.response is None else semconv.MIME_TEXT,
+    }

@@ -1,0 +1,186 @@
+"""The emitter that puts scores on the trace of the answer they belong to.
+
+Guarantees:
+- `open` and `emit` run in the engine's worker and keep nothing but the spans of records in flight.
+- `flush` and `shutdown` may come from any thread and return when their timeout is over.
+- The providers belong to the application: they are flushed, never shut down.
+- The child of a fork starts with no open spans: those it inherits are the parent's to end.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+
+from opentelemetry._logs import LoggerProvider
+from opentelemetry.context import Context
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import Span, TracerProvider
+
+from ragspan.config import Settings, SpanStyle
+from ragspan.outcomes import NotApplicable, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
+from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer
+from ragspan.telemetry.evaluation_spans import add_evaluation
+from ragspan.telemetry.flushing import Flushing
+from ragspan.telemetry.notices import Notice
+from ragspan.telemetry.open_spans import OpenSpans
+from ragspan.telemetry.options import EmitterOptions
+from ragspan.telemetry.providers import Providers
+from ragspan.telemetry.signals import signal_outcomes
+
+_NO_TRACER_PROVIDER = (
+    "Scores have no span to go on: no TracerProvider is set up, or it is switched off. "
+    "Call opentelemetry.trace.set_tracer_provider, or pass tracer_provider= to OTelEmitter."
+)
+
+
+class OTelEmitter:
+    """Sends scores to OpenTelemetry: span attributes, log events and a histogram.
+
+    Args:
+        score_wait: the longest, in seconds, that an answer's span is held back for its scores. Scores that come later
+            get evaluation spans of their own.
+        spans: `"answer"` builds a span for each answer, with children for its searches and model calls. `"scores"` only
+            adds evaluation spans below the span that the answer ran under, for applications that are traced already; an
+            answer that ran under no span is built as with `"answer"`, or its scores would have no place.
+        capture_content: put questions, passages and responses on spans. None asks the environment:
+            `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
+        explanations: put the judges' explanations, which may quote passages, on spans and events.
+        max_explanation_chars: where they are cut, 1 to 8192.
+        openinference: write each score on a span a second time, as an OpenInference evaluation.
+        tracer_provider: where spans go. None, as for the others, means the global provider, whenever it is set.
+        meter_provider: where the histogram goes.
+        logger_provider: where the events go.
+
+    Raises:
+        ConfigurationError: an argument or the environment has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        score_wait: float = 10.0,
+        spans: SpanStyle = "answer",
+        capture_content: bool | None = None,
+        explanations: bool = True,
+        max_explanation_chars: int = 1000,
+        openinference: bool = True,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        logger_provider: LoggerProvider | None = None,
+    ) -> None:
+        if capture_content is None:
+            capture_content = Settings.from_environment().capture_content
+        self._options = EmitterOptions(
+            score_wait=score_wait,
+            spans=spans,
+            capture_content=capture_content,
+            explanations=explanations,
+            max_explanation_chars=max_explanation_chars,
+            openinference=openinference,
+        )
+        self._providers = Providers(tracer_provider, meter_provider, logger_provider)
+        self._no_tracer_provider = Notice(_NO_TRACER_PROVIDER)
+        self._closed = False
+        self._start_afresh()
+        _emitters.add(self)
+
+    def _start_afresh(self) -> None:
+        self._open = OpenSpans()
+        self._flushing = Flushing()
+
+    @property
+    def score_wait(self) -> float:
+        """Seconds that `emit` may be held back for scores."""
+        return self._options.score_wait
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:
+        """Start the answer's span; None if there is no tracer provider to start it with.
+
+        Under `spans="scores"` nothing is started for an answer that ran under a span: it is that one.
+        """
+        if self._closed:
+            return None
+        if self._adds_only_scores(record):
+            return record.parent
+        span = start_answer(self._providers.tracer(), record)
+        span_context = span.get_span_context()
+        # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
+        if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
+            self._no_tracer_provider.give()
+            return None
+        if span.is_recording() and not self._open.add(record, span):  # shut down in this very moment
+            end_answer(span, record)
+        return anchor_of(span_context)
+
+    def emit(self, scored: ScoredRecord) -> None:
+        """Write the outcomes on the answer's span and end it; those that come late, on evaluation spans below it."""
+        if self._closed:
+            return
+        span = None if scored.late else self._answer_span(scored)
+        if span is not None:
+            finish_answer(self._providers.tracer(), span, scored, self._options)
+        elif scored.late or self._options.spans == "scores":
+            self._add_evaluations(scored)
+        signal_outcomes(self._providers, scored, _place(span, scored), self._options)
+
+    def flush(self, timeout: float) -> bool:
+        """Flush the providers; True only if all of them were done within `timeout` seconds.
+
+        The flush goes on in the background when the time is over. At the end of the interpreter, when no thread can be
+        started any more, nothing is flushed: the providers' own exit hooks send what is left.
+        """
+        return self._flushing.flush(self._providers.flushable(), timeout)
+
+    def shutdown(self, timeout: float) -> None:
+        """End the spans of answers that will get no scores any more, flush, and emit nothing from here on."""
+        self._closed = True
+        for record, span in self._open.close():
+            end_answer(span, record)
+        self.flush(timeout)
+
+    def _adds_only_scores(self, record: RagRecord) -> bool:
+        return self._options.spans == "scores" and is_valid(record.parent)
+
+    def _answer_span(self, scored: ScoredRecord) -> Span | None:
+        """The span that `open` started; one that is started now if nobody had called it, or to no effect."""
+        span = self._open.take(scored.record.record_id)
+        if span is None and scored.span is None:
+            self.open(scored.record)
+            span = self._open.take(scored.record.record_id)
+        return span
+
+    def _add_evaluations(self, scored: ScoredRecord) -> None:
+        target = scored.span or scored.record.parent
+        if target is None or not target.sampled or not is_valid(target):
+            return
+        for metric, outcome in scored.outcomes.items():
+            # An application that asked for nothing but scores is spared several spans for each answer without any.
+            if self._options.spans == "answer" or not isinstance(outcome, NotApplicable):
+                add_evaluation(self._providers.tracer(), target, scored, metric, self._options)
+
+
+def _place(span: Span | None, scored: ScoredRecord) -> Context:
+    """Where events and measurements belong: the answer's span if it is sampled, else the answer's parent.
+
+    The span of an unsampled answer exists nowhere, so nothing should point at it.
+    """
+    if span is not None and span.get_span_context().trace_flags.sampled:
+        return context_with(span)
+    if scored.span is not None and scored.span.sampled:
+        return context_with(scored.span)
+    return context_with(scored.record.parent)
+
+
+_emitters: weakref.WeakSet[OTelEmitter] = weakref.WeakSet()
+
+
+def _start_afresh_in_child() -> None:
+    for emitter in list(_emitters):
+        emitter._start_afresh()  # noqa: SLF001 - part of the class, outside of it so that the hook holds no emitter
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_afresh_in_child)

@@ -1,0 +1,130 @@
+"""The OpenTelemetry providers that an emitter was given, or else the global ones of the moment.
+
+An application may set its global providers after ragspan's engine was made; they are looked up at each use and
+followed when they change.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from opentelemetry import _logs, metrics, trace
+from opentelemetry._logs import Logger, LoggerProvider
+from opentelemetry.metrics import Histogram, Meter, MeterProvider
+from opentelemetry.trace import Tracer, TracerProvider
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.telemetry import semconv
+
+_Provider = TypeVar("_Provider")
+_Made = TypeVar("_Made")
+
+SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
+
+
+class Flushable(Protocol):
+    """What the SDK's providers have and the API's stand-ins lack."""
+
+    def force_flush(self, timeout_millis: int) -> object: ...
+
+
+class Providers:
+    """Tracer, logger and histogram of the providers in force.
+
+    Args:
+        tracer_provider: None, as for the others, means the global one.
+        meter_provider: for the histogram of scores.
+        logger_provider: for the events.
+
+    Raises:
+        ConfigurationError: an argument is no provider, but a tracer for instance.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None,
+        meter_provider: MeterProvider | None,
+        logger_provider: LoggerProvider | None,
+    ) -> None:
+        _check("tracer_provider", tracer_provider, "get_tracer")
+        _check("meter_provider", meter_provider, "get_meter")
+        _check("logger_provider", logger_provider, "get_logger")
+        self._tracer = _InForce(tracer_provider, trace.get_tracer_provider, _tracer_of)
+        self._score_histogram = _InForce(meter_provider, metrics.get_meter_provider, _score_histogram_of)
+        self._event_logger = _InForce(logger_provider, _logs.get_logger_provider, _event_logger_of)
+
+    def tracer(self) -> Tracer:
+        return self._tracer.made()
+
+    def score_histogram(self) -> Histogram:
+        return self._score_histogram.made()
+
+    def event_logger(self) -> Logger | None:
+        """None as long as events would go nowhere."""
+        return self._event_logger.made()
+
+    def flushable(self) -> list[Flushable]:
+        in_force = (self._tracer.provider(), self._score_histogram.provider(), self._event_logger.provider())
+        return [provider for provider in in_force if callable(getattr(provider, "force_flush", None))]  # type: ignore[misc]
+
+
+class _InForce(Generic[_Provider, _Made]):
+    """A provider, and what is made from it: once, and again when another provider comes into force."""
+
+    def __init__(
+        self, given: _Provider | None, current: Callable[[], _Provider], make: Callable[[_Provider], _Made]
+    ) -> None:
+        self._given = given
+        self._current = current
+        self._make = make
+        self._latest: tuple[_Provider, _Made] | None = None
+
+    def provider(self) -> _Provider:
+        return self._current() if self._given is None else self._given
+
+    def made(self) -> _Made:
+        provider = self.provider()
+        latest = self._latest
+        if latest is None or latest[0] is not provider:
+            self._latest = latest = (provider, self._make(provider))
+        return latest[1]
+
+
+@functools.cache
+def own_version() -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version("ragspan")
+    except metadata.PackageNotFoundError:  # a source tree that was never installed
+        return None
+
+
+def meter_of(provider: MeterProvider) -> Meter:
+    return provider.get_meter(semconv.SCOPE, own_version())
+
+
+def _tracer_of(provider: TracerProvider) -> Tracer:
+    return provider.get_tracer(semconv.SCOPE, own_version())
+
+
+def _score_histogram_of(provider: MeterProvider) -> Histogram:
+    return meter_of(provider).create_histogram(
+        semconv.METRIC_SCORE,
+        unit="1",
+        description="Scores of answers, from 0 to 1.",
+        explicit_bucket_boundaries_advisory=SCORE_BUCKETS,
+    )
+
+
+def _event_logger_of(provider: LoggerProvider) -> Logger | None:
+    logger = provider.get_logger(semconv.SCOPE, own_version())
+    # The loggers of the API package itself stand in for a missing SDK, and do nothing.
+    return None if type(logger).__module__.startswith("opentelemetry._logs") else logger
+
+
+def _check(name: str, provider: object, method: str) -> None:
+    if provider is not None and not callable(getattr(provider, method, None)):
+        raise ConfigurationError(f"{name} is {provider!r}, but should be a provider, with a method {method}, or None")

@@ -1,0 +1,111 @@
+"""Outcomes as attributes: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.telemetry import semconv
+from ragspan.telemetry.options import EmitterOptions
+from ragspan.telemetry.values import bounded, error_type, named
+
+Attributes = Mapping[str, object]
+
+_OWN_IDENTIFIER = "ragspan"
+_CODE_JUDGES = (None, "overlap")
+"""Judges that are no language model: none at all, and the embedded one."""
+
+
+def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
+    """The one attribute that says what became of the metric."""
+    match outcome:
+        case Score():
+            return {semconv.score_attribute(metric): float(outcome.value)}
+        case NotApplicable():
+            return {semconv.not_applicable_attribute(metric): named(outcome.reason)}
+        case MetricFailure():
+            # Never the message: it may quote what a provider or a parser quoted of the user's text.
+            return {semconv.error_attribute(metric): error_type(outcome.error_type)}
+
+
+def flat_label(metric: str, score: Score) -> Attributes:
+    return {semconv.label_attribute(metric): score.label}
+
+
+def judges_of(outcomes: Mapping[str, Outcome]) -> Attributes:
+    """Who judged; several judges in one value, sorted."""
+    judges = {score.judge for score in _scores(outcomes).values() if score.judge is not None}
+    return {semconv.JUDGE: named(",".join(sorted(judges))) if judges else None}
+
+
+def flat_explanations(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
+    for metric, score in _scores(outcomes).items():
+        yield {semconv.explanation_attribute(metric): _explanation(score, options)}
+
+
+def flat_details(outcomes: Mapping[str, Outcome]) -> Iterator[Attributes]:
+    for metric, score in _scores(outcomes).items():
+        for name, figure in score.details.items():
+            yield {semconv.detail_attribute(metric, name): figure}
+
+
+def openinference_copies(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
+    """One whole OpenInference evaluation a score, without the explanation, which would double the span's size."""
+    if not options.openinference:
+        return
+    for index, (metric, score) in enumerate(_scores(outcomes).items()):
+        yield {
+            semconv.evaluation_attribute(index, "name"): named(metric),
+            semconv.evaluation_attribute(index, "score"): float(score.value),
+            semconv.evaluation_attribute(index, "label"): score.label,
+            semconv.evaluation_attribute(index, "annotator_kind"): (
+                semconv.ANNOTATOR_CODE if score.judge in _CODE_JUDGES else semconv.ANNOTATOR_LLM
+            ),
+            semconv.evaluation_attribute(index, "identifier"): named(score.judge or _OWN_IDENTIFIER),
+        }
+
+
+def by_importance(
+    outcomes: Mapping[str, Outcome], answer: Attributes, content: Attributes, options: EmitterOptions
+) -> Iterator[Attributes]:
+    """Everything for the answer's span, in groups; at the limit of attributes the last ones give way first.
+
+    `answer` holds facts about the answer, `content` the user's texts if they are wanted.
+    """
+    return chain(
+        (flat_outcome(metric, outcome) for metric, outcome in outcomes.items()),
+        ({key: value} for key, value in (*answer.items(), *judges_of(outcomes).items())),
+        (flat_label(metric, score) for metric, score in _scores(outcomes).items()),
+        (content,),
+        flat_explanations(outcomes, options),
+        flat_details(outcomes),
+        openinference_copies(outcomes, options),
+    )
+
+
+def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions) -> Attributes:
+    """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
+    name = {semconv.GEN_AI_EVALUATION_NAME: named(metric)}
+    match outcome:
+        case Score():
+            return name | {
+                semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
+                semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
+                semconv.GEN_AI_EVALUATION_EXPLANATION: _explanation(outcome, options),
+                semconv.JUDGE: outcome.judge and named(outcome.judge),
+            }
+        case MetricFailure():
+            return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
+        case NotApplicable():
+            return name
+
+
+def _scores(outcomes: Mapping[str, Outcome]) -> dict[str, Score]:
+    return {metric: outcome for metric, outcome in outcomes.items() if isinstance(outcome, Score)}
+
+
+def _explanation(score: Score, options: EmitterOptions) -> str | None:
+    if not options.explanations or not score.explanation:
+        return None
+    return bounded(score.explanation, options.max_explanation_chars)

@@ -1,0 +1,135 @@
+"""Every name that ragspan writes on telemetry, and nothing else.
+
+The `gen_ai.*` names are still in development and have moved before, so they stand here as plain strings: the generated
+constants of OpenTelemetry's own package are deprecated. What each name means to a reader is told in
+`docs/attributes.md`.
+"""
+# ruff: noqa: S105 - the tokens here are those of language models
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+SCOPE: Final = "ragspan"
+"""Name of the instrumentation scope of all spans, events and metrics."""
+
+# General names of OpenTelemetry
+ERROR_TYPE: Final = "error.type"
+ERROR_TYPE_OTHER: Final = "_OTHER"
+"""What the conventions prescribe for an error whose type is not known."""
+SESSION_ID: Final = "session.id"
+USER_ID: Final = "user.id"
+
+# OpenTelemetry's names for generative AI
+GEN_AI_OPERATION_NAME: Final = "gen_ai.operation.name"
+GEN_AI_PROVIDER_NAME: Final = "gen_ai.provider.name"
+GEN_AI_REQUEST_MODEL: Final = "gen_ai.request.model"
+GEN_AI_RESPONSE_FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: Final = "gen_ai.response.time_to_first_chunk"
+GEN_AI_RETRIEVAL_DOCUMENTS: Final = "gen_ai.retrieval.documents"
+GEN_AI_RETRIEVAL_QUERY_TEXT: Final = "gen_ai.retrieval.query.text"
+GEN_AI_TOKEN_TYPE: Final = "gen_ai.token.type"
+GEN_AI_USAGE_INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
+GEN_AI_USAGE_OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+GEN_AI_EVALUATION_NAME: Final = "gen_ai.evaluation.name"
+GEN_AI_EVALUATION_SCORE_VALUE: Final = "gen_ai.evaluation.score.value"
+GEN_AI_EVALUATION_SCORE_LABEL: Final = "gen_ai.evaluation.score.label"
+GEN_AI_EVALUATION_EXPLANATION: Final = "gen_ai.evaluation.explanation"
+EVENT_GEN_AI_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"
+
+OPERATION_CHAT: Final = "chat"
+OPERATION_EVALUATION: Final = "evaluation"
+"""Not among the well-known values of `gen_ai.operation.name`, which allow others; in use elsewhere for the same."""
+OPERATION_INVOKE_WORKFLOW: Final = "invoke_workflow"
+OPERATION_RETRIEVAL: Final = "retrieval"
+
+# Names of OpenInference
+OPENINFERENCE_SPAN_KIND: Final = "openinference.span.kind"
+INPUT_VALUE: Final = "input.value"
+INPUT_MIME_TYPE: Final = "input.mime_type"
+OUTPUT_VALUE: Final = "output.value"
+OUTPUT_MIME_TYPE: Final = "output.mime_type"
+TAG_TAGS: Final = "tag.tags"
+LLM_MODEL_NAME: Final = "llm.model_name"
+LLM_PROVIDER: Final = "llm.provider"
+LLM_TOKEN_COUNT_PROMPT: Final = "llm.token_count.prompt"
+LLM_TOKEN_COUNT_COMPLETION: Final = "llm.token_count.completion"
+LLM_TOKEN_COUNT_TOTAL: Final = "llm.token_count.total"
+
+KIND_CHAIN: Final = "CHAIN"
+KIND_EVALUATOR: Final = "EVALUATOR"
+KIND_LLM: Final = "LLM"
+KIND_RETRIEVER: Final = "RETRIEVER"
+ANNOTATOR_CODE: Final = "CODE"
+ANNOTATOR_LLM: Final = "LLM"
+MIME_TEXT: Final = "text/plain"
+
+EvaluationField = Literal["name", "score", "label", "annotator_kind", "identifier"]
+DocumentField = Literal["id", "score", "content"]
+
+
+def evaluation_attribute(index: int, field: EvaluationField) -> str:
+    """OpenInference: a field of a span's evaluation number `index`, 0-based."""
+    return f"evaluations.{index}.evaluation.{field}"
+
+
+def document_attribute(index: int, field: DocumentField) -> str:
+    """OpenInference: a field of a search's document number `index`, 0-based."""
+    return f"retrieval.documents.{index}.document.{field}"
+
+
+# Our own names on spans
+RECORD_ID: Final = "ragspan.record_id"
+FRAMEWORK: Final = "ragspan.framework"
+ANSWER_STATUS: Final = "ragspan.answer.status"
+ANSWER_REFUSAL: Final = "ragspan.answer.refusal"
+ANSWER_SWALLOWED_ERRORS: Final = "ragspan.answer.swallowed_errors"
+CONTEXTS_COUNT: Final = "ragspan.contexts.count"
+JUDGE: Final = "ragspan.judge"
+EVALUATION_DURATION_MS: Final = "ragspan.evaluation.duration_ms"
+
+
+def score_attribute(metric: str) -> str:
+    return f"ragspan.score.{metric}"
+
+
+def label_attribute(metric: str) -> str:
+    return f"ragspan.label.{metric}"
+
+
+def explanation_attribute(metric: str) -> str:
+    return f"ragspan.explanation.{metric}"
+
+
+def detail_attribute(metric: str, name: str) -> str:
+    return f"ragspan.detail.{metric}.{name}"
+
+
+def not_applicable_attribute(metric: str) -> str:
+    return f"ragspan.not_applicable.{metric}"
+
+
+def error_attribute(metric: str) -> str:
+    return f"ragspan.error.{metric}"
+
+
+# Our own metrics, and the attributes that only they have
+METRIC_SCORE: Final = "ragspan.score"
+METRIC_QUEUE_SIZE: Final = "ragspan.queue.size"
+METRIC_QUEUE_BYTES: Final = "ragspan.queue.bytes"
+METRIC_RECORDS: Final = "ragspan.records"
+METRIC_JUDGE_DURATION: Final = "ragspan.judge.duration"
+METRIC_JUDGE_TOKENS: Final = "ragspan.judge.tokens"
+METRIC_JUDGE_COST: Final = "ragspan.judge.cost"
+
+ENGINE: Final = "ragspan.engine"
+RESULT: Final = "ragspan.result"
+REASON: Final = "ragspan.reason"
+
+RESULT_SCORED: Final = "scored"
+RESULT_NOTHING_TO_SCORE: Final = "nothing_to_score"
+RESULT_DROPPED: Final = "dropped"
+
+TOKEN_INPUT: Final = "input"
+TOKEN_CACHED: Final = "cached"
+TOKEN_OUTPUT: Final = "output"

@@ -1,0 +1,363 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+
+import openai
+import pytest
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges import OpenAIJudge
+from ragspan.judges.llm.replies import REPLY_SCHEMA
+from ragspan.judges.openai import OpenAIChatClient
+from ragspan.judges.usage import metered
+from ragspan.outcomes import Usage
+
+GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "stated", "verdict": "grounded"}}})
+
+
+@pytest.fixture
+def no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+# What a request holds
+
+
+async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 3)
+
+    votes = await openai_judge().vote_adherence(super_bowl, 3)
+
+    [request] = fake_openai.requests
+    assert len(votes) == 3
+    assert (request["model"], request["n"]) == ("test-model", 3)
+    assert request["response_format"]["type"] == "json_schema"
+    assert request["response_format"]["json_schema"]["strict"] is True
+    assert request["response_format"]["json_schema"]["schema"] == REPLY_SCHEMA
+
+
+async def test_the_key_is_in_the_header_and_never_in_a_message(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(claims=[[]])
+
+    await openai_judge(api_key="sk-secret-0123456789").extract_claims(super_bowl)
+
+    assert fake_openai.headers[0]["Authorization"] == "Bearer sk-secret-0123456789"
+    assert "sk-secret" not in json.dumps(fake_openai.requests)
+
+
+async def test_further_fields_are_sent_along(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(claims=[[]])
+
+    await openai_judge(extra_body={"reasoning_effort": "low"}).extract_claims(super_bowl)
+
+    assert fake_openai.requests[0]["reasoning_effort"] == "low"
+
+
+async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
+    fake_openai.script(claims=[[]])
+    async with openai.AsyncOpenAI(
+        base_url=fake_openai.base_url, api_key="theirs", default_headers={"X-Team": "search"}
+    ) as client:
+        await OpenAIJudge("test-model", client=client).extract_claims(super_bowl)
+
+        assert not client.is_closed()
+
+    assert fake_openai.headers[0]["X-Team"] == "search"
+
+
+# Keys and arguments
+
+
+@pytest.mark.usefixtures("no_key")
+def test_openai_without_a_key_is_an_error_that_says_what_to_set():
+    with pytest.raises(ConfigurationError, match=r"set OPENAI_API_KEY or give api_key="):
+        OpenAIJudge("gpt-4o-mini")
+
+
+@pytest.mark.usefixtures("no_key")
+async def test_a_server_of_ones_own_needs_no_key(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(claims=[[]])
+
+    assert await openai_judge(api_key=None).extract_claims(super_bowl) == []
+
+
+async def test_the_key_of_the_environment_is_used(fake_openai, openai_judge, super_bowl, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    fake_openai.script(claims=[[]])
+
+    await openai_judge(api_key=None).extract_claims(super_bowl)
+
+    assert fake_openai.headers[0]["Authorization"] == "Bearer sk-of-the-environment"
+
+
+async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
+    async with openai.AsyncOpenAI(api_key="theirs") as client:
+        with pytest.raises(ConfigurationError, match="client= brings its own endpoint"):
+            OpenAIJudge("gpt-4o-mini", client=client, base_url=fake_openai.base_url)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"temperature": 3}, "temperature"),
+        ({"max_context_chars": 0}, "max_context_chars"),
+        ({"max_response_chars": 0}, "max_response_chars"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_that_names_it(options, named):
+    with pytest.raises(ConfigurationError, match=named):
+        OpenAIJudge("gpt-4o-mini", api_key="sk-key", **options)
+
+
+def test_a_judge_needs_a_model():
+    with pytest.raises(ConfigurationError, match="model should be"):
+        OpenAIJudge(" ", api_key="sk-key")
+
+
+def test_the_judge_is_named_after_its_model_and_shows_no_key():
+    judge = OpenAIJudge("gpt-4o-mini", api_key="sk-key")
+
+    assert judge.name == "openai:gpt-4o-mini"
+    assert repr(judge) == "OpenAIJudge('openai:gpt-4o-mini')"
+
+
+# Endpoints that understand less
+
+
+async def test_an_endpoint_that_ignores_n_is_asked_for_the_missing_votes_singly(fake_openai, openai_judge, super_bowl):
+    fake_openai.choices_per_request = 1
+    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 3)
+
+    votes = await openai_judge().vote_adherence(super_bowl, 3)
+
+    assert len(votes) == 3
+    assert [request.get("n") for request in fake_openai.requests] == [3, None, None]
+
+
+async def test_choices_beyond_those_asked_for_are_left_out(fake_openai, openai_judge, super_bowl):
+    fake_openai.choices_per_request = 5
+    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 5)
+
+    assert len(await openai_judge().vote_adherence(super_bowl, 3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("unknown", "status", "message", "param"),
+    [
+        ("response_format", 400, "Invalid parameter: 'response_format' of type 'json_schema'.", "response_format"),
+        ("response_format", 422, "json_schema is not supported", None),
+        ("n", 400, "Unsupported parameter.", "n"),
+        ("n", 400, "'n' : number must be at most 1", None),
+        ("temperature", 400, "Unsupported value: 'temperature' does not support 0.7 with this model.", "temperature"),
+    ],
+)
+async def test_a_parameter_that_an_endpoint_rejects_is_left_out_from_then_on(
+    fake_openai, openai_judge, super_bowl, unknown, status, message, param
+):
+    def answer(request):
+        if unknown in request:
+            return fake_openai.fails(status, message, param)
+        return fake_openai.says(GROUNDED)
+
+    fake_openai.answer = answer
+    judge = openai_judge()
+
+    assert len(await judge.vote_adherence(super_bowl, 2)) == 2
+    asked_before = len(fake_openai.requests)
+    assert len(await judge.vote_adherence(super_bowl, 2)) == 2
+    assert all(unknown not in request for request in fake_openai.requests[asked_before:])
+
+
+async def test_without_schemas_json_mode_is_tried_and_then_plain_text(fake_openai, openai_judge, super_bowl):
+    def answer(request):
+        if "response_format" in request:
+            return fake_openai.fails(400, "response_format is not supported")
+        return fake_openai.says(f"```json\n{GROUNDED}\n```")
+
+    fake_openai.answer = answer
+
+    [vote] = await openai_judge().vote_adherence(super_bowl, 1)
+
+    formats = [request.get("response_format", {}).get("type") for request in fake_openai.requests]
+    assert formats == ["json_schema", "json_object", None]
+    assert vote.grounded
+
+
+async def test_requests_side_by_side_learn_together_what_an_endpoint_lacks(fake_openai, openai_judge, super_bowl):
+    def answer(request):
+        for unknown in ("temperature", "response_format"):
+            if unknown in request:
+                return fake_openai.fails(400, f"unknown: {unknown}", unknown)
+        return fake_openai.says(GROUNDED)
+
+    fake_openai.answer = answer
+    judge = openai_judge()
+
+    votes = await asyncio.gather(*(judge.vote_adherence(super_bowl, 1) for _ in range(8)))
+
+    assert [len(found) for found in votes] == [1] * 8
+
+
+async def test_a_complaint_about_something_else_is_an_error_after_one_request(fake_openai, openai_judge, super_bowl):
+    fake_openai.answer = lambda _request: fake_openai.fails(400, "The maximum context length is 8192 tokens.")
+
+    with pytest.raises(JudgeError, match=r"HTTP 400: .*maximum context length") as raised:
+        await openai_judge().extract_claims(super_bowl)
+
+    assert raised.value.error_type == "BadRequestError"
+    assert len(fake_openai.requests) == 1
+
+
+# Endpoints in trouble
+
+
+@pytest.mark.parametrize(
+    ("status", "error_type"),
+    [(401, "AuthenticationError"), (404, "NotFoundError"), (429, "RateLimitError"), (500, "InternalServerError")],
+)
+async def test_an_error_keeps_the_name_that_the_client_gives_it(
+    fake_openai, openai_judge, super_bowl, status, error_type
+):
+    fake_openai.answer = lambda _request: fake_openai.fails(status, "no")
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge().extract_claims(super_bowl)
+
+    assert raised.value.error_type == error_type
+
+
+async def test_the_client_retries_an_endpoint_in_passing_trouble(fake_openai, openai_judge, super_bowl):
+    answers = iter([fake_openai.fails(500, "starting"), fake_openai.says('{"answer": {"claims": ["One."]}}')])
+    fake_openai.answer = lambda _request: next(answers)
+
+    assert await openai_judge(max_retries=1).extract_claims(super_bowl) == ["One."]
+
+
+async def test_an_endpoint_that_hangs_is_given_up_after_the_timeout(fake_openai, openai_judge, super_bowl):
+    fake_openai.answer = lambda _request: fake_openai.hangs()
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge(timeout=0.05).extract_claims(super_bowl)
+
+    assert raised.value.error_type == "APITimeoutError"
+
+
+async def test_nobody_listening_is_a_connection_error(openai_judge, super_bowl):
+    with socket.socket() as bound_but_not_listening:
+        bound_but_not_listening.bind(("127.0.0.1", 0))
+        port = bound_but_not_listening.getsockname()[1]
+
+        with pytest.raises(JudgeError) as raised:
+            await openai_judge(base_url=f"http://127.0.0.1:{port}/v1").extract_claims(super_bowl)
+
+    assert raised.value.error_type == "APIConnectionError"
+
+
+@pytest.mark.parametrize("body", [b"not json", b"[]", b'"text"', b"{}", b'{"choices": []}', b'{"choices": 7}'])
+async def test_an_answer_that_is_no_chat_completion_is_an_invalid_response(fake_openai, openai_judge, super_bowl, body):
+    fake_openai.answer = lambda _request: (200, body)
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge().extract_claims(super_bowl)
+
+    assert raised.value.error_type == "InvalidResponse"
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        {"finish_reason": "length"},
+        {"finish_reason": "content_filter"},
+        {"refusal": "I can't help with that."},
+    ],
+)
+async def test_a_choice_that_was_cut_off_or_refused_does_not_count(fake_openai, openai_judge, super_bowl, spoilt):
+    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, **spoilt)
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge().vote_adherence(super_bowl, 1)
+
+    assert raised.value.error_type == "InvalidVerdict"
+    assert len(fake_openai.requests) == 2
+
+
+@pytest.mark.parametrize("content", [None, "", 7, [{"type": "text", "text": GROUNDED}]])
+async def test_a_choice_without_text_does_not_count_and_spoils_no_other(fake_openai, openai_judge, super_bowl, content):
+    answers = iter([fake_openai.says(content, GROUNDED), fake_openai.says(GROUNDED)])
+    fake_openai.answer = lambda _request: next(answers)
+
+    assert len(await openai_judge().vote_adherence(super_bowl, 2)) == 2
+
+
+# What error messages say
+
+
+async def test_an_error_message_holds_no_key(fake_openai, openai_judge, super_bowl):
+    said = "Incorrect API key provided: sk-other*****6789, you sent internal-token-42."
+    fake_openai.answer = lambda _request: fake_openai.fails(401, said)
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge(api_key="internal-token-42").extract_claims(super_bowl)
+
+    assert "Incorrect API key provided: [key], you sent [key]." in str(raised.value)
+
+
+async def test_an_error_message_that_repeats_the_prompt_is_left_out(fake_openai, openai_judge, super_bowl):
+    fake_openai.answer = lambda request: fake_openai.fails(400, f"bad: {request['messages'][1]['content'][-4000:]}")
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge().extract_claims(super_bowl)
+
+    assert str(raised.value) == "HTTP 400: the endpoint's message repeats the request and is left out"
+    assert raised.value.__suppress_context__
+
+
+async def test_an_error_message_is_bounded(fake_openai, openai_judge, super_bowl):
+    fake_openai.answer = lambda _request: fake_openai.fails(500, "x" * 100_000)
+
+    with pytest.raises(JudgeError) as raised:
+        await openai_judge().extract_claims(super_bowl)
+
+    assert len(str(raised.value)) <= 300
+
+
+# Cost and connections
+
+
+async def test_usage_is_reported_once_with_what_the_cache_gave(fake_openai, openai_judge, super_bowl):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 50, "prompt_tokens_details": {"cached_tokens": 896}}
+    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, GROUNDED, GROUNDED, usage=usage)
+
+    with metered() as meter:
+        await openai_judge().vote_adherence(super_bowl, 3)
+
+    assert meter.total == Usage(requests=1, input_tokens=1000, cached_tokens=896, output_tokens=50)
+
+
+async def test_what_an_invalid_reply_cost_is_reported_too(fake_openai, openai_judge, super_bowl):
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, finish_reason="length", usage=usage)
+
+    with metered() as meter, pytest.raises(JudgeError):
+        await openai_judge().vote_adherence(super_bowl, 1)
+
+    assert meter.total == Usage(requests=2, input_tokens=20, output_tokens=10)
+
+
+def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge, super_bowl):
+    """Connections that outlived their loop would warn here, and warnings are errors."""
+    judge = openai_judge()
+
+    for _ in range(3):
+        fake_openai.script(claims=[["One."]])
+        assert asyncio.run(judge.extract_claims(super_bowl)) == ["One."]
+
+
+async def test_requests_of_one_loop_share_their_connections(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(claims=[[], []])
+    client = OpenAIChatClient("test-model", base_url=fake_openai.base_url, api_key="key")
+
+    assert await client._own_clients.current() is await client._own_clients.current()

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
+from opentelemetry.trace import SpanKind, StatusCode
+
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+
+STARTED = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+LATE = Score(value=0.25, threshold=0.5, explanation="Two of eight.", judge="gpt")
+
+
+@pytest.fixture
+def add_late(make_record):
+    """Emit an answer without scores, and then an outcome of `faithfulness` that comes late."""
+
+    def run(emitter, outcome=LATE, **given):
+        record = make_record(**given)
+        span = emitter.open(record)
+        emitter.emit(ScoredRecord(record=record, outcomes={}, span=span))
+        late = {"record": record, "span": span, "durations": {"faithfulness": 42.5}, "late": True}
+        emitter.emit(ScoredRecord(outcomes={"faithfulness": outcome}, **late))
+        return span
+
+    return run
+
+
+def test_a_late_score_gets_a_span_below_the_answers(telemetry, add_late):
+    add_late(telemetry.emitter())
+
+    rag, late = telemetry.span("rag rivers"), telemetry.span("evaluation faithfulness")
+    assert late.parent.span_id == rag.context.span_id
+    assert late.context.trace_id == rag.context.trace_id
+    assert late.kind is SpanKind.INTERNAL
+
+
+def test_exactly_one_link_names_the_answers_span(telemetry, add_late):
+    add_late(telemetry.emitter())
+
+    (link,) = telemetry.span("evaluation faithfulness").links
+    assert link.context.span_id == telemetry.span("rag rivers").context.span_id
+    assert link.context.trace_id == telemetry.span("rag rivers").context.trace_id
+
+
+def test_a_late_score_says_what_a_timely_one_would_have_said(telemetry, add_late):
+    add_late(telemetry.emitter())
+
+    assert dict(telemetry.span("evaluation faithfulness").attributes) == {
+        "openinference.span.kind": "EVALUATOR",
+        "gen_ai.operation.name": "evaluation",
+        "gen_ai.evaluation.name": "faithfulness",
+        "gen_ai.evaluation.score.value": 0.25,
+        "gen_ai.evaluation.score.label": "fail",
+        "gen_ai.evaluation.explanation": "Two of eight.",
+        "ragspan.record_id": "record-1",
+        "ragspan.judge": "gpt",
+        "ragspan.score.faithfulness": 0.25,
+        "ragspan.label.faithfulness": "fail",
+        "ragspan.evaluation.duration_ms": 42_500.0,
+        "evaluations.0.evaluation.name": "faithfulness",
+        "evaluations.0.evaluation.score": 0.25,
+        "evaluations.0.evaluation.label": "fail",
+        "evaluations.0.evaluation.annotator_kind": "LLM",
+        "evaluations.0.evaluation.identifier": "gpt",
+    }
+
+
+def test_a_late_score_does_not_make_the_trace_longer(telemetry, add_late):
+    add_late(telemetry.emitter())
+
+    late = telemetry.span("evaluation faithfulness")
+    assert STARTED <= late.start_time <= late.end_time <= STARTED + 2 * SECOND
+
+
+def test_a_late_failure_is_an_error(telemetry, add_late):
+    add_late(telemetry.emitter(), MetricFailure(error_type="timeout", message="SECRET"))
+
+    span = telemetry.span("evaluation faithfulness")
+    assert span.status.status_code is StatusCode.ERROR
+    assert span.attributes["error.type"] == span.attributes["ragspan.error.faithfulness"] == "timeout"
+    assert "gen_ai.evaluation.score.value" not in span.attributes
+    assert "SECRET" not in span.to_json()
+
+
+def test_what_turns_out_not_to_apply_is_told_late_too(telemetry, add_late):
+    add_late(telemetry.emitter(), NotApplicable(reason="no_claims"))
+
+    assert telemetry.span("evaluation faithfulness").attributes["ragspan.not_applicable.faithfulness"] == "no_claims"
+
+
+def test_late_scores_of_an_unsampled_answer_make_no_span(make_telemetry, add_late, parent):
+    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_ON))
+    add_late(telemetry.emitter(), parent=replace(parent, trace_flags=0))
+
+    assert telemetry.spans == ()
+
+
+def test_a_sampler_that_ignores_parents_adds_no_score_to_a_span_that_nobody_has(telemetry, add_late, parent):
+    add_late(telemetry.emitter(spans="scores"), parent=replace(parent, trace_flags=0))
+
+    assert telemetry.spans == ()
+
+
+class TestScoresOnly:
+    """`spans="scores"`: the application is traced already."""
+
+    def test_the_answers_span_is_the_one_that_it_ran_under(self, telemetry, make_record, parent):
+        assert telemetry.emitter(spans="scores").open(make_record()) == parent
+
+    def test_only_evaluation_spans_are_made(self, telemetry, make_record, answer, parent):
+        answer(telemetry.emitter(spans="scores"), make_record(), {"faithfulness": LATE, "completeness": LATE})
+
+        assert {span.name for span in telemetry.spans} == {"evaluation faithfulness", "evaluation completeness"}
+        assert {span.parent.span_id for span in telemetry.spans} == {parent.span_id}
+        assert {span.context.trace_id for span in telemetry.spans} == {parent.trace_id}
+        assert {span.links[0].context.span_id for span in telemetry.spans} == {parent.span_id}
+
+    def test_an_outcome_that_does_not_apply_makes_no_span(self, telemetry, make_record, answer):
+        answer(telemetry.emitter(spans="scores"), make_record(), {"m": NotApplicable(reason="no_contexts")})
+
+        assert telemetry.spans == ()
+
+    def test_a_failure_makes_one(self, telemetry, make_record, answer):
+        answer(telemetry.emitter(spans="scores"), make_record(), {"m": MetricFailure(error_type="e", message="")})
+
+        assert telemetry.span("evaluation m").status.status_code is StatusCode.ERROR
+
+    def test_late_scores_are_like_the_others(self, telemetry, add_late, parent):
+        add_late(telemetry.emitter(spans="scores"))
+
+        assert telemetry.span("evaluation faithfulness").parent.span_id == parent.span_id
+
+    def test_an_answer_that_ran_under_no_span_is_built(self, telemetry, make_record, answer):
+        answer(telemetry.emitter(spans="scores"), make_record(parent=None), {"m": LATE})
+
+        assert telemetry.span("rag rivers").attributes["ragspan.score.m"] == 0.25
+        assert not [span for span in telemetry.spans if span.name.startswith("evaluation")]

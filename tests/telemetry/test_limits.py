@@ -1,0 +1,108 @@
+"""What gives way when a span can hold no more attributes."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk.trace import SpanLimits
+from opentelemetry.trace import NonRecordingSpan, SpanContext
+
+from ragspan.outcomes import Score
+from ragspan.telemetry.limits import room_of, set_within_limit
+
+
+def outcomes(number):
+    return {
+        f"m{i:02}": Score(value=0.5, threshold=0.5, explanation="why", judge="gpt", details={"votes": 3, "spread": 0.1})
+        for i in range(number)
+    }
+
+
+def kinds_of(span):
+    """How many attributes of each kind the span has, the metric's name left out."""
+    kept = [key.rpartition(".")[0] for key in span.attributes]
+    return {kind: kept.count(kind) for kind in ("ragspan.score", "ragspan.label", "ragspan.explanation")}
+
+
+def test_twelve_metrics_fit_without_losing_anything_that_matters(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), outcomes(12))
+
+    span = telemetry.span("rag rivers")
+    assert span.dropped_attributes == 0
+    assert len(span.attributes) <= 128
+    assert span.attributes["openinference.span.kind"] == "CHAIN"
+    assert kinds_of(span) == {"ragspan.score": 12, "ragspan.label": 12, "ragspan.explanation": 12}
+
+
+def test_openinference_copies_give_way_first_and_as_whole_objects(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), outcomes(14))
+
+    copies = [key for key in telemetry.span("rag rivers").attributes if key.startswith("evaluations.")]
+    assert 0 < len(copies) < 14 * 5
+    assert len(copies) % 5 == 0
+    assert {key.split(".")[1] for key in copies} == {str(index) for index in range(len(copies) // 5)}
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        (60, {"ragspan.score": 12, "ragspan.label": 12, "ragspan.explanation": 12}),
+        (40, {"ragspan.score": 12, "ragspan.label": 12, "ragspan.explanation": 8}),
+        (25, {"ragspan.score": 12, "ragspan.label": 5, "ragspan.explanation": 0}),
+        (12, {"ragspan.score": 7, "ragspan.label": 0, "ragspan.explanation": 0}),
+    ],
+)
+def test_explanations_then_labels_then_scores_give_way(make_telemetry, make_record, answer, limit, expected):
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=limit))
+    answer(telemetry.emitter(), make_record(), outcomes(12))
+
+    span = telemetry.span("rag rivers")
+    assert span.dropped_attributes == 0
+    assert span.attributes["ragspan.record_id"] == "record-1"
+    assert kinds_of(span) == expected
+
+
+def test_the_limit_of_the_environment_is_kept(monkeypatch, make_telemetry, make_record, answer):
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "30")
+    telemetry = make_telemetry()
+    answer(telemetry.emitter(), make_record(), outcomes(12))
+
+    assert telemetry.span("rag rivers").dropped_attributes == 0
+    assert len(telemetry.span("rag rivers").attributes) == 30
+
+
+def test_a_provider_without_a_limit_gets_everything(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=SpanLimits.UNSET))
+    answer(telemetry.emitter(), make_record(), outcomes(100))
+
+    span = telemetry.span("rag rivers")
+    assert kinds_of(span) == {"ragspan.score": 100, "ragspan.label": 100, "ragspan.explanation": 100}
+    assert span.attributes["evaluations.99.evaluation.name"] == "m99"
+
+
+def test_a_passage_that_does_not_fit_is_left_out_whole(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=10))
+    answer(telemetry.emitter(capture_content=True), make_record())
+
+    span = telemetry.span("retrieval vector_store")
+    assert span.dropped_attributes == 0
+    assert len([key for key in span.attributes if key.startswith("retrieval.documents.")]) == 3
+
+
+def test_attributes_that_others_set_count_too(telemetry):
+    span = telemetry.tracer_provider.get_tracer("t").start_span("s", attributes={"theirs": 1})
+
+    assert room_of(span) == 127
+
+
+def test_a_span_that_tells_no_limit_is_taken_to_have_the_default():
+    span = NonRecordingSpan(SpanContext(trace_id=1, span_id=1, is_remote=False))
+
+    assert room_of(span) == 128
+
+
+def test_a_span_that_records_nothing_costs_no_work():
+    def groups():
+        pytest.fail("attributes were made for nobody")
+        yield {}
+
+    set_within_limit(NonRecordingSpan(SpanContext(trace_id=1, span_id=1, is_remote=False)), groups())

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from opentelemetry.sdk.trace import sampling
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, SamplingResult, TraceIdRatioBased
+
+from ragspan.outcomes import Score, ScoredRecord
+
+SCORES = {"m": Score(value=0.5)}
+
+
+def test_a_dropped_trace_is_dropped_whole(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(sampler=ParentBased(TraceIdRatioBased(0)))
+    anchor = answer(telemetry.emitter(), make_record(parent=None), SCORES)
+
+    assert not anchor.sampled
+    assert telemetry.spans == ()
+
+
+def test_a_kept_trace_is_kept_whole(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(sampler=ParentBased(TraceIdRatioBased(1)))
+    answer(telemetry.emitter(), make_record(parent=None), SCORES)
+
+    assert len(telemetry.spans) == 3
+
+
+def test_at_half_the_rate_no_trace_is_torn(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(sampler=ParentBased(TraceIdRatioBased(0.5)))
+    emitter = telemetry.emitter()
+    anchors = [answer(emitter, make_record(parent=None, record_id=str(i)), SCORES) for i in range(200)]
+
+    kept = {anchor.trace_id for anchor in anchors if anchor.sampled}
+    sizes = {trace: sum(span.context.trace_id == trace for span in telemetry.spans) for trace in kept}
+    assert 0 < len(kept) < 200
+    assert set(sizes.values()) == {3}
+    assert len(telemetry.spans) == 3 * len(kept)
+
+
+def test_an_unsampled_parent_makes_an_unsampled_answer(make_telemetry, make_record, answer, parent):
+    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_ON))
+    anchor = answer(telemetry.emitter(), make_record(parent=replace(parent, trace_flags=0)), SCORES)
+
+    assert not anchor.sampled
+    assert anchor.trace_id == parent.trace_id
+    assert telemetry.spans == ()
+
+
+@pytest.mark.parametrize("remote", [True, False])
+def test_a_sampler_can_tell_remote_parents_from_local_ones(make_telemetry, make_record, parent, remote):
+    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_ON, local_parent_sampled=ALWAYS_OFF))
+    anchor = telemetry.emitter().open(make_record(parent=replace(parent, is_remote=remote)))
+
+    assert anchor.sampled is remote
+
+
+class KeepsWhatItIsAskedFor(sampling.Sampler):
+    """Samples by attributes, and remembers what it saw at the start of each span."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=None, trace_state=None):
+        self.seen[name] = dict(attributes or {})
+        return SamplingResult(sampling.Decision.RECORD_AND_SAMPLE, attributes)
+
+    def get_description(self):
+        return "KeepsWhatItIsAskedFor"
+
+
+def test_a_sampler_sees_what_the_answer_is_at_its_start(make_telemetry, make_record):
+    sampler = KeepsWhatItIsAskedFor()
+    make_telemetry(sampler=sampler).emitter().open(make_record(status="error", session_id="s", user_id="u"))
+
+    assert sampler.seen["rag rivers"] == {
+        "openinference.span.kind": "CHAIN",
+        "gen_ai.operation.name": "invoke_workflow",
+        "ragspan.record_id": "record-1",
+        "ragspan.framework": "langchain",
+        "ragspan.answer.status": "error",
+        "session.id": "s",
+        "user.id": "u",
+    }
+
+
+def test_a_sampler_sees_what_each_child_is(make_telemetry, make_record, answer):
+    sampler = KeepsWhatItIsAskedFor()
+    answer(make_telemetry(sampler=sampler).emitter(), make_record())
+
+    assert sampler.seen["retrieval vector_store"]["openinference.span.kind"] == "RETRIEVER"
+    assert sampler.seen["chat small-model"]["gen_ai.request.model"] == "small-model"
+
+
+class RecordsWithoutSampling(KeepsWhatItIsAskedFor):
+    """For processors that count spans and do not export them."""
+
+    def should_sample(self, *args, **kwargs):
+        return SamplingResult(sampling.Decision.RECORD_ONLY)
+
+
+def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_telemetry, make_record):
+    telemetry = make_telemetry(sampler=RecordsWithoutSampling())
+    ended = []
+
+    class Ends:
+        def on_start(self, span, parent_context=None): ...
+        def on_end(self, span):
+            ended.append(span.name)
+
+        def _on_ending(self, span): ...
+
+    telemetry.tracer_provider.add_span_processor(Ends())
+    emitter, record = telemetry.emitter(), make_record()
+    anchor = emitter.open(record)
+    emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=anchor))
+
+    assert not anchor.sampled
+    assert "rag rivers" in ended
+    assert telemetry.spans == ()

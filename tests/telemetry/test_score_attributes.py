@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import pytest
+
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+
+GOOD = Score(value=0.75, threshold=0.5, explanation="All but one.", judge="gpt", details={"spread": 0.1})
+
+
+def attributes_of(telemetry, name="rag rivers"):
+    return dict(telemetry.span(name).attributes)
+
+
+def test_a_score_is_flat_attributes_on_the_answers_span(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"faithfulness": GOOD})
+
+    attributes = attributes_of(telemetry)
+    assert attributes["ragspan.score.faithfulness"] == 0.75
+    assert attributes["ragspan.label.faithfulness"] == "pass"
+    assert attributes["ragspan.explanation.faithfulness"] == "All but one."
+    assert attributes["ragspan.detail.faithfulness.spread"] == 0.1
+    assert attributes["ragspan.judge"] == "gpt"
+
+
+def test_a_score_of_zero_is_written_as_a_double(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"m": Score(value=0)})
+
+    assert type(attributes_of(telemetry)["ragspan.score.m"]) is float
+
+
+def test_a_score_without_a_threshold_has_no_label(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"m": Score(value=0.75)})
+
+    assert "ragspan.label.m" not in attributes_of(telemetry)
+
+
+def test_several_judges_are_named_once_each_in_order(telemetry, make_record, answer):
+    outcomes = {
+        name: Score(value=1, judge=judge) for name, judge in [("a", "z"), ("b", "hhem"), ("c", "z"), ("d", None)]
+    }
+    answer(telemetry.emitter(), make_record(), outcomes)
+
+    assert attributes_of(telemetry)["ragspan.judge"] == "hhem,z"
+
+
+def test_what_is_not_applicable_says_why(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"m": NotApplicable(reason="no_contexts", detail="SECRET")})
+
+    attributes = attributes_of(telemetry)
+    assert attributes["ragspan.not_applicable.m"] == "no_contexts"
+    assert "ragspan.score.m" not in attributes
+    assert "SECRET" not in str(attributes)
+
+
+def test_a_failure_shows_its_type_and_never_its_message(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"m": MetricFailure(error_type="InvalidVerdict", message="SECRET")})
+
+    assert attributes_of(telemetry)["ragspan.error.m"] == "InvalidVerdict"
+    assert all("SECRET" not in span.to_json() for span in telemetry.spans)
+
+
+def test_a_failed_metric_does_not_make_the_answer_an_error(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"m": MetricFailure(error_type="timeout", message="")})
+
+    assert telemetry.span("rag rivers").status.is_unset
+
+
+def test_explanations_can_be_left_out_everywhere(telemetry, make_record, answer):
+    answer(telemetry.emitter(explanations=False), make_record(), {"m": GOOD})
+    answer(telemetry.emitter(explanations=False), make_record(), {"m": GOOD}, late=True)
+
+    assert all("All but one." not in span.to_json() for span in telemetry.spans)
+    assert all("All but one." not in str(event.attributes) for event in telemetry.events)
+
+
+def test_explanations_are_cut_where_asked(telemetry, make_record, answer):
+    answer(telemetry.emitter(max_explanation_chars=10), make_record(), {"m": Score(value=1, explanation="x" * 50)})
+
+    assert attributes_of(telemetry)["ragspan.explanation.m"] == "x" * 9 + "…"
+
+
+@pytest.mark.parametrize(
+    ("judge", "kind", "identifier"), [("gpt", "LLM", "gpt"), ("overlap", "CODE", "overlap"), (None, "CODE", "ragspan")]
+)
+def test_each_score_has_an_openinference_copy(telemetry, make_record, answer, judge, kind, identifier):
+    outcomes = {
+        "first": NotApplicable(reason="no_claims"),
+        "second": Score(value=0.25, threshold=0.5, judge=judge, explanation="why"),
+    }
+    answer(telemetry.emitter(), make_record(), outcomes)
+
+    copies = {key: value for key, value in attributes_of(telemetry).items() if key.startswith("evaluations.")}
+    assert copies == {
+        "evaluations.0.evaluation.name": "second",
+        "evaluations.0.evaluation.score": 0.25,
+        "evaluations.0.evaluation.label": "fail",
+        "evaluations.0.evaluation.annotator_kind": kind,
+        "evaluations.0.evaluation.identifier": identifier,
+    }
+
+
+def test_copies_agree_with_openinferences_own_names():
+    conventions = pytest.importorskip("openinference.semconv.trace")
+    from ragspan.telemetry import semconv
+
+    span = conventions.SpanAttributes
+    assert semconv.OPENINFERENCE_SPAN_KIND == span.OPENINFERENCE_SPAN_KIND
+    assert semconv.evaluation_attribute(0, "name").startswith(f"{span.EVALUATIONS}.0.")
+    assert semconv.document_attribute(0, "id") == f"{span.RETRIEVAL_DOCUMENTS}.0.document.id"
+    assert {semconv.LLM_TOKEN_COUNT_PROMPT, semconv.LLM_MODEL_NAME, semconv.INPUT_VALUE, semconv.TAG_TAGS} <= {
+        span.LLM_TOKEN_COUNT_PROMPT,
+        span.LLM_MODEL_NAME,
+        span.INPUT_VALUE,
+        span.TAG_TAGS,
+    }
+
+
+def test_copies_can_be_left_out(telemetry, make_record, answer):
+    answer(telemetry.emitter(openinference=False), make_record(), {"m": GOOD})
+
+    assert not [key for key in attributes_of(telemetry) if key.startswith("evaluations.")]

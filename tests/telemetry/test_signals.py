@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from opentelemetry._logs import NoOpLoggerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
+
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+
+OUTCOMES = {
+    "faithfulness": Score(value=0.25, threshold=0.5, explanation="Two of eight.", judge="gpt"),
+    "completeness": MetricFailure(error_type="timeout", message="SECRET"),
+    "context_adherence": NotApplicable(reason="no_contexts"),
+}
+
+
+def test_scores_and_failures_are_events_and_what_does_not_apply_is_not(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), OUTCOMES)
+
+    assert {event.event_name for event in telemetry.events} == {"gen_ai.evaluation.result"}
+    score, failure = telemetry.events
+    assert dict(score.attributes) == {
+        "gen_ai.evaluation.name": "faithfulness",
+        "gen_ai.evaluation.score.value": 0.25,
+        "gen_ai.evaluation.score.label": "fail",
+        "gen_ai.evaluation.explanation": "Two of eight.",
+        "ragspan.judge": "gpt",
+        "ragspan.record_id": "record-1",
+    }
+    assert dict(failure.attributes) == {
+        "gen_ai.evaluation.name": "completeness",
+        "error.type": "timeout",
+        "ragspan.record_id": "record-1",
+    }
+
+
+def test_events_point_at_the_answers_span(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), OUTCOMES)
+
+    context = telemetry.span("rag rivers").context
+    assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(context.trace_id, context.span_id)}
+
+
+def test_late_events_point_at_the_answers_span_too(telemetry, make_record, answer):
+    emitter, record = telemetry.emitter(), make_record()
+    span = answer(emitter, record)
+    emitter.emit(ScoredRecord(record=record, outcomes=OUTCOMES, span=span, late=True))
+
+    assert {event.span_id for event in telemetry.events} == {span.span_id}
+
+
+def test_events_have_a_time(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), OUTCOMES)
+
+    assert all(event.timestamp > 0 for event in telemetry.events)
+
+
+def test_an_unsampled_answer_with_a_parent_leaves_its_events_there(make_telemetry, make_record, answer, parent):
+    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_OFF))
+    answer(telemetry.emitter(), make_record(parent=replace(parent, trace_flags=0)), OUTCOMES)
+
+    assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(parent.trace_id, parent.span_id)}
+
+
+def test_an_unsampled_answer_without_a_parent_leaves_its_events_nowhere(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_OFF))
+    with make_telemetry().tracer_provider.get_tracer("somebody else").start_as_current_span("ambient"):
+        answer(telemetry.emitter(), make_record(parent=None), OUTCOMES)
+
+    assert len(telemetry.events) == 2
+    assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(0, 0)}
+
+
+@pytest.mark.parametrize("provider", [NoOpLoggerProvider(), None])
+def test_without_a_real_logger_provider_there_are_no_events(
+    no_global_providers, telemetry, make_record, answer, provider
+):
+    answer(telemetry.emitter(logger_provider=provider), make_record(), OUTCOMES)
+
+    assert telemetry.events == []
+    assert telemetry.span("rag rivers").attributes["ragspan.score.faithfulness"] == 0.25
+
+
+def test_scores_fill_a_histogram_by_metric_label_and_judge(telemetry, make_record, answer):
+    emitter = telemetry.emitter()
+    for _ in range(3):
+        answer(emitter, make_record(), OUTCOMES)
+
+    (point,) = telemetry.points("ragspan.score")
+    assert dict(point.attributes) == {
+        "gen_ai.evaluation.name": "faithfulness",
+        "gen_ai.evaluation.score.label": "fail",
+        "ragspan.judge": "gpt",
+    }
+    assert point.count == 3
+    assert point.sum == pytest.approx(0.75)
+    assert point.explicit_bounds == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+
+
+def test_an_exemplar_leads_from_the_histogram_to_the_answer(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), OUTCOMES)
+
+    (point,) = telemetry.points("ragspan.score")
+    (exemplar,) = point.exemplars
+    context = telemetry.span("rag rivers").context
+    assert (exemplar.trace_id, exemplar.span_id) == (context.trace_id, context.span_id)
+
+
+def test_an_unsampled_answer_counts_in_the_histogram_without_an_exemplar(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(sampler=ALWAYS_OFF)
+    with make_telemetry().tracer_provider.get_tracer("somebody else").start_as_current_span("ambient"):
+        answer(telemetry.emitter(), make_record(parent=None), OUTCOMES)
+
+    (point,) = telemetry.points("ragspan.score")
+    assert point.count == 1
+    assert list(point.exemplars) == []
