@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 from opentelemetry._logs import NoOpLoggerProvider
+from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.records import SpanAnchor
 
 OUTCOMES = {
     "faithfulness": Score(value=0.25, threshold=0.5, explanation="Two of eight.", judge="gpt"),
@@ -70,6 +72,16 @@ def test_an_unsampled_answer_without_a_parent_leaves_its_events_nowhere(make_tel
 
     assert len(telemetry.events) == 2
     assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(0, 0)}
+
+
+@pytest.mark.parametrize("ids", [(2**130, 5, 0), (5, 2**70, 0), (-1, 5, 0), (5, 6, 2**33)])
+def test_an_impossible_parent_does_not_spoil_the_batch_of_events(make_telemetry, make_record, answer, ids):
+    telemetry = make_telemetry(sampler=ALWAYS_OFF)
+    parent = SpanAnchor(trace_id=ids[0], span_id=ids[1], trace_flags=ids[2])
+    answer(telemetry.emitter(), make_record(parent=parent), OUTCOMES)
+
+    assert len(telemetry.events) == 2
+    assert encode_logs(telemetry.log_exporter.get_finished_logs()).SerializeToString()
 
 
 @pytest.mark.parametrize("provider", [NoOpLoggerProvider(), None])

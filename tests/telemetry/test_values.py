@@ -4,7 +4,7 @@ import logging
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
@@ -12,7 +12,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry.values import bounded, encodable, named, well_formed
 
-any_text = st.text(st.characters(), max_size=40)  # lone surrogates included
+any_text = st.lists(st.sampled_from(["\ud800", "\udfff", "\0", "word "]) | st.text(max_size=9), max_size=9).map("".join)
 any_time = st.integers(min_value=-(2**65), max_value=2**65)
 any_number = st.one_of(st.none(), st.floats(), st.integers())
 
@@ -66,6 +66,9 @@ def test_numbers_of_other_libraries_become_floats():
     tokens=st.one_of(st.none(), st.integers()),
     ids=st.tuples(st.integers(-1, 2**130), st.integers(-1, 2**66), st.integers(0, 2**33)),
 )
+@example(text="\ud800 \0", times=(-1, -2, 2**65, 0), number=math.nan, tokens=2**70, ids=(2**130, 5, 2**33))
+@example(text="\udfff", times=(5, 9, 8, 6), number=math.inf, tokens=-(2**70), ids=(7, 2**66, 2**33 + 1))
+@example(text="word", times=(5, 9, 8, 6), number=0, tokens=0, ids=(7, 8, 2**33 + 1))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_odd_record_fails_at_emission_or_at_encoding(
     caplog, make_telemetry, make_record, answer, text, times, number, tokens, ids

@@ -1,0 +1,8 @@
+"""The background engine: the only place with threads, queues, forks and exits."""
+
+from __future__ import annotations
+
+from ragspan.engine.scoring_engine import ScoringEngine
+from ragspan.engine.stats import DropReason, EngineStats, ShutdownReport
+
+__all__ = ["DropReason", "EngineStats", "ScoringEngine", "ShutdownReport"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ class Backlog:
 
     Args:
         items: the queue, which from now on belongs to the backlog.
-        call_worker: wakes or starts the worker. It must not raise, and runs outside the critical section.
+        call_worker: wakes or starts the worker; runs outside the critical section.
     """
 
     def __init__(self, items: BoundedQueue, *, call_worker: Callable[[], None]) -> None:
@@ -52,6 +52,8 @@ class Backlog:
         self._worker_sleeps = True
         self._call_is_due = False
         self.stats = self._ledger.stats
+        self.uncounted = 0
+        """Captures that could not even be refused, for want of stack; counted as `capture_error` with the next step."""
 
     @property
     def bytes(self) -> int:
@@ -63,8 +65,8 @@ class Backlog:
         return self._ledger.finished
 
     @property
-    def dropped(self) -> object:
-        """Another object after each drop."""
+    def dropped(self) -> Mapping[str, int]:
+        """By reason; another mapping after each drop."""
         return self._ledger.dropped
 
     def submit(self, item: Item) -> None:
@@ -73,10 +75,6 @@ class Backlog:
     def refuse(self, reason: DropReason) -> None:
         """Count a capture that cannot be let in."""
         self._run(self._ledger.refused, reason)
-
-    def refuse_later(self, reason: DropReason) -> None:
-        """The same for a caller whose stack is full: this adds to a list and calls nothing."""
-        self._section.postpone(self._ledger.refused, reason)
 
     def went_wrong(self, place: str) -> None:
         self._run(self._ledger.went_wrong, place)
@@ -99,12 +97,20 @@ class Backlog:
         self._run(self._end, item, self._ledger.lost, reason)
 
     def worker_left(self) -> None:
-        """There is no worker any more: drop what it had in work, and call one for the next submit."""
+        """There is no worker any more: drop what it had in work, and call one for what waits or comes."""
         self._run(self._lose_worker)
+
+    def let_worker_sleep(self) -> None:
+        """There is no worker, or it stopped short of the queue's end: call one for the next submit."""
+        self._worker_sleeps = True
+
+    @property
+    def is_closed(self) -> bool:
+        return self._refuses is not None
 
     def close(self, reason: DropReason) -> None:
         """Refuse whatever is submitted from now on."""
-        self._refuses = reason
+        self._refuses = self._refuses or reason
 
     def abandon(self) -> int:
         """Drop all that is not out yet; the number of records."""
@@ -120,10 +126,22 @@ class Backlog:
 
     def _run(self, step: Callable[..., _T], *args: Any) -> _T | None:
         result = self._section.run(step, *args)
+        if self.uncounted:
+            self._section.run(self._count_the_uncounted)
         if self._call_is_due:
             self._call_is_due = False
-            self._call_worker()
+            try:
+                self._call_worker()
+            except BaseException as error:
+                self._worker_sleeps = True  # the next submit tries again
+                if not isinstance(error, Exception):
+                    raise
         return result
+
+    def _count_the_uncounted(self) -> None:
+        while self.uncounted:
+            self.uncounted -= 1
+            self._ledger.refused("capture_error")
 
     def _admit(self, item: Item) -> list[Item]:
         """Returns what was evicted, so that it is let go of outside the section."""
@@ -164,6 +182,8 @@ class Backlog:
         for _ in lost:
             self._ledger.lost("worker_error")
         self._worker_sleeps = True
+        if len(self._queue):
+            self._see_to_worker()
         self._tell_waiters()
         return lost
 

@@ -6,6 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
+_RESERVE = 0.1
+_MAX_RESERVE = 1.0  # seconds
+
 
 class Deadline:
     """The end of a timeout that begins now. A negative timeout is over at once; `math.inf` never is."""
@@ -14,6 +17,11 @@ class Deadline:
         self._clock = clock
         self._began = clock()
         self._timeout = timeout
+
+    def less_reserve(self) -> Deadline:
+        """An earlier end, which leaves a tenth of the time, and a second at most, for sending what is there."""
+        left = self.remaining
+        return Deadline(left - min(left * _RESERVE, _MAX_RESERVE), clock=self._clock)
 
     @property
     def elapsed(self) -> float:

@@ -81,7 +81,7 @@ class Emission:
     def _answer(self, emitter: Emitter, answer: Future[Any]) -> bool:
         if not answer.done():
             answer.cancel()
-            self._log.warning("emitter_late", "%s did not answer in time", type(emitter).__name__)
+            self._log.trouble("emitter_late", "%s did not answer in time", type(emitter).__name__)
             return False
         error = answer.exception()
         if error is not None:
@@ -91,4 +91,4 @@ class Emission:
 
     def _went_wrong(self, place: str, emitter: Emitter, error: BaseException) -> None:
         self._backlog.went_wrong(place)
-        self._log.warning(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
+        self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 from ragspan.config import DropPolicy
 from ragspan.exceptions import ConfigurationError
 from ragspan.metrics.base import Metric
 from ragspan.telemetry.base import Emitter
 
+_SECONDS = "a number of seconds, 0 or more"
+_SOME_SECONDS = "a number of seconds, more than 0"
 _METRIC_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -24,8 +25,8 @@ class Options:
         ConfigurationError: an argument is wrong; the message names it, its value and what is allowed.
     """
 
-    metrics: tuple[Metric, ...]
-    emitters: tuple[Emitter, ...]
+    metrics: Sequence[Metric]
+    emitters: Sequence[Emitter]
     queue_size: int
     queue_bytes: int
     drop: DropPolicy
@@ -37,29 +38,24 @@ class Options:
     name: str
 
     def __post_init__(self) -> None:
+        for name in ("metrics", "emitters"):
+            value = getattr(self, name)
+            _require(name, value, "a list", fits=isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+            object.__setattr__(self, name, tuple(value))  # what is changed in the list later has not been checked
         _check_metrics(self.metrics)
         _check_emitters(self.emitters)
         for name in ("queue_size", "queue_bytes", "concurrency"):
-            value = getattr(self, name)
-            _require(name, value, "a whole number, at least 1", fits=_is_whole(value) and value >= 1)
+            _require_whole(name, getattr(self, name))
         _require("drop", self.drop, "'oldest' or 'newest'", fits=self.drop in {"oldest", "newest"})
-        rate, timeout, at_exit = self.sample_rate, self.metric_timeout, self.exit_timeout
-        _require("sample_rate", rate, "a number from 0 to 1", fits=_is_real(rate) and 0 <= rate <= 1)
-        a_time, no_time = "a number of seconds, more than 0", "a number of seconds, 0 or more"
-        _require("metric_timeout", timeout, a_time, fits=_is_real(timeout) and 0 < timeout < math.inf)
-        _require("exit_timeout", at_exit, no_time, fits=_is_real(at_exit) and 0 <= at_exit < math.inf)
-        _require("name", self.name, "a text", fits=isinstance(self.name, str) and bool(self.name.strip()))
+        _require_number("sample_rate", self.sample_rate, "a number from 0 to 1", lambda rate: 0 <= rate <= 1)
+        _require_number("metric_timeout", self.metric_timeout, _SOME_SECONDS, lambda time: 0 < time < math.inf)
+        _require_number("exit_timeout", self.exit_timeout, _SECONDS, lambda time: 0 <= time < math.inf)
+        _require("name", self.name, "a text that is not empty", fits=isinstance(self.name, str) and self.name != "")
 
     @property
     def score_wait(self) -> float:
         """The longest, in seconds, that any of the emitters waits."""
         return max((emitter.score_wait for emitter in self.emitters), default=0.0)
-
-
-def as_tuple(argument: str, values: Sequence[object]) -> tuple[object, ...]:
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise ConfigurationError(f"{argument} is {_shown(values)}, but should be a list")
-    return tuple(values)
 
 
 def _check_metrics(metrics: Sequence[object]) -> None:
@@ -78,9 +74,9 @@ def _check_emitters(emitters: Sequence[object]) -> None:
     for position, emitter in enumerate(emitters):
         argument = f"emitters[{position}]"
         _require_object(argument, emitter, "open", "emit", "flush", "shutdown")
-        wait = getattr(emitter, "score_wait", None)
-        fits = isinstance(wait, Real) and not isinstance(wait, bool) and wait >= 0
-        _require(f"{argument}.score_wait", wait, "a number of seconds, 0 or more", fits=fits)
+        _require_number(
+            f"{argument}.score_wait", getattr(emitter, "score_wait", None), _SECONDS, lambda time: time >= 0
+        )
 
 
 def _require_object(argument: str, value: object, *methods: str) -> None:
@@ -89,6 +85,16 @@ def _require_object(argument: str, value: object, *methods: str) -> None:
         f"an object with the methods {', '.join(methods)}" if len(methods) > 1 else "an object with a score method"
     )
     _require(argument, value, allowed, fits=not isinstance(value, type) and not missing)
+
+
+def _require_whole(argument: str, value: object) -> None:
+    fits = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    _require(argument, value, "a whole number, at least 1", fits=fits)
+
+
+def _require_number(argument: str, value: object, allowed: str, fits: Callable[[float], bool]) -> None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and fits(value)
+    _require(argument, value, allowed, fits=is_number)
 
 
 def _require(argument: str, value: object, allowed: str, *, fits: bool) -> None:
@@ -101,11 +107,3 @@ def _shown(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

@@ -35,4 +35,4 @@ def _draw(identity: str) -> float:
     one of them keeps a tenth of the traces, a tenth taken by the same bits would be all that is left.
     """
     digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=_KEY).digest()
-    return int.from_bytes(digest, "big") / 2 ** (8 * _HASH_BYTES)
+    return int.from_bytes(digest, "big") / (1 << 8 * _HASH_BYTES)

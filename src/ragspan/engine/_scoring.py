@@ -59,7 +59,7 @@ class Scoring:
         outcome = run.outcome
         if isinstance(outcome, MetricFailure):
             self._backlog.went_wrong("metric")
-            self._log.warning(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
+            self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
         if isinstance(outcome, NotApplicable) and run.usage is None:
             return
         judge = outcome.judge if isinstance(outcome, Score) else None
@@ -81,7 +81,7 @@ class Scoring:
         else:
             kind = type(record if error is None else error).__name__
             self._backlog.end_dropped(item, "capture_error")
-            self._log.warning("capture_error", "a capture could not be made a record: %s", kind)
+            self._log.trouble("capture_error", "a capture could not be made a record: %s", kind)
         return None
 
     async def _judge(self, work: _Work) -> None:
@@ -135,7 +135,7 @@ class Scoring:
 
     def _went_wrong(self, place: str, error: BaseException) -> None:
         self._backlog.went_wrong(place)
-        self._log.warning(place, "%s failed with %s", place, type(error).__name__)
+        self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,10 +43,6 @@ class Section:
                 done.append(self._alone(later, its_args))
             return result
 
-    def postpone(self, step: Callable[..., object], *args: Any) -> None:
-        """Let whoever comes next run the step: for a caller that has no room left on its stack."""
-        self._postponed.append((step, args))
-
     def _alone(self, step: Callable[..., _T], args: tuple[Any, ...]) -> _T:
         self._busy = True
         try:

@@ -23,7 +23,7 @@ class ThrottledLog:
         self._last: dict[str, float] = {}
         self._suppressed: dict[str, int] = {}
 
-    def warning(self, kind: str, message: str, *args: object) -> None:
+    def trouble(self, kind: str, message: str, *args: object) -> None:
         """Log the line, or count it and tell the count with the next line of this kind."""
         now = self._clock()
         last = self._last.get(kind)

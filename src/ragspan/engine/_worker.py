@@ -1,13 +1,11 @@
 """The thread that scores: one daemon thread with one event loop, started by the first submit.
 
 Guarantees:
-- Nothing that a record, a metric or an emitter raises ends the thread. If it dies all the same, the records that it had
+- Nothing that a capture, a metric or an emitter raises ends the thread. If it dies all the same, the records that it had
   in work are counted as dropped, and the next submit starts another.
-- At most `concurrency` records are in work. Each is a task; the queue is read when a task ends or `call` is told to.
-- Everything runs in a context of the worker's own: no span or variable of a request reaches a metric.
-- The loop is of a kind of our own choosing, whatever the application's policy would make. The loop that a fork inherits
-  is left alone: its selector is shared with the parent, so closing it would make the parent's loop deaf.
-- `stop` waits no longer than it is told.
+- At most `concurrency` records are in work. The queue is read when one of them ends, or when `call` says that it holds
+  something again.
+- Everything runs in a context of the worker's own: no span and no variable of a request reaches a metric.
 """
 
 from __future__ import annotations
@@ -16,34 +14,154 @@ import asyncio
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from ragspan.engine._backlog import Backlog
+from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
+from ragspan.engine._loop import WorkerLoop
 from ragspan.engine._queue import Item
 from ragspan.engine._scoring import Scoring
-from ragspan.engine._threads import DaemonThreads
 from ragspan.engine._throttled_log import ThrottledLog
 
-_CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
-_RESTART_PAUSE = 1.0  # seconds between attempts to start a worker where that fails
-_IO_THREADS = 32  # for what judges do in threads, such as resolving host names
+_RESTART_PAUSE = 1.0  # seconds from one start to the next, where workers die or cannot be started
 
 
 class Worker:
-    """Takes items from a backlog and has them scored."""
+    """Takes items from a backlog and has them scored.
 
-    def __init__(self, backlog: Backlog, scoring: Scoring, *, concurrency: int, name: str, log: ThrottledLog) -> None:
+    Args:
+        on_start: called before the thread is started, by the thread that submits.
+    """
+
+    def __init__(
+        self,
+        backlog: Backlog,
+        scoring: Scoring,
+        *,
+        concurrency: int,
+        name: str,
+        on_start: Callable[[], None],
+        log: ThrottledLog,
+    ) -> None:
         self._backlog = backlog
         self._scoring = scoring
         self._concurrency = concurrency
         self._name = name
+        self._on_start = on_start
         self._log = log
         self._context = contextvars.Context()
-        self._loop: _WorkerLoop | None = None
         self._thread: threading.Thread | None = None
+        self._loop: WorkerLoop | None = None
         self._tasks: dict[asyncio.Task[None], Item] = {}
+        self._pause: Deadline | None = None
         self._stopping = False
-        self._last_start: Deadline | None = None
-        self._drops_told: object = None
+        self._told_drops = backlog.dropped
+
+    @property
+    def is_current_thread(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def call(self) -> None:
+        """Let it read the queue; start it if it is not there."""
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):  # closed in the meantime
+                loop.call_soon_threadsafe(self._read_queue, context=self._context)
+                return
+        if not self._start():
+            self._backlog.let_worker_sleep()
+
+    def stop(self, deadline: Deadline) -> None:
+        """End the thread and cancel what it has in work; wait for that until the deadline."""
+        self._stopping = True
+        loop, thread = self._loop, self._thread
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(loop.stop, context=self._context)
+        if thread is not None and not self.is_current_thread:
+            thread.join(deadline.remaining)
+
+    def disown(self) -> None:
+        """In the child of a fork: the thread and its loop are the parent's."""
+        self._stopping = True
+        if self._loop is not None:
+            self._loop.disown()
+
+    def _start(self) -> bool:
+        if self._stopping or (self._pause is not None and self._pause.remaining):
+            return False
+        self._pause = Deadline(_RESTART_PAUSE)
+        self._on_start()
+        thread = threading.Thread(target=contextvars.Context().run, args=(self._main,), name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # a limit of the system, or the end of the interpreter
+            return False
+        return True
+
+    def _main(self) -> None:
+        self._thread = threading.current_thread()
+        loop, error = attempt(lambda: WorkerLoop(on_error=self._went_wrong))
+        if loop is not None:
+            self._loop = loop
+            loop.call_soon(self._read_queue, context=self._context)
+            _, error = attempt(self._run, loop)
+        self._loop = None
+        self._tasks.clear()  # what ends from here on starts nothing new
+        self._backlog.worker_left()
+        if error is not None:
+            self._went_wrong(error)
+        if loop is not None:
+            loop.wind_down()
+
+    def _run(self, loop: WorkerLoop) -> None:
+        while not self._stopping:  # a metric can stop the loop, too
+            _, error = attempt(loop.run_forever)
+            if isinstance(error, (SystemExit, KeyboardInterrupt)):  # asyncio lets these two out of any task
+                self._went_wrong(error)
+            elif error is not None:  # the loop itself is broken
+                raise error
+
+    def _read_queue(self) -> None:
+        loop = self._loop
+        if loop is None:
+            return
+        _, error = attempt(self._take_up, loop)
+        if error is not None:  # out of memory, say
+            self._backlog.let_worker_sleep()
+            self._went_wrong(error)
+        self._tell_drops()
+
+    def _take_up(self, loop: WorkerLoop) -> None:
+        while len(self._tasks) < self._concurrency:
+            item = self._backlog.take()
+            if item is None:
+                return
+            task = loop.create_task(self._scoring.score(item))
+            self._tasks[task] = item
+            task.add_done_callback(self._ended, context=self._context)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        item = self._tasks.pop(task, None)
+        if item is None:
+            return
+        if self._backlog.has_in_work(item):  # it was cancelled by a metric, or there is a mistake in the engine
+            self._backlog.end_dropped(item, "worker_error")
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self._went_wrong(error)
+        self._read_queue()
+
+    def _tell_drops(self) -> None:
+        """In place of `submit`, which may not log."""
+        dropped = self._backlog.dropped
+        if dropped is self._told_drops:
+            return
+        self._told_drops = dropped
+        counts = ", ".join(f"{reason} {number}" for reason, number in dropped.items())
+        self._log.trouble("dropped", "captures dropped so far: %s", counts)
+
+    def _went_wrong(self, error: BaseException) -> None:
+        self._backlog.went_wrong("worker")
+        self._log.trouble("worker", "the worker ran into a %s", type(error).__name__)

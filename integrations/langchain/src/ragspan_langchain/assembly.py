@@ -11,8 +11,8 @@ from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
 from ragspan_langchain.answers import question_in, response_in
 from ragspan_langchain.contexts import as_context, contexts_of, is_plain, reached_model
 from ragspan_langchain.payloads import OPAQUE
-from ragspan_langchain.replies import is_last, joined
-from ragspan_langchain.runs import Kind, ModelRun, SearchRun, Trace
+from ragspan_langchain.replies import facts_of, is_last, joined
+from ragspan_langchain.runs import Kind, ModelRun, Reply, SearchRun, Trace
 
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
@@ -161,16 +161,16 @@ def _retrieval(run: SearchRun, trace: Trace) -> Retrieval:
 
 
 def _generation(run: ModelRun, trace: Trace) -> Generation:
-    reply = run.reply
+    facts = facts_of(run.reply or Reply(""))
     return Generation(
-        model=_text((reply.model if reply else None) or run.model) or run.name,
+        model=facts.model or _text(run.model) or run.name,
         provider=_text(run.provider),
         started_ns=run.started_ns,
         ended_ns=run.ended_ns or trace.ended_ns,
         first_token_ns=run.first_token_ns,
-        input_tokens=reply.input_tokens if reply else None,
-        output_tokens=reply.output_tokens if reply else None,
-        finish_reason=reply.finish_reason if reply else None,
+        input_tokens=facts.input_tokens,
+        output_tokens=facts.output_tokens,
+        finish_reason=facts.finish_reason,
         error_type=run.error,
     )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -12,22 +11,6 @@ from ragspan.config import is_enabled
 from ragspan.records import RecordSink
 
 from ragspan_langchain.tracker import RunTracker, tracker_for
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def _guarded(method: _Method) -> _Method:
-    """The boundary between ragspan and the program: what goes wrong here is counted and costs a score, not an answer."""
-
-    @functools.wraps(method)
-    def guarded(self: RagspanCallbackHandler, *args: Any, **kwargs: Any) -> None:
-        try:
-            method(self, *args, **kwargs)
-        except Exception as error:  # noqa: BLE001
-            self.tracker.report(error)
-
-    return cast(_Method, guarded)
-
 
 class RagspanCallbackHandler(BaseCallbackHandler):
     """Captures every request of the chains, agents and graphs that it is attached to.
@@ -69,6 +52,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     def __deepcopy__(self, memo: object) -> RagspanCallbackHandler:
         return self
 
+    # Every method below is a boundary: what goes wrong inside is counted and costs a score, never an answer.
+    #
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then.
 
     @property
@@ -78,7 +63,6 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     ignore_llm = ignore_chat_model = ignore_chain = ignore_agent = ignore_retriever = _off
     ignore_retry = ignore_custom_event = property(lambda _self: True)  # nothing to learn from these
 
-    @_guarded
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
@@ -88,17 +72,23 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        self.tracker.start_chain(run_id, parent_run_id, _name(serialized, kwargs, "chain"), inputs, kwargs)
+        try:
+            self.tracker.start_chain(run_id, parent_run_id, _name(serialized, kwargs, "chain"), inputs, kwargs)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        self.tracker.end_chain(run_id, outputs, kwargs.get("inputs"))
+        try:
+            self.tracker.end_chain(run_id, outputs, kwargs.get("inputs"))
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        self.tracker.fail(run_id, error, kwargs.get("inputs"))
+        try:
+            self.tracker.fail(run_id, error, kwargs.get("inputs"))
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_chat_model_start(
         self,
         serialized: dict[str, Any] | None,
@@ -108,10 +98,12 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        prompt: Sequence[Any] = messages[0] if messages else ()
-        self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompt, kwargs)
+        try:
+            prompt: Sequence[Any] = messages[0] if messages else ()
+            self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompt, kwargs)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_llm_start(
         self,
         serialized: dict[str, Any] | None,
@@ -121,25 +113,31 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompts[:1], kwargs)
+        try:
+            self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompts[:1], kwargs)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
     # The parameter must be called `token`: LangChain passes it by keyword in sync code, by position in async code.
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
         try:
             self.tracker.new_token(run_id, token, chunk)
-        except Exception as error:  # noqa: BLE001  as in `_guarded`, without a call more per token
-            self.tracker.report(error)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        self.tracker.end_model(run_id, response)
+        try:
+            self.tracker.end_model(run_id, response)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.tracker.fail(run_id, error, None)
+        try:
+            self.tracker.fail(run_id, error, None)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_retriever_start(
         self,
         serialized: dict[str, Any] | None,
@@ -149,17 +147,23 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         parent_run_id: UUID | None = None,
         **kwargs: Any,
     ) -> None:
-        self.tracker.start_search(run_id, parent_run_id, _name(serialized, kwargs, "retriever"), query, kwargs)
+        try:
+            self.tracker.start_search(run_id, parent_run_id, _name(serialized, kwargs, "retriever"), query, kwargs)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
-        self.tracker.end_search(run_id, documents)
+        try:
+            self.tracker.end_search(run_id, documents)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.tracker.fail(run_id, error, None)
+        try:
+            self.tracker.fail(run_id, error, None)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_tool_start(
         self,
         serialized: dict[str, Any] | None,
@@ -170,22 +174,31 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         inputs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        arguments = input_str if inputs is None else inputs
-        self.tracker.start_tool(run_id, parent_run_id, _name(serialized, kwargs, "tool"), arguments, kwargs)
+        try:
+            arguments = input_str if inputs is None else inputs
+            self.tracker.start_tool(run_id, parent_run_id, _name(serialized, kwargs, "tool"), arguments, kwargs)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        self.tracker.end_tool(run_id, output)
+        try:
+            self.tracker.end_tool(run_id, output)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
-    @_guarded
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.tracker.fail(run_id, error, None)
+        try:
+            self.tracker.fail(run_id, error, None)
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
     # LangGraph's own events. They reach every handler where another library wraps the callback managers.
 
-    @_guarded
     def on_interrupt(self, event: Any) -> None:
-        self.tracker.interrupted(getattr(event, "run_id", None))
+        try:
+            self.tracker.interrupted(getattr(event, "run_id", None))
+        except Exception as problem:  # noqa: BLE001
+            self.tracker.report(problem)
 
     def on_resume(self, event: Any) -> None:
         """A graph goes on after an interruption: a request like any other."""

@@ -14,7 +14,7 @@ import numbers
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage
@@ -31,6 +31,10 @@ _MAX_DOCUMENTS = 2000
 
 _ROLES = {
     "human": "human",
+    "HumanMessageChunk": "human",
+    "AIMessageChunk": "ai",
+    "SystemMessageChunk": "system",
+    "ToolMessageChunk": "tool",
     "user": "human",
     "ai": "ai",
     "assistant": "ai",
@@ -71,6 +75,50 @@ Frozen: TypeAlias = Any
 """str, number, bool, None, `FrozenMessage`, `OPAQUE`, `DOCUMENTS`, or a list or dict of these."""
 
 
+class Shape(enum.Enum):
+    """What kind of payload a value is, as far as reading it goes."""
+
+    PLAIN = "plain"
+    MESSAGE = "message"
+    PROMPT = "prompt"
+    DOCUMENT = "document"
+    FIELDS = "fields"
+    ITEMS = "items"
+    STATE = "state"
+    OTHER = "other"
+
+
+_shapes: dict[type, Shape] = {}
+_MAX_SHAPES = 4096  # programs may make classes as they go
+
+
+def shape_of(value: Any) -> Shape:
+    """The shape of a value's type, looked up: `isinstance` with a pydantic class costs more than all the rest here."""
+    kind = type(value)
+    shape = _shapes.get(kind)
+    if shape is None:
+        if len(_shapes) >= _MAX_SHAPES:
+            _shapes.clear()
+        shape = _shapes[kind] = _shape(kind)
+    return shape
+
+
+def _shape(kind: type) -> Shape:
+    if issubclass(kind, (str, bytes, int, float, type(None))):
+        return Shape.PLAIN
+    for base, shape in (
+        (BaseMessage, Shape.MESSAGE),
+        (PromptValue, Shape.PROMPT),
+        (Document, Shape.DOCUMENT),
+        (dict, Shape.FIELDS),
+        (READABLE, Shape.ITEMS),
+        (BaseModel, Shape.STATE),
+    ):
+        if issubclass(kind, base):  # type: ignore[arg-type]  # classes and a tuple of classes
+            return shape
+    return Shape.STATE if dataclasses.is_dataclass(kind) else Shape.OTHER
+
+
 def freeze(value: Any) -> Frozen:
     """A copy of a payload's structure that shares its texts, bounded in depth and size."""
     return _Freezer().freeze(value, 0)
@@ -82,17 +130,18 @@ class _Freezer:
 
     def freeze(self, value: Any, depth: int) -> Frozen:
         self._nodes += 1
-        if value is None or isinstance(value, (str, int, float)):
+        if isinstance(value, (str, int, float)) or value is None:
             return value.value if isinstance(value, enum.Enum) else value
         if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
             return OPAQUE
-        if isinstance(value, BaseMessage):
+        shape = shape_of(value)
+        if shape is Shape.MESSAGE:
             return self._message(_role_of(value), value.content, getattr(value, "tool_calls", ()), depth)
-        if isinstance(value, dict):
+        if shape is Shape.FIELDS:
             return self._mapping(value, depth)
         if isinstance(value, (list, tuple)):
             return self._sequence(value, depth)
-        return self._object(value, depth)
+        return self._object(value, shape, depth)
 
     def _message(self, role: str, content: Any, calls: Any, depth: int) -> FrozenMessage:
         arguments = [call.get("args") for call in calls if isinstance(call, dict)] if calls else ()
@@ -115,10 +164,10 @@ class _Freezer:
             return self._message(_ROLES[value[0].lower()], value[1], (), depth)
         return [self.freeze(item, depth + 1) for item in value[-_TAIL:]]
 
-    def _object(self, value: Any, depth: int) -> Frozen:
-        if isinstance(value, Document):
+    def _object(self, value: Any, shape: Shape, depth: int) -> Frozen:
+        if shape is Shape.DOCUMENT:
             return DOCUMENTS
-        if isinstance(value, PromptValue):
+        if shape is Shape.PROMPT:
             return self.freeze(value.to_messages(), depth + 1)
         if isinstance(value, enum.Enum):
             return self.freeze(value.value, depth + 1)
@@ -126,26 +175,24 @@ class _Freezer:
             return value.isoformat()
         if isinstance(value, (uuid.UUID, decimal.Decimal)):
             return str(value)
-        if type(value).__name__ == "Command":
-            return OPAQUE  # LangGraph's: it steers a graph and holds no question
-        state = state_of(value)
-        return OPAQUE if state is None else FrozenObject(self._items(state, depth))
+        if shape is Shape.STATE and type(value).__name__ != "Command":  # LangGraph's steers a graph and holds no question
+            return FrozenObject(self._items(state_of(value), depth))
+        return OPAQUE
 
 
-def state_of(value: Any) -> dict[str, Any] | None:
-    """The fields of a pydantic model or a dataclass, as they are kept; None for other objects."""
+def state_of(value: Any) -> dict[str, Any]:
+    """The fields of a pydantic model or a dataclass, as they are kept."""
     if isinstance(value, BaseModel):
         return value.__dict__
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    return None
+    return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
 
 
 def _role_of(message: BaseMessage) -> str:
-    kind = message.type.lower().removesuffix("messagechunk")
-    if kind == "chat":
-        kind = str(getattr(message, "role", "")).lower()
-    return _ROLES.get(kind, "human")
+    role = _ROLES.get(message.type)
+    if role is None:
+        kind = message.type.lower().removesuffix("messagechunk")
+        role = _ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
+    return role
 
 
 def content_text(content: Any) -> str:
@@ -188,8 +235,7 @@ def _nested_texts(block: dict[Any, Any], depth: int) -> Iterator[str]:
             yield from _block_texts([inner] if isinstance(inner, dict) else inner, nested=True, depth=depth)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class PromptPart:
+class PromptPart(NamedTuple):
     """One message of a prompt, or all of a plain prompt."""
 
     role: str
@@ -198,13 +244,13 @@ class PromptPart:
 
 def prompt_parts(messages: Iterable[Any]) -> list[PromptPart]:
     """The parts of a chat prompt, or of a plain one."""
-    return [
-        PromptPart(role="human", text=message)
-        if isinstance(message, str)
-        else PromptPart(role=_role_of(message), text=prompt_text(message.content))
-        for message in messages
-        if isinstance(message, (str, BaseMessage))
-    ]
+    parts = []
+    for message in messages:
+        if isinstance(message, str):
+            parts.append(PromptPart("human", message))
+        elif shape_of(message) is Shape.MESSAGE:
+            parts.append(PromptPart(_role_of(message), prompt_text(message.content)))
+    return parts
 
 
 # Documents
@@ -212,9 +258,8 @@ def prompt_parts(messages: Iterable[Any]) -> list[PromptPart]:
 
 def is_document(value: Any) -> bool:
     """A document, or the dictionary that one becomes when a checkpoint is read back."""
-    if isinstance(value, Document):
-        return True
-    return isinstance(value, dict) and isinstance(value.get("page_content"), str)
+    shape = shape_of(value)
+    return shape is Shape.DOCUMENT or (shape is Shape.FIELDS and isinstance(value.get("page_content"), str))
 
 
 def text_of(document: Any) -> str | None:
@@ -223,19 +268,19 @@ def text_of(document: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def metadata_of(document: Any) -> Mapping[str, Any]:
-    """A copy of the document's metadata, so that later changes are not seen; the values are shared."""
-    metadata = document.get("metadata") if isinstance(document, dict) else getattr(document, "metadata", None)
-    return dict(metadata) if isinstance(metadata, dict) else {}
-
-
-def id_of(document: Any) -> str | None:
-    own = document.get("id") if isinstance(document, dict) else getattr(document, "id", None)
-    return own if isinstance(own, str) else None
+def id_and_metadata_of(document: Any) -> tuple[str | None, Mapping[str, Any]]:
+    """The document's id, and a copy of its metadata, so that later changes are not seen; the values are shared."""
+    if isinstance(document, dict):
+        own, metadata = document.get("id"), document.get("metadata")
+    else:
+        own, metadata = getattr(document, "id", None), getattr(document, "metadata", None)
+    return own if isinstance(own, str) else None, dict(metadata) if isinstance(metadata, dict) else {}
 
 
 Found: TypeAlias = list[tuple[Any, float | None]]
 """Documents, each with its score where it came with one."""
+
+_NONE: list[Found] = []
 
 
 def documents_in(value: Any, depth: int = 0) -> list[Found]:
@@ -243,34 +288,37 @@ def documents_in(value: Any, depth: int = 0) -> list[Found]:
 
     Messages are not entered: what they carry may be the history of earlier turns.
     """
-    if value is None or isinstance(value, (str, int, float, BaseMessage)):
-        return []
+    shape = shape_of(value)
+    if shape is Shape.PLAIN or shape is Shape.MESSAGE or shape is Shape.PROMPT or depth > _MAX_DEPTH:
+        return _NONE
+    if shape is Shape.ITEMS:
+        return _documents_in_items(value, depth)
     if is_document(value):
         return [[(value, None)]]
-    if depth > _MAX_DEPTH:
-        return []
-    if isinstance(value, READABLE):
-        return _documents_in_sequence(value, depth)
-    fields = value if isinstance(value, dict) else state_of(value)
-    if fields is None:
-        return []
-    return [found for item in list(dict.values(fields))[:_TAIL] for found in documents_in(item, depth + 1)]
+    if shape is Shape.OTHER:
+        return _NONE
+    fields = list(dict.values(value if shape is Shape.FIELDS else state_of(value)))[:_TAIL]
+    deeper = [item for item in fields if shape_of(item) is not Shape.PLAIN]
+    return [found for item in deeper for found in documents_in(item, depth + 1)] if deeper else _NONE
 
 
-def _documents_in_sequence(value: Any, depth: int) -> list[Found]:
+def _documents_in_items(value: Iterable[Any], depth: int) -> list[Found]:
     own: Found = []
     others: list[Found] = []
     for count, item in enumerate(value):
         pair = scored_document(item)
         if pair is not None:
             own.append(pair)
-        elif isinstance(item, (dict, list, tuple)) or state_of(item) is not None:
+        elif shape_of(item) in _CONTAINERS:
             others += documents_in(item, depth + 1)
-        elif count >= 3 and not own and not others:  # noqa: PLR2004  a list of numbers or strings is not worth reading on
+        elif count >= 3 and not own and not others:  # noqa: PLR2004  a list of numbers or texts is not worth reading on
             break
         if count >= _MAX_DOCUMENTS:
             break
     return [own, *others] if own else others
+
+
+_CONTAINERS = {Shape.FIELDS, Shape.ITEMS, Shape.STATE}
 
 
 def scored_document(item: Any) -> tuple[Any, float | None] | None:

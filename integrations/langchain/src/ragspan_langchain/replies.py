@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ragspan_langchain.payloads import content_text, freeze
@@ -11,25 +12,41 @@ from ragspan_langchain.runs import Reply
 
 def reply_of(response: Any) -> Reply:
     """The reply in an `LLMResult`: of its first generation, for one prompt is asked for one answer."""
-    generations = getattr(response, "generations", None)
-    batch = generations[0] if isinstance(generations, list) and generations else None
-    generation = batch[0] if isinstance(batch, list) and batch else None
+    try:
+        generation = response.generations[0][0]
+    except (AttributeError, IndexError, TypeError):
+        return Reply("")
+    about = [_mapping(getattr(generation, "generation_info", None)), _mapping(getattr(response, "llm_output", None))]
     message = getattr(generation, "message", None)
-    about = _mapping(getattr(message, "response_metadata", None))
-    info = _mapping(getattr(generation, "generation_info", None))
-    overall = _mapping(getattr(response, "llm_output", None))
-    usage = _mapping(getattr(message, "usage_metadata", None))
-    tokens = _mapping(overall.get("token_usage"))
-    text = getattr(generation, "text", None)
-    return Reply(
-        text=content_text(message.content) if message is not None else text if isinstance(text, str) else "",
-        calls=_arguments(message),
-        model=_first_text(about.get("model_name"), about.get("model"), overall.get("model_name")),
-        finish_reason=_first_text(
-            about.get("finish_reason"), about.get("stop_reason"), about.get("done_reason"), info.get("finish_reason")
-        ),
-        input_tokens=_first_count(usage.get("input_tokens"), tokens.get("prompt_tokens")),
-        output_tokens=_first_count(usage.get("output_tokens"), tokens.get("completion_tokens")),
+    if message is None:
+        text = getattr(generation, "text", None)
+        return Reply(text if isinstance(text, str) else "", (), about)
+    about += [
+        _mapping(getattr(message, "response_metadata", None)),
+        _mapping(getattr(message, "usage_metadata", None)),
+    ]
+    calls = getattr(message, "tool_calls", None)
+    arguments = freeze([call.get("args") for call in calls if isinstance(call, dict)]) if calls else ()
+    return Reply(content_text(message.content), arguments, about)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplyFacts:
+    """What a provider tells about a reply, under whatever name."""
+
+    model: str | None
+    finish_reason: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+def facts_of(reply: Reply) -> ReplyFacts:
+    places = [*reply.about, *(_mapping(place.get("token_usage")) for place in reply.about)]
+    return ReplyFacts(
+        model=_first(str, places, "model_name", "model"),
+        finish_reason=_first(str, places, *_FINISH_REASONS),
+        input_tokens=_first(int, places, "input_tokens", "prompt_tokens"),
+        output_tokens=_first(int, places, "output_tokens", "completion_tokens"),
     )
 
 
@@ -38,10 +55,11 @@ def is_last(chunk: Any) -> bool:
     message = getattr(chunk, "message", None)
     if getattr(message, "chunk_position", None) == "last":
         return True
-    about = _mapping(getattr(message, "response_metadata", None))
-    info = _mapping(getattr(chunk, "generation_info", None))
-    reasons = (about.get("finish_reason"), about.get("stop_reason"), about.get("done_reason"), info.get("finish_reason"))
-    return _first_text(*reasons) is not None
+    about = (
+        _mapping(getattr(message, "response_metadata", None)),
+        _mapping(getattr(chunk, "generation_info", None)),
+    )
+    return bool(_first(str, about, *_FINISH_REASONS))
 
 
 def joined(tokens: Iterable[Any]) -> str:
@@ -49,18 +67,13 @@ def joined(tokens: Iterable[Any]) -> str:
     return "".join(token if isinstance(token, str) else content_text(token) for token in tokens)
 
 
-def _arguments(message: Any) -> Any:
-    calls = getattr(message, "tool_calls", None)
-    return freeze([call.get("args") for call in calls if isinstance(call, dict)]) if calls else ()
+_FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return dict(value) if isinstance(value, dict) else {}
 
 
-def _first_text(*values: Any) -> str | None:
-    return next((value for value in values if isinstance(value, str) and value), None)
-
-
-def _first_count(*values: Any) -> int | None:
-    return next((value for value in values if isinstance(value, int) and value >= 0), None)
+def _first(kind: type[Any], places: Iterable[Mapping[str, Any]], *names: str) -> Any:
+    found = (place.get(name) for name in names for place in places)
+    return next((value for value in found if isinstance(value, kind) and value), None)

@@ -7,15 +7,14 @@ request has ended. They hold references to texts; nothing is matched, hashed or 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from time import time_ns
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
 
-from ragspan_langchain.payloads import OPAQUE, Found, Frozen, PromptPart, id_of, metadata_of, text_of
+from ragspan_langchain.payloads import OPAQUE, Found, Frozen, PromptPart, id_and_metadata_of, text_of
 
 
 class Kind(enum.Enum):
@@ -33,8 +32,7 @@ class SeenDocument:
     def __init__(self, document: Any, text: str, rank: int | None, score: float | None) -> None:
         self.document = document
         self.text = text
-        self.id = id_of(document)
-        self.metadata: Mapping[str, Any] = metadata_of(document)
+        self.id, self.metadata = id_and_metadata_of(document)
         self.rank = rank
         self.score = score
 
@@ -43,47 +41,36 @@ class SeenDocument:
         return self.text if text is None else text
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """What a model was given."""
 
-    parts: tuple[PromptPart, ...] = ()
-    seen: tuple[SeenDocument, ...] = ()
+    parts: Sequence[PromptPart] = ()
+    seen: Sequence[SeenDocument] = ()
     """The documents that had passed by until then."""
-    texts: tuple[str, ...] = ()
+    texts: Sequence[str] = ()
     """Their texts at that moment: programs rewrite documents in place."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What a model gave back."""
 
     text: str
     calls: Frozen = ()
     """The arguments of its tool calls."""
-    model: str | None = None
-    finish_reason: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    about: Sequence[Mapping[str, Any]] = ()
+    """What the provider told about it, in whatever form."""
 
 
 class Run:
     """One run of the framework, from its start event to its end event."""
 
-    __slots__ = (
-        "consumed",
-        "copies",
-        "ended_ns",
-        "error",
-        "inside_search",
-        "kind",
-        "name",
-        "open_searches",
-        "parent",
-        "query",
-        "run_id",
-        "trace",
-    )
+    # Defaults stand here rather than in `__init__`: most runs never change them, and a run is made at every start.
+    copies = 1  # how many times the handler stands in the run's list of handlers
+    open_searches = 0  # children that are retrievers and have not ended
+    query: str | None = None
+    consumed = 0  # identity of the unread search result that this run was given
+    ended_ns = 0  # 0 while it is open
+    error: str | None = None
 
     def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         self.run_id = run_id
@@ -91,13 +78,7 @@ class Run:
         self.name = name
         self.parent = parent
         self.trace = trace
-        self.copies = 1  # how many times the handler stands in the run's list of handlers
         self.inside_search = parent is not None and (parent.inside_search or parent.kind is Kind.RETRIEVER)
-        self.open_searches = 0  # children that are retrievers and have not ended
-        self.query: str | None = None
-        self.consumed = 0  # identity of the unread search result that this run was given
-        self.ended_ns = 0  # 0 while it is open
-        self.error: str | None = None
 
     def is_within(self, other: Run) -> bool:
         run = self.parent
@@ -111,42 +92,29 @@ class Run:
 class SearchRun(Run):
     """A retriever at work."""
 
-    __slots__ = ("found", "started_ns")
+    found: Sequence[SeenDocument] = ()
 
     def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         super().__init__(run_id, kind, name, parent, trace)
         self.started_ns = time_ns()
-        self.found: tuple[SeenDocument, ...] = ()
 
 
 class ModelRun(Run):
     """A call of a language model."""
 
-    __slots__ = (
-        "beside_search",
-        "first_token_ns",
-        "last_chunk",
-        "model",
-        "prompt",
-        "provider",
-        "reply",
-        "started_ns",
-        "token_calls",
-        "tokens",
-    )
+    prompt = Prompt()
+    model: str | None = None
+    provider: str | None = None
+    reply: Reply | None = None
+    token_calls = 0
+    first_token_ns: int | None = None
+    last_chunk: Any = None
 
     def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         super().__init__(run_id, kind, name, parent, trace)
         self.started_ns = time_ns()
         self.beside_search = parent is not None and parent.open_searches > 0
-        self.prompt = Prompt()
-        self.model: str | None = None
-        self.provider: str | None = None
-        self.reply: Reply | None = None
         self.tokens: list[Any] = []
-        self.token_calls = 0
-        self.first_token_ns: int | None = None
-        self.last_chunk: Any = None
 
 
 class Trace:
@@ -183,7 +151,7 @@ class Trace:
         self.tags: tuple[str, ...] = ()
         self.metadata: Mapping[str, Any] = {}
 
-    def see(self, found: Found, *, ranked: bool) -> tuple[SeenDocument, ...]:
+    def see(self, found: Found, *, ranked: bool) -> Sequence[SeenDocument]:
         """Note documents; `ranked` says that the list is the result of a search."""
         known = self.documents
         seen = []
@@ -197,15 +165,15 @@ class Trace:
             elif ranked and entry.rank is None:
                 entry.rank = place
             seen.append(entry)
-        return tuple(seen)
+        return seen
 
     def knows(self, found: Found) -> bool:
         return any(id(document) in self.documents for document, _ in found)
 
-    def prompt(self, parts: Iterable[PromptPart]) -> Prompt:
+    def prompt(self, parts: Sequence[PromptPart]) -> Prompt:
         """A prompt together with the documents' texts at this moment."""
-        seen = tuple(self.documents.values())
-        return Prompt(parts=tuple(parts), seen=seen, texts=tuple([entry.text_now() for entry in seen]))
+        seen = list(self.documents.values())
+        return Prompt(parts, seen, [entry.text_now() for entry in seen])
 
     def last_start_ns(self) -> int:
         """When something last began that takes time."""

@@ -61,8 +61,8 @@ class EndedRuns:
     def __init__(self) -> None:
         self._ids = array("Q", bytes(8 * self._PLACES))
 
-    def add(self, run_id: UUID) -> None:
-        key = run_id.int & 0xFFFF_FFFF_FFFF_FFFF
+    def add(self, key: int) -> None:
+        key &= 0xFFFF_FFFF_FFFF_FFFF
         self._ids[key % self._PLACES] = key
 
     def __contains__(self, run_id: UUID) -> bool:
@@ -78,7 +78,7 @@ class RunTracker:
 
     def __init__(self, sink: RecordSink) -> None:
         self.sink = sink
-        self._live: dict[UUID, Run] = {}
+        self._live: dict[int, Run] = {}  # by the number of their id: hashing a UUID is a Python call
         self._open: dict[int, Trace] = {}  # those with a root, by identity, in order of their start
         self._next_sweep = time.monotonic() + _SWEEP_SECONDS
 
@@ -220,7 +220,7 @@ class RunTracker:
     # Between
 
     def new_token(self, run_id: UUID, token: Any, chunk: Any) -> None:
-        run = self._live.get(run_id)
+        run = self._live.get(run_id.int)
         if not isinstance(run, ModelRun):
             return
         if run.copies > 1:
@@ -234,13 +234,13 @@ class RunTracker:
 
     def interrupted(self, run_id: UUID | None) -> None:
         """A graph says that it stops to wait for a person."""
-        run = self._live.get(run_id) if run_id is not None else None
+        run = self._live.get(run_id.int) if run_id is not None else None
         if run is not None:
             run.trace.interrupted.append(run)
 
     def record_contexts(self, run_id: UUID, contexts: Sequence[RetrievedContext]) -> bool:
         """The program says that these passages reach the prompt; False when the run is not followed."""
-        run = self._live.get(run_id)
+        run = self._live.get(run_id.int)
         if run is None:
             return False
         run.trace.recorded += contexts
@@ -264,7 +264,7 @@ class RunTracker:
         about: Mapping[str, Any],
     ) -> _AnyRun | None:
         """Note a run; None when it is known already, or belongs to no request that is followed."""
-        known = self._live.get(run_id)
+        known = self._live.get(run_id.int)
         if known is not None:
             known.copies += 1
             return None
@@ -281,19 +281,19 @@ class RunTracker:
         if parent is None:
             self._is_top(run)
         trace.runs.append(run)
-        self._live[run_id] = run
+        self._live[run_id.int] = run
         if trace.closed:  # it ended in another thread meanwhile
-            self._live.pop(run_id, None)
+            self._live.pop(run_id.int, None)
         return run
 
     def _parent(self, parent_id: UUID | None) -> Run | None:
-        parent = self._live.get(parent_id) if parent_id is not None else None
+        parent = self._live.get(parent_id.int) if parent_id is not None else None
         if parent is None:
             # Callbacks passed again to an inner call make it look like a root; the enclosing run stands in the
             # configuration that LangChain keeps in a context variable.
             config = var_child_runnable_config.get()
             enclosing = getattr(config.get("callbacks"), "parent_run_id", None) if config is not None else None
-            parent = self._live.get(enclosing) if enclosing is not None else None
+            parent = self._live.get(enclosing.int) if enclosing is not None else None
         return parent
 
     def _new_request(self, name: str, about: Mapping[str, Any]) -> Trace:
@@ -351,7 +351,7 @@ class RunTracker:
             run.parent.open_searches -= 1
 
     def _end(self, run_id: UUID) -> Run | None:
-        run = self._live.pop(run_id, None)
+        run = self._live.pop(run_id.int, None)
         if run is not None:
             run.ended_ns = time.time_ns()
         return run
@@ -375,8 +375,9 @@ class RunTracker:
         trace.ended_ns = time.time_ns()
         self._open.pop(id(trace), None)
         for run in trace.runs:
-            self._live.pop(run.run_id, None)
-            _ended.add(run.run_id)
+            key = run.run_id.int
+            self._live.pop(key, None)
+            _ended.add(key)
         trace.release()
         return TraceCapture(trace)
 

@@ -1,11 +1,11 @@
 """Keeps one resource an event loop, such as a client with its open connections.
 
 Guarantees:
-- A resource is only ever used in the loop that it was opened in, and in the process.
-- It is closed in its loop: when the loop shuts down its asynchronous generators, as `asyncio.run` does at its end, or
-  when its holder is collected while the loop still runs. Nothing has to be called for that.
+- A resource is only ever used in the loop, and in the process, that it was opened in.
+- It is closed in its loop: when its holder is collected, or else when the loop shuts down its asynchronous generators,
+  as `asyncio.run` does at its end. Nobody has to close anything.
 - After a fork the child opens its own, and neither uses nor closes those of its parent: their sockets are shared.
-- At most one resource is held for each living loop; those of closed loops are let go with the next use.
+- One resource is held for each living loop; those of closed loops are let go with the next use.
 
 Several threads may use it at once, each with its own loop, without a lock: an entry is written by its own loop's
 thread alone, and a lock held during a fork would never be released in the child.
@@ -14,12 +14,22 @@ thread alone, and a lock held during a fork would never be released in the child
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import weakref
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(Generic[_T]):
+    resource: _T
+    lifetime: AsyncGenerator[_T, None]
+    pid: int
 
 
 class PerLoop(Generic[_T]):
@@ -27,28 +37,43 @@ class PerLoop(Generic[_T]):
 
     def __init__(self, opening: Callable[[], AbstractAsyncContextManager[_T]]) -> None:
         self._opening = opening
-        self._pid = os.getpid()
-        self._held: dict[asyncio.AbstractEventLoop, tuple[_T, AsyncGenerator[_T, None]]] = {}
+        self._held: dict[asyncio.AbstractEventLoop, _Held[_T]] = {}
+        weakref.finalize(self, _close_soon, self._held).atexit = False
 
     async def current(self) -> _T:
         """The resource of the running loop."""
-        if self._pid != os.getpid():
-            _inherited.append(self._held)
-            self._held, self._pid = {}, os.getpid()
         loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            for other in [other for other in list(self._held) if other.is_closed()]:
-                self._held.pop(other, None)
+        held = self._held.get(loop)
+        if held is None or held.pid != os.getpid():
+            self._let_go_of_closed_loops()
             lifetime = _lifetime(self._opening)
-            self._held[loop] = (await anext(lifetime), lifetime)
-        return self._held[loop][0]
+            held = self._held[loop] = _Held(await anext(lifetime), lifetime, os.getpid())
+            _alive.add(lifetime)
+        return held.resource
+
+    def _let_go_of_closed_loops(self) -> None:
+        for loop in [loop for loop in list(self._held) if loop.is_closed()]:
+            _alive.discard(self._held.pop(loop).lifetime)
 
 
 async def _lifetime(opening: Callable[[], AbstractAsyncContextManager[_T]]) -> AsyncGenerator[_T, None]:
-    """Yields the resource once, and closes it when the loop, or the garbage collector, closes the generator."""
+    """Yields the resource once and closes it when it is closed itself, which every loop does with its generators."""
     async with opening() as resource:
         yield resource
 
 
-_inherited: list[object] = []
-"""The parents' resources, kept for good in a forked child: collecting them would close them."""
+def _close_soon(held: dict[asyncio.AbstractEventLoop, _Held[_T]]) -> None:
+    for loop, entry in held.items():
+        if entry.pid == os.getpid():
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_start_closing, loop, entry.lifetime)
+
+
+def _start_closing(loop: asyncio.AbstractEventLoop, lifetime: AsyncGenerator[object, None]) -> None:
+    closing = loop.create_task(lifetime.aclose())
+    closing.add_done_callback(lambda _: _alive.discard(lifetime))
+
+
+_alive: set[AsyncGenerator[object, None]] = set()
+"""What is open. Collecting one of these would start to close it at a time when its loop may no longer wait for that, or
+in a forked child, which must not."""

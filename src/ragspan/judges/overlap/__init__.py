@@ -1,0 +1,5 @@
+"""The embedded judge."""
+
+from ragspan.judges.overlap.judge import OverlapJudge
+
+__all__ = ["OverlapJudge"]

@@ -14,17 +14,17 @@ MAX_CLAIMS = 400
 
 _INTERJECTION = (
     r"(?:sure|certainly|of\ course|absolutely|hello|hi|hey|thanks|thank\ you|(?:great|good)\ question|"
-    r"you(?:['’]|\ a)re\ welcome|no\ problem)(?:\ (?:there|thing|for\ asking))?"
+    r"you(?:'|\ a)re\ welcome|no\ problem)(?:\ (?:there|thing|for\ asking))?"
 )
 _COURTESY = re.compile(
     rf"""
     \W{{0,9}}(?:{_INTERJECTION}\b[\s,.!:-]{{0,5}}){{0,3}}
     (?: $
-      | (?:i(?:\ would|['’]d)\ be|i(?:\ a|['’])m)?\s?(?:happy|glad|here)\ to\ (?:help|assist)\b
+      | (?:i(?:\ would|'d)\ be|i(?:\ a|')m)?\s?(?:happy|glad|here)\ to\ (?:help|assist)\b
       | (?:i\ )?hope\ (?:this|that|it)\ (?:help|answer|clarif)
-      | (?:please\ )?(?:let\ me\ know|feel\ free|do\ not\ hesitate|don['’]t\ hesitate)\b
+      | (?:please\ )?(?:let\ me\ know|feel\ free|do\ not\ hesitate|don't\ hesitate)\b
       | (?:is\ there\ anything\ else|how\ (?:can|may)\ i\ (?:help|assist))\b
-      | here(?:['’]s|\ is|\ are)\b[^\n]*:\W{{0,9}}$
+      | here(?:'s|\ is|\ are)\b[^\n]*:\W{{0,9}}$
     )
     """,
     re.IGNORECASE | re.VERBOSE,

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from ragspan.judges.overlap.evidence import Passage
 from ragspan.judges.overlap.structured import Flag
@@ -103,7 +104,7 @@ class _Clause:
     def __init__(self, words: Sequence[str]) -> None:
         self._keys = list(map(key, words))
         self._places = {key: at for at, key in reversed(list(enumerate(self._keys)))}
-        self._compounds = {first + second: at for at, (first, second) in enumerate(zip(words, words[1:], strict=False))}
+        self._compounds = {first + second: at for at, (first, second) in enumerate(pairwise(words))}
         self._compounds.update({word: at for at, word in enumerate(words)})
 
     def says(self, topic: Topic) -> bool | None:
@@ -121,7 +122,7 @@ class _Clause:
         if not _open_words().isdisjoint(self._keys):
             return None
         after = self._keys[end:]
-        for at, (verb, following) in enumerate(zip(after, after[1:], strict=False)):
+        for at, (verb, following) in enumerate(pairwise(after)):
             if verb in _LINKING and following in NEGATIONS:  # "reservations are not accepted"
                 return False if _JOINING.isdisjoint(after[:at]) and at <= _NEAR else None
         return True
@@ -143,14 +144,14 @@ _NEAR = 2
 
 @cache
 def _verbs() -> frozenset[str]:
-    return _LINKING | frozenset(map(key, "has have had offers provides".split()))
+    return _LINKING | {key(word) for word in ("has", "have", "had", "offers", "provides")}
 
 
 @cache
 def _restarts() -> frozenset[str]:
-    return _verbs() | frozenset("it they there their its which that".split())
+    return _verbs() | {"it", "they", "there", "their", "its", "which", "that"}
 
 
 @cache
 def _open_words() -> frozenset[str]:
-    return frozenset(map(key, "whether if unknown unclear unspecified specified".split()))
+    return frozenset(key(word) for word in ("whether", "if", "unknown", "unclear", "unspecified", "specified"))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
-from ragspan.judges.overlap.text import keys, readable
+from ragspan.judges.overlap.text import key, readable, tokens
 
 MAX_CHARACTERS = 400_000
 """Characters of passages that are read for one record; long passages give way first."""
@@ -24,6 +24,10 @@ class Passage:
     """One context as it is compared: the keys of its sentences, in order."""
 
     sentences: tuple[tuple[str, ...], ...]
+    spellings: Mapping[str, str]
+    """One way in which the passage writes each key."""
+    structured: bool = False
+    """True for JSON: its sentences are statements made of paths and values."""
     flags: tuple[Flag, ...] = ()
 
     def keys(self) -> Iterator[str]:
@@ -42,14 +46,25 @@ def _read(text: str) -> Passage:
     text = readable(text)
     structure = read_structure(text)
     statements = (text,) if structure is None else structure.statements
-    sentences = (tuple(keys(sentence)) for statement in statements for sentence in split_sentences(statement))
-    return Passage(sentences=tuple(filter(None, sentences)), flags=structure.flags if structure else ())
+    sentences: list[tuple[str, ...]] = []
+    spellings: dict[str, str] = {}
+    for statement in statements:
+        for sentence in split_sentences(statement):
+            words = tokens(sentence)
+            sentences.append(tuple(map(key, words)))
+            spellings.update(zip(sentences[-1], words, strict=True))
+    return Passage(
+        sentences=tuple(filter(None, sentences)),
+        spellings=spellings,
+        structured=structure is not None,
+        flags=structure.flags if structure else (),
+    )
 
 
 def _joined(passage: Passage, size: int) -> Passage:
     groups = range(0, len(passage.sentences), size)
     sentences = (tuple(chain.from_iterable(passage.sentences[at : at + size])) for at in groups)
-    return Passage(sentences=tuple(sentences), flags=passage.flags)
+    return replace(passage, sentences=tuple(sentences))
 
 
 def fair_shares(lengths: Sequence[int], total: int) -> list[int]:
@@ -76,19 +91,19 @@ class WindowIndex:
         for passage in passages:
             number += _GAP
             for sentence in passage.sentences:
-                for key in wanted.intersection(sentence):
-                    self._windows[key] = self._windows.get(key, 0) | 0b111 << number - 2
+                for word in wanted.intersection(sentence):
+                    self._windows[word] = self._windows.get(word, 0) | 0b111 << number - 2
                 number += 1
             self._ends.append(number)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._windows
+    def __contains__(self, word: str) -> bool:
+        return word in self._windows
 
     def best(self, keys: Iterable[str]) -> tuple[int, int | None]:
         """The most of these keys that one window holds, and the index of its passage; `(0, None)` when none does."""
         planes: list[int] = []  # the bits of one plane stand for 2**plane in the counts of their windows
-        for key in keys:
-            _count(planes, self._windows.get(key, 0))
+        for word in keys:
+            _count(planes, self._windows.get(word, 0))
         most, best = 0, -1
         for plane in reversed(range(len(planes))):
             if planes[plane] & best:

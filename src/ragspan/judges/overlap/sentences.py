@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from ragspan.judges.overlap.vocabulary import ABBREVIATIONS, STOP_WORDS
 
 # One character each, with at most a few closing marks: linear for any run of them.
-_BREAK = re.compile(r"""[.!?]["'”’)\]*_]{0,3}(?=\s)|[。！？\n•▪●◦‣]""")
-_MARKER = re.compile(r"\s*(?:[-*+–—>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[A-Za-z]\)\s)")
-_LAST_WORD = re.compile(r"[^\s(\[\"“]{1,12}$")
+_BREAK = re.compile(r"""[.!?]["')\]*_]{0,3}(?=\s)|[\u3002\uff01\uff1f\n•▪●◦‣]""")
+_MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[A-Za-z]\)\s)")
+_LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")
 _NEXT_WORD = re.compile(r"\s{1,4}([A-Z][a-z]{0,12})\b")
 _INITIALS = re.compile(r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,6}")
 _EDGES = " \t\r\n*_#|•▪●◦‣"
@@ -20,7 +20,8 @@ def split_sentences(text: str) -> Iterator[str]:
     """The sentences of a text, list markers left out, each with at least one letter or digit.
 
     A sentence ends after `.`, `!` or `?` before a space, at a line break, and before a bullet. A full stop after an
-    abbreviation, an initial or a list number ends none, unless the next word can only begin a sentence.
+    abbreviation, an initial or a list number ends none, unless the next word can only begin a sentence. The text is
+    expected to be `readable`.
     """
     start = 0
     for match in _BREAK.finditer(text):

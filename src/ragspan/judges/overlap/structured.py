@@ -6,7 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
+
+Leaf: TypeAlias = str | bool | None
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false", "none"})
@@ -57,7 +59,7 @@ def read_structure(text: str) -> Structure | None:
     return Structure(statements=tuple(statements), flags=tuple(flags))
 
 
-def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str | bool | None]]:
+def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], Leaf]]:
     """All leaves in the order of the text; with a stack, because a text may nest as deep as it likes."""
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while stack:
@@ -70,14 +72,14 @@ def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], str | bool | None]]:
             yield names, item
 
 
-def _truth(leaf: str | bool | None) -> str | bool | None:
+def _truth(leaf: Leaf) -> Leaf:
     if not isinstance(leaf, str):
         return leaf
     word = leaf.strip().lower()
     return True if word in _YES else False if word in _NO else leaf
 
 
-def _statement(names: tuple[str, ...], leaf: str | bool | None) -> str:
+def _statement(names: tuple[str, ...], leaf: Leaf) -> str:
     truth = _truth(leaf)
     if truth is None:
         return ""

@@ -29,7 +29,7 @@ _TOKEN = re.compile(
     | [Pp]er\s?[Cc]ent\b | [%$€£]
     | (?:[^\W\d_]\.){{2,8}}                                          # U.S., e.g.
     | [{_IDEOGRAPH}]                                                 # a script without spaces
-    | (?:[^\W\d_{_IDEOGRAPH}]{{1,{_LONGEST}}}[{_INSIDE}]{{0,{_LONGEST}}}){{1,4}}(?:['’][^\W\d_]{{1,8}})?
+    | (?:[^\W\d_{_IDEOGRAPH}]{{1,{_LONGEST}}}[{_INSIDE}]{{0,{_LONGEST}}}){{1,4}}(?:'[^\W\d_]{{1,8}})?
     """,
     re.VERBOSE,
 )
@@ -39,12 +39,17 @@ _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
 _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
 _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
 
+_ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
+
 # What a document may hold that no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
 _UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def readable(text: str) -> str:
-    """The text with lone surrogates, control characters and bidirectional marks as spaces."""
+    """The text with typographic quotes and dashes in ASCII; surrogates, controls and bidirectional marks as spaces."""
+    if not text.isascii():
+        for mark, plain in _ASCII.items():  # faster than a translation table, which takes each character by itself
+            text = text.replace(mark, plain)
     return _UNREADABLE.sub(" ", text)
 
 
@@ -65,7 +70,7 @@ def key(token: str) -> str:
     24-hour times ("5 p.m." → "17:00"); "not" for contractions with it; full names of months and days; the word itself
     for stop words and negations; the stem for all others.
     """
-    word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).replace("’", "'").lower()
+    word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
     if word[:1].isdigit():
         return _number_key(word)
     if word.endswith("n't") or word == "cannot":

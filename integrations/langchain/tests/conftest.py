@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import gc
+
+import pytest
+from captures import Captures
+
+
+@pytest.fixture(autouse=True)
+def no_settings_from_outside(monkeypatch):
+    """Neither LangSmith nor ragspan is told anything by the environment of the test run."""
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    for name in ("LANGCHAIN_TRACING_V2", "RAGSPAN_ENABLED", "RAGSPAN_JUDGE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def new_captures(caplog):
+    """Makes handlers; when the test is over, none of them may follow a run or have had an error in a callback."""
+    made = []
+
+    def make(sink=None):
+        made.append(Captures(sink))
+        return made[-1]
+
+    yield make
+    gc.collect()
+    assert [captures.handler.open_runs for captures in made] == [0] * len(made)
+    assert [error for captures in made for error in captures.sink.errors] == []
+    assert [line.getMessage() for line in caplog.records if line.name.startswith("langchain_core.callbacks")] == []
+
+
+@pytest.fixture
+def captured(new_captures):
+    """A handler to call programs with, and the records of what it captured."""
+    return new_captures()

@@ -1,0 +1,365 @@
+"""Requests that are cancelled, left or broken: the status, and what the caller had got by then."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+
+import pytest
+from captures import Answered, all_but, until
+from langchain_core.exceptions import OutputParserException
+from langchain_core.output_parsers import JsonOutputParser
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PROMPT,
+    QUESTION,
+    BrokenModel,
+    FailingRetriever,
+    HangingModel,
+    HangingRetriever,
+    StreamingModel,
+    answer_chain,
+    chat_model,
+    first_chunks,
+    join_texts,
+    rag_chain,
+    retriever,
+)
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+
+
+async def cancel_when(waiting, request):
+    task = asyncio.create_task(request)
+    await waiting.wait()
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+# Streams that their reader leaves
+
+
+def test_a_stream_closed_early_is_aborted_with_what_was_read(captured):
+    chunks = rag_chain().stream(QUESTION, captured.config)
+    for _ in range(3):
+        next(chunks)
+    chunks.close()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
+
+
+async def test_an_asynchronous_stream_closed_early_is_aborted_with_what_was_read(captured):
+    await all_but(3, rag_chain().astream(QUESTION, captured.config))
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
+
+
+def test_a_stream_closed_after_one_chunk(captured):
+    chunks = rag_chain().stream(QUESTION, captured.config)
+    next(chunks)
+    chunks.close()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
+
+
+def test_a_stream_that_is_never_read_is_no_request(captured):
+    rag_chain().stream(QUESTION, captured.config).close()
+
+    assert captured.answers() == []
+
+
+async def test_an_asynchronous_stream_that_is_never_read_is_no_request(captured):
+    await rag_chain().astream(QUESTION, captured.config).aclose()
+
+    assert captured.answers() == []
+
+
+def test_a_reader_who_stops_at_the_last_token_has_the_whole_answer(captured):
+    read = ""
+    chunks = rag_chain().stream(QUESTION, captured.config)
+    for chunk in chunks:
+        read += chunk
+        if read == ANSWER:
+            break
+    chunks.close()
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_reader_who_stops_an_asynchronous_stream_at_the_last_token_has_the_whole_answer(captured):
+    await all_but(len(first_chunks(99).split(" ")) * 2 - 1, rag_chain().astream(QUESTION, captured.config))
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_reader_who_raises_while_reading_has_left(captured):
+    def read():
+        for _ in rag_chain().stream(QUESTION, captured.config):
+            raise ZeroDivisionError
+
+    with contextlib.suppress(ZeroDivisionError):
+        read()
+    gc.collect()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
+
+
+def test_a_half_read_stream_that_is_kept_is_recorded_when_it_is_dropped(captured):
+    held = rag_chain().stream(QUESTION, captured.config)
+    next(held)
+    rag_chain().invoke("Another question?", captured.config)
+
+    assert captured.answers() == [Answered("Another question?", FOUND, ANSWER)]
+    assert captured.handler.open_runs > 0
+
+    del held
+    gc.collect()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
+
+
+def test_a_stream_of_fields_closed_among_the_tokens(captured):
+    program = RunnablePassthrough.assign(context=lambda fields: join_texts(retriever().invoke(fields["question"]))).assign(
+        answer=answer_chain()
+    )
+    read = ""
+    chunks = program.stream({"question": QUESTION}, captured.config)
+    for chunk in chunks:
+        read += chunk.get("answer", "")
+        if read == first_chunks(3):
+            break
+    chunks.close()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
+
+
+async def test_a_stream_closed_before_the_model_has_said_a_word(captured):
+    """The first chunk holds the documents, which the reader gets while the model is still thinking."""
+    thinking = asyncio.Event()
+
+    class SilentModel(HangingModel):
+        async def _astream(self, *args, **kwargs):
+            self.waiting()
+            await asyncio.Event().wait()
+            yield
+
+    program = RunnablePassthrough.assign(context=RunnableLambda(lambda fields: fields["question"]) | retriever()).assign(
+        answer=answer_chain(SilentModel(waiting=thinking.set))
+    )
+    stream = program.astream({"question": QUESTION}, captured.config)
+    chunk = await anext(stream)
+    while "context" not in chunk:
+        chunk = await anext(stream)
+    reader = asyncio.create_task(anext(stream))
+    await thinking.wait()
+    reader.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await reader
+    await stream.aclose()
+    del stream, reader
+    gc.collect()
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
+
+
+def test_a_stream_closed_in_the_words_of_a_second_model(captured):
+    """A first model drafts, a second one writes what the reader gets."""
+    draft = "The draft says that it is three years."
+    program = rag_chain(model=chat_model(draft)) | (lambda text: f"Polish this: {text}") | chat_model(ANSWER)
+    chunks = program.stream(QUESTION, captured.config)
+    for _ in range(3):
+        next(chunks)
+    chunks.close()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
+
+
+# Cancelled requests
+
+
+async def test_a_timeout_while_the_model_works(captured):
+    waiting = asyncio.Event()
+    await cancel_when(waiting, rag_chain(model=HangingModel(waiting=waiting.set)).ainvoke(QUESTION, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
+
+
+async def test_a_timeout_while_the_retriever_works(captured):
+    waiting = asyncio.Event()
+    await cancel_when(waiting, rag_chain(HangingRetriever(waiting=waiting.set)).ainvoke(QUESTION, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [], None, "aborted")]
+
+
+async def test_one_of_many_requests_is_cancelled(captured):
+    waiting = asyncio.Event()
+    slow = rag_chain(model=HangingModel(waiting=waiting.set)).ainvoke("Slow one?", captured.config)
+    await asyncio.gather(cancel_when(waiting, slow), rag_chain().ainvoke(QUESTION, captured.config))
+
+    answers = {answer.question: answer for answer in captured.answers()}
+    assert answers == {QUESTION: COMPLETE, "Slow one?": Answered("Slow one?", FOUND, None, "aborted")}
+
+
+async def test_a_reader_who_is_cancelled_between_two_chunks(captured):
+    read = asyncio.Event()
+
+    async def reader():
+        async for _ in rag_chain().astream(QUESTION, captured.config):
+            read.set()
+            await asyncio.Event().wait()
+
+    await cancel_when(read, reader())
+    gc.collect()
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
+
+
+async def test_an_inner_timeout_that_the_program_answers_itself_is_complete(captured):
+    async def answer_in_time(question):
+        slow = asyncio.Event()
+        waiting = asyncio.Event()
+        call = asyncio.create_task(HangingModel(waiting=waiting.set).ainvoke(question, captured.config))
+        await waiting.wait()
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await call
+        assert not slow.is_set()
+        return "The model is too slow today."
+
+    await RunnableLambda(answer_in_time).ainvoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert (answer.response, answer.status) == ("The model is too slow today.", "complete")
+
+
+def test_a_keyboard_interrupt_is_the_callers_leaving(captured):
+    """The contract knows no name for it; the person at the keyboard has cancelled the request."""
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt):
+        (rag_chain() | interrupted).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
+
+
+# Errors
+
+
+def test_a_retriever_that_raises(captured):
+    with contextlib.suppress(ConnectionError):
+        rag_chain(FailingRetriever()).invoke(QUESTION, captured.config)
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [], None, "error")
+    assert record.error_type == "ConnectionError"
+
+
+def test_a_retriever_that_raises_in_a_stream(captured):
+    with contextlib.suppress(ConnectionError):
+        list(rag_chain(FailingRetriever()).stream(QUESTION, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [], None, "error")]
+
+
+def test_a_model_that_raises(captured):
+    with contextlib.suppress(RuntimeError):
+        rag_chain(model=BrokenModel()).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error")]
+
+
+def test_a_model_that_dies_in_the_middle_of_a_stream(captured):
+    def die(text):
+        if text == "runs ":
+            raise ConnectionResetError
+
+    model = StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die)
+    with contextlib.suppress(ConnectionResetError):
+        list(rag_chain(model=model).stream(QUESTION, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, "It runs ", "error")]
+
+
+async def test_a_model_that_dies_in_the_middle_of_an_asynchronous_stream(captured):
+    def die(text):
+        if text == "runs ":
+            raise ConnectionResetError
+
+    model = StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die)
+    with contextlib.suppress(ConnectionResetError):
+        async for _ in rag_chain(model=model).astream(QUESTION, captured.config):
+            pass
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, "It runs ", "error")]
+
+
+def test_a_later_step_that_raises_keeps_the_answer_from_the_caller(captured):
+    with contextlib.suppress(ZeroDivisionError):
+        (rag_chain() | (lambda answer: 1 / 0)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error")]
+
+
+def test_a_later_step_that_raises_before_it_has_streamed_anything(captured):
+    """The function takes the whole answer before it returns, so not a token reaches the reader."""
+    with contextlib.suppress(ZeroDivisionError):
+        list((rag_chain() | (lambda answer: 1 / 0)).stream(QUESTION, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error")]
+
+
+def test_an_answer_that_cannot_be_parsed(captured):
+    program = {"context": retriever() | join_texts, "question": RunnablePassthrough()} | PROMPT | chat_model()
+    with contextlib.suppress(OutputParserException):
+        (program | JsonOutputParser()).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error")]
+
+
+def test_a_model_that_fails_twice_before_a_fallback_answers(captured):
+    model = (
+        BrokenModel()
+        .with_retry(stop_after_attempt=2, wait_exponential_jitter=False)
+        .with_fallbacks([chat_model("The fallback says three years.")])
+    )
+    rag_chain(model=model).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, "The fallback says three years.")]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_fallback_for_the_whole_chain(captured, call):
+    program = rag_chain(model=BrokenModel()).with_fallbacks([rag_chain()])
+    result = getattr(program, call)(QUESTION, captured.config)
+
+    assert "".join(result) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_retriever_that_fails_before_another_one_finds(captured):
+    rag_chain(FailingRetriever().with_fallbacks([retriever()])).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_an_error_that_the_program_answers_itself_is_complete(captured):
+    def answer(question):
+        try:
+            return rag_chain(model=BrokenModel()).invoke(question)
+        except RuntimeError:
+            return "The manual is closed."
+
+    RunnableLambda(answer).invoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == (QUESTION, "The manual is closed.", "complete")

@@ -1,0 +1,111 @@
+"""Forks and the end of the process.
+
+Guarantees:
+- The hooks last as long as the process, and hold engines weakly: they keep none alive.
+- At its end the engines that had work get their `exit_timeout` to finish it, all at the same time and once in all: first
+  when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
+  threads may serve, and submit, in between.
+- The child of a fork starts with fresh engines, and leaves alone what it inherits of the parent's work.
+"""
+
+from __future__ import annotations
+
+import atexit
+
+# Its exit hook closes all thread pools. Such hooks run in reverse order, so ours, whose judges use pools, comes after it.
+import concurrent.futures.thread  # noqa: F401
+import contextlib
+import math
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Protocol
+
+from ragspan.engine._boundary import attempt
+from ragspan.engine._deadline import Deadline
+
+
+class EndsWithProcess(Protocol):
+    """What the end of the process asks of an engine."""
+
+    @property
+    def exit_timeout(self) -> float: ...
+
+    def flush(self, timeout: float) -> bool: ...
+
+    def shutdown(self, timeout: float) -> object: ...
+
+
+# Dictionaries of which only single operations are used: no lock, which a fork could leave held.
+_started: dict[weakref.ref[EndsWithProcess], None] = {}
+_forking: dict[weakref.WeakMethod[Callable[[], None]], None] = {}
+_inherited: list[object] = []
+
+
+def watch_forks(start_afresh: Callable[[], None]) -> None:
+    """Call the bound method in every child of a fork, for as long as its object lives."""
+    _forking[weakref.WeakMethod(start_afresh, lambda reference: _forking.pop(reference, None))] = None
+
+
+def keep_inherited(work: object) -> None:
+    """Keep what a fork left of the parent's work for good.
+
+    Letting go of it would end the parent's unfinished calls here, on connections that both processes share.
+    """
+    _inherited.append(work)
+
+
+def watch_exit(engine: EndsWithProcess) -> None:
+    """Let the engine, which gets its first work in this process, finish its work at the end of it."""
+    _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
+    _exit.register()
+
+
+class _Exit:
+    """The two hooks at the end of the process, and the time that they share."""
+
+    def __init__(self) -> None:
+        self._is_registered = False
+        self._spent = 0.0
+
+    def register(self) -> None:
+        # Handlers run in reverse order. A TracerProvider that was made in the meantime has registered one of its own,
+        # which must come after ours: move ours to the end again.
+        atexit.unregister(self.finish)
+        atexit.register(self.finish)
+        if not self._is_registered:
+            self._is_registered = True
+            # Private, but the only hook that comes before pools and threads are closed, and the only one at all in the
+            # children of multiprocessing; where it is missing, or too late, `atexit` has to do.
+            with contextlib.suppress(AttributeError, RuntimeError):
+                threading._register_atexit(self.drain)  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def drain(self) -> None:
+        time = Deadline(math.inf)
+        for engine in _engines():
+            attempt(engine.flush, engine.exit_timeout - time.elapsed)
+        self._spent = time.elapsed
+
+    def finish(self) -> None:
+        time = Deadline(math.inf)
+        for engine in _engines():
+            attempt(engine.shutdown, engine.exit_timeout - self._spent - time.elapsed)
+
+
+def _engines() -> list[EndsWithProcess]:
+    return [engine for reference in list(_started) if (engine := reference()) is not None]
+
+
+def _start_afresh_in_child() -> None:
+    _started.clear()
+    for reference in list(_forking):
+        start_afresh = reference()
+        if start_afresh is not None:
+            start_afresh()
+
+
+_exit = _Exit()
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork either
+    os.register_at_fork(after_in_child=_start_afresh_in_child)

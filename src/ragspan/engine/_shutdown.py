@@ -1,0 +1,66 @@
+"""The end of an engine: once, whoever asks for it and how often.
+
+Guarantees:
+- It takes no longer than its timeout (and a grace of a tenth of a second), whatever hangs.
+- The time is shared out: most of it for scoring what is left, the last of it for the emitters to send what they hold.
+- A later call returns the first one's report. A call that comes while another thread is at it waits for that report; one
+  from a signal handler that interrupted it cannot wait, and says what is left at that moment.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from ragspan.engine._deadline import Deadline
+from ragspan.engine._parts import Parts
+from ragspan.engine.stats import ShutdownReport
+
+_GRACE = 0.04  # seconds for the worker to end, even if no time is left: emitters should not be shut down under it
+
+
+class Shutdown:
+    """Shuts the parts of an engine down."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._mutex = threading.Lock()
+        self._under_way_in: int | None = None
+        self._report: ShutdownReport | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._report is not None
+
+    def run(self, timeout: float) -> ShutdownReport:
+        deadline = Deadline(timeout)
+        if self._report is not None:
+            return self._report
+        if self._under_way_in == threading.get_ident() or not self._mutex.acquire(timeout=deadline.remaining):
+            return self._so_far(deadline)
+        try:
+            self._under_way_in = threading.get_ident()
+            if self._report is None:
+                self._report = self._end(deadline)
+            return self._report
+        finally:
+            self._under_way_in = None
+            self._mutex.release()
+
+    def _end(self, deadline: Deadline) -> ShutdownReport:
+        parts = self._parts
+        finished_before = parts.backlog.finished
+        parts.backlog.close("shutdown")
+        if not parts.worker.is_current_thread:
+            parts.backlog.wait_until_out(deadline.less_reserve())
+        abandoned = parts.backlog.abandon()
+        parts.worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
+        parts.scoring.close()
+        parts.emission.shutdown(deadline)
+        if abandoned:
+            parts.log.trouble("shutdown", "%d records were abandoned: the time for their scores was up", abandoned)
+        finished = parts.backlog.finished - finished_before
+        return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
+
+    def _so_far(self, deadline: Deadline) -> ShutdownReport:
+        stats = self._parts.backlog.stats()
+        return ShutdownReport(finished=0, abandoned=stats.queued + stats.in_flight, seconds=deadline.elapsed)

@@ -1,0 +1,178 @@
+"""The engine: takes captures on the request path, and scores them off it.
+
+Guarantees:
+- `submit` returns in microseconds, waits for nothing that does I/O, never raises, and may be called from any thread, from
+  a finaliser and from a signal handler, also while it is being called.
+- Every submitted capture ends in exactly one counted way: scored, nothing to score, or dropped with a reason. At every
+  moment `submitted = queued + in flight + finished + dropped`.
+- What waits is bounded by number and by bytes, what is in work by number. Nothing grows with the requests served.
+- `flush` and `shutdown` return when their timeout is over (and a grace of a tenth of a second), whatever hangs.
+- A metric, a judge or an emitter that fails, hangs or lies costs scores and nothing else.
+- The child of a fork has a fresh, empty engine. At the end of the process work is finished within `exit_timeout`.
+
+Until the first submit there is no thread. From then on the engine lives until `shutdown`, or as long as the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ragspan.config import DropPolicy, is_enabled
+from ragspan.engine._deadline import Deadline
+from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
+from ragspan.engine._options import Options
+from ragspan.engine._parts import assemble
+from ragspan.engine._queue import Item
+from ragspan.engine._shutdown import Shutdown
+from ragspan.engine.stats import EngineStats, ShutdownReport
+from ragspan.metrics.base import Metric
+from ragspan.records import Capture
+from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.self_metrics import SelfMetrics
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
+_STACK = 12  # calls: more than letting a capture in takes
+
+
+class ScoringEngine:
+    """Scores captured answers in the background.
+
+    Args:
+        metrics: what every record is scored by, at the same time; their names must differ.
+        emitters: where scored records go, in this order.
+        queue_size: captures that may wait, at least 1.
+        queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
+        drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
+        concurrency: records that are in work at the same time, at least 1.
+        sample_rate: share of the answers that are scored, 0..1, chosen by trace id; the others are emitted as well,
+            with `NotApplicable("not_sampled")`.
+        score_unsampled: score answers whose trace is not sampled, too.
+        metric_timeout: seconds after which a metric has failed, more than 0.
+        exit_timeout: seconds that the end of the process may wait for scores, 0 or more.
+        name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
+        meter_provider: where those metrics go; the global one if None.
+
+    Raises:
+        ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong; the message names it.
+    """
+
+    def __init__(
+        self,
+        *,
+        metrics: Sequence[Metric],
+        emitters: Sequence[Emitter] = (),
+        queue_size: int = 2048,
+        queue_bytes: int = 64 * 1024 * 1024,
+        drop: DropPolicy = "oldest",
+        concurrency: int = 16,
+        sample_rate: float = 1.0,
+        score_unsampled: bool = False,
+        metric_timeout: float = 60.0,
+        exit_timeout: float = 10.0,
+        name: str = "ragspan",
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        self._options = Options(
+            metrics=metrics,
+            emitters=emitters,
+            queue_size=queue_size,
+            queue_bytes=queue_bytes,
+            drop=drop,
+            concurrency=concurrency,
+            sample_rate=sample_rate,
+            score_unsampled=score_unsampled,
+            metric_timeout=metric_timeout,
+            exit_timeout=exit_timeout,
+            name=name,
+        )
+        self._is_enabled = is_enabled()
+        self._self_metrics = SelfMetrics(meter_provider)
+        self._assemble()
+        watch_forks(self._start_afresh)
+        if self._is_enabled:
+            self._self_metrics.watch(self.stats, self._bytes_waiting, name)
+
+    @property
+    def exit_timeout(self) -> float:
+        """Seconds that the end of the process may wait for scores."""
+        return self._options.exit_timeout
+
+    def submit(self, capture: Capture) -> None:
+        """Take a capture, to be scored later."""
+        backlog = self._parts.backlog
+        try:
+            size = max(0, index(capture.size_hint))
+            _require_stack(_STACK)  # what is needed has to be there before anything is changed
+        except Exception:  # noqa: BLE001 - the capture's code
+            try:
+                backlog.refuse("capture_error")
+            except Exception:  # noqa: BLE001 - no room on the stack
+                backlog.uncounted += 1  # takes no call, for which there may be no room
+        else:
+            backlog.submit(Item(capture, size))
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until everything that was submitted before is out; the emitters have sent it, too.
+
+        Args:
+            timeout: seconds; 0 asks without waiting.
+
+        Returns:
+            False if something may be left; also in the worker itself, where waiting would be waiting for oneself.
+        """
+        parts = self._parts
+        deadline = Deadline(timeout)
+        if self._shutdown.is_done or not self._is_enabled:
+            return True
+        if parts.worker.is_current_thread:
+            return False
+        all_out = parts.backlog.wait_until_out(deadline.less_reserve())
+        return parts.emission.flush(deadline) and all_out
+
+    def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
+        """Take nothing any more, score what is left within `timeout` seconds, and let go of everything.
+
+        What is not scored by then is abandoned and counted as dropped. A second call returns the same report.
+        """
+        return self._shutdown.run(timeout if self._is_enabled else 0)
+
+    def stats(self) -> EngineStats:
+        """Where everything is that was submitted. Takes no lock."""
+        return self._parts.backlog.stats()
+
+    def __enter__(self) -> ScoringEngine:  # noqa: PYI034 - Python 3.10 has no Self
+        return self
+
+    def __exit__(
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    def _assemble(self) -> None:
+        self._parts = assemble(self._options, self_metrics=self._self_metrics, on_start=lambda: watch_exit(self))
+        self._shutdown = Shutdown(self._parts)
+        if not self._is_enabled:
+            self._parts.backlog.close("not_running")
+
+    def _start_afresh(self) -> None:
+        """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
+        keep_inherited(self._parts)
+        self._parts.worker.disown()
+        was_shut_down = self._parts.backlog.is_closed
+        self._assemble()
+        if was_shut_down:
+            self._parts.backlog.close("shutdown")
+
+    def _bytes_waiting(self) -> int:
+        return self._parts.backlog.bytes
+
+
+def _require_stack(calls: int) -> None:
+    """Raise `RecursionError` unless there is room on the stack for so many calls, one inside the other."""
+    if calls:
+        _require_stack(calls - 1)

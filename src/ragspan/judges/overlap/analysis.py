@@ -1,0 +1,99 @@
+"""What the judge knows of one record, read once for all questions, and kept for the next few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from ragspan.judges.overlap.claims import read_claims
+from ragspan.judges.overlap.completeness import Coverage, cover
+from ragspan.judges.overlap.evidence import Passage, read_passages
+from ragspan.judges.overlap.grounding import Grade, answer_score, grade_sentences, probability
+from ragspan.judges.overlap.text import keys
+from ragspan.judges.overlap.usefulness import shared_with_answer
+from ragspan.records import RagRecord
+
+
+class Analysis:
+    """One record's passages, claims and grades, each worked out when first asked for."""
+
+    def __init__(self, record: RagRecord) -> None:
+        self.record = record
+
+    @cached_property
+    def claims(self) -> tuple[str, ...]:
+        return read_claims(self.record.response or "")
+
+    @cached_property
+    def grades(self) -> list[Grade]:
+        """One for each of the response's own claims."""
+        return grade_sentences(self.claims, self._passages, self._question)
+
+    @property
+    def grounding(self) -> float:
+        """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
+        return probability(answer_score(self.grades)) if self.grades else 0.0
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        return cover(frozenset(key for claim in self._claim_keys for key in claim), self._passages, self._question)
+
+    @cached_property
+    def shared(self) -> list[float]:
+        """What each passage shares with the answer."""
+        return shared_with_answer(self._claim_keys, self._passages)
+
+    def grade(self, claims: Sequence[str]) -> list[Grade]:
+        """One grade for each of any claims."""
+        if tuple(claims) == self.claims:
+            return self.grades
+        return grade_sentences(claims, self._passages, self._question)
+
+    @cached_property
+    def _passages(self) -> tuple[Passage, ...]:
+        return read_passages([context.text for context in self.record.contexts or ()])
+
+    @cached_property
+    def _question(self) -> frozenset[str]:
+        return frozenset(keys((self.record.question or "")[:_MAX_QUESTION]))
+
+    @cached_property
+    def _claim_keys(self) -> list[list[str]]:
+        return [keys(claim) for claim in self.claims]
+
+
+class RecentAnalyses:
+    """The analyses of the last few records, for the questions of the other metrics.
+
+    Bounded by the number of records and by the size of their texts; the last record is kept whatever its size. Safe
+    from any thread without a lock: the entries are one immutable tuple, and a lost race costs no more than reading a
+    record twice.
+    """
+
+    def __init__(self, max_records: int = 32, max_bytes: int = 4 * 1024 * 1024) -> None:
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._entries: tuple[Analysis, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def of(self, record: RagRecord) -> Analysis:
+        for analysis in self._entries:
+            if analysis.record is record:  # ids may repeat, records that are equal may differ in what they hold
+                return analysis
+        analysis = Analysis(record)
+        self._entries = (analysis, *self._fitting(self._entries, self._max_bytes - record.size_hint))
+        return analysis
+
+    def _fitting(self, entries: Sequence[Analysis], room: int) -> list[Analysis]:
+        kept: list[Analysis] = []
+        for analysis in entries[: self._max_records - 1]:
+            room -= analysis.record.size_hint
+            if room < 0:
+                break
+            kept.append(analysis)
+        return kept
+
+
+_MAX_QUESTION = 20_000

@@ -1,0 +1,50 @@
+"""The judge's findings in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from ragspan.judges.overlap.grounding import Grade
+
+_MOST_WORDS = 8
+_LONGEST_QUOTE = 160
+
+
+def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
+    """Why an answer with these sentences is grounded or not: its worst sentence, and what it lacks."""
+    if not grades:
+        return "the response has no content that passages could hold"
+    worst = min(grades, key=lambda grade: grade.score)
+    verdict = "the passages cover the response" if grounded else "the passages do not cover the response"
+    return f"{verdict}; least of all {quoted(worst.sentence)}: {explain_sentence(worst)}"
+
+
+def explain_sentence(grade: Grade) -> str:
+    """What the passages hold of a sentence, and what they lack."""
+    lacks = [
+        f"{what}: {listed(items)}"
+        for what, items in (
+            ("the passages say otherwise about", grade.conflicts),
+            ("numbers not in the passages", grade.numbers),
+            ("names not in the passages", grade.names),
+            ("words not in the passages", grade.words),
+        )
+        if items
+    ]
+    if lacks:
+        return "; ".join(lacks)
+    together = f"{grade.window:.0%} of its content words stand together in one passage"
+    return f"all of its content words are in the passages; {together}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """The first few of the words, each once."""
+    distinct = iter(dict.fromkeys(words))
+    shown = ", ".join(islice(distinct, _MOST_WORDS))
+    return f"{shown}, ..." if next(distinct, None) is not None else shown
+
+
+def quoted(sentence: str) -> str:
+    text = sentence if len(sentence) <= _LONGEST_QUOTE else f"{sentence[:_LONGEST_QUOTE]}..."
+    return f'"{text}"'

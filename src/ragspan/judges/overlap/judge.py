@@ -1,0 +1,84 @@
+"""The embedded judge: it answers what metrics ask by the overlap of words, without a model and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.overlap.analysis import RecentAnalyses
+from ragspan.judges.overlap.explanations import explain_answer, explain_sentence, listed
+from ragspan.judges.overlap.grounding import Grade, probability
+from ragspan.judges.overlap.refusals import is_refusal
+from ragspan.judges.overlap.usefulness import are_useful
+from ragspan.records import RagRecord
+
+_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OverlapJudge:
+    """Judges by what an answer's words share with the passages: deterministic, pure Python, English.
+
+    It sees inventions (numbers, names and phrases that no passage holds) and contradictions of values in JSON. It does
+    not see swapped arguments, paraphrased contradictions, wrong attribution, or inference, and it knows the stop words
+    and stems of English only. Answers people judged, it ranks about as well as one person ranks those of the others;
+    docs/metrics.md has the figures.
+
+    Bounds, for one record: 400,000 characters of passages, the longest cut first; 50,000 characters and 400 sentences
+    of the response. What lies beyond is not read. One judge may serve any number of threads and event loops.
+    """
+
+    name: str = field(default="overlap", init=False)
+    _recent: RecentAnalyses = field(default_factory=RecentAnalyses, init=False, repr=False, compare=False)
+
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
+        """The same vote `votes` times, with the probability that the response is grounded."""
+        analysis = self._recent.of(record)
+        grounded = analysis.grounding >= _THRESHOLD
+        explanation = explain_answer(analysis.grades, grounded=grounded)
+        return [Vote(grounded=grounded, explanation=explanation, probability=analysis.grounding)] * votes
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
+        """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
+        analysis = self._recent.of(record)
+        value = (analysis.coverage.share + analysis.grounding) / 2
+        missing = listed(analysis.coverage.missing)
+        explanation = (
+            f"main words of the passages that the response lacks: {missing}" if missing else "nothing is missing"
+        )
+        if is_refusal(record.response or ""):
+            value, explanation = value / 2, f"the response is a refusal; {explanation}"
+        return [Rating(value=value, explanation=explanation)] * ratings
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
+        return list(self._recent.of(record).claims)
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        """A verdict for each claim, whoever extracted it."""
+        grades = self._recent.of(record).grade(claims)
+        return [_verdict(index, grade) for index, grade in enumerate(grades)]
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+        """A verdict for each context: does it share nearly as much with the response as the best one?"""
+        shared = self._recent.of(record).shared
+        return [
+            ChunkVerdict(
+                index=index,
+                useful=useful,
+                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {max(shared) / 2:.0%}",
+            )
+            for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
+        ]
+
+
+def _verdict(index: int, grade: Grade) -> ClaimVerdict:
+    supported = probability(grade.score)
+    return ClaimVerdict(
+        index=index,
+        supported=supported >= _THRESHOLD,
+        claim=grade.sentence,
+        explanation=explain_sentence(grade),
+        probability=supported,
+    )

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import weakref
+
+import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.trace import TracerProvider
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.telemetry import Emitter, OTelEmitter
+
+SCORES = {"m": Score(value=0.5)}
+
+
+def test_it_is_an_emitter(telemetry):
+    emitter: Emitter = telemetry.emitter(score_wait=3.5)
+
+    assert emitter.score_wait == 3.5
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("score_wait", -1),
+        ("score_wait", float("nan")),
+        ("score_wait", float("inf")),
+        ("score_wait", "10"),
+        ("score_wait", True),
+        ("spans", "all"),
+        ("spans", None),
+        ("capture_content", "false"),
+        ("explanations", 1),
+        ("openinference", "no"),
+        ("max_explanation_chars", 0),
+        ("max_explanation_chars", 10.5),
+        ("max_explanation_chars", True),
+        ("max_explanation_chars", 100_000),
+        ("tracer_provider", object()),
+        ("meter_provider", "console"),
+        ("logger_provider", 1),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_value(option, value):
+    with pytest.raises(ConfigurationError, match=option) as caught:
+        OTelEmitter(**{option: value})
+
+    assert repr(value) in str(caught.value)
+
+
+def test_a_tracer_is_no_tracer_provider(telemetry):
+    with pytest.raises(ConfigurationError, match="get_tracer"):
+        OTelEmitter(tracer_provider=telemetry.tracer_provider.get_tracer("mine"))
+
+
+@pytest.mark.parametrize(("value", "shown"), [("true", True), ("false", False), (None, False)])
+def test_the_environment_decides_about_content(monkeypatch, telemetry, make_record, answer, value, shown):
+    monkeypatch.delenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", raising=False)
+    monkeypatch.delenv("RAGSPAN_CAPTURE_CONTENT", raising=False)
+    if value is not None:
+        monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", value)
+    answer(telemetry.emitter(capture_content=None), make_record())
+
+    assert ("input.value" in telemetry.span("rag rivers").attributes) is shown
+
+
+def test_an_argument_outweighs_the_environment(monkeypatch, telemetry, make_record, answer):
+    monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_AND_EVENT")
+    answer(telemetry.emitter(capture_content=False), make_record())
+
+    assert "input.value" not in telemetry.span("rag rivers").attributes
+
+
+class TestGlobalProviders:
+    @pytest.fixture
+    def emitter(self, no_global_providers):
+        return OTelEmitter(capture_content=False)
+
+    def test_providers_that_are_set_later_are_followed(
+        self, emitter, set_global_providers, telemetry, make_record, answer
+    ):
+        assert answer(emitter, make_record(), SCORES) is None
+        set_global_providers(telemetry)
+        answer(emitter, make_record(), SCORES)
+
+        assert telemetry.span("rag rivers").attributes["ragspan.score.m"] == 0.5
+        assert len(telemetry.events) == 1
+        assert telemetry.points("ragspan.score")[0].count == 1
+
+    @pytest.mark.parametrize("with_parent", [True, False])
+    def test_without_a_tracer_provider_there_is_no_span(self, emitter, make_record, parent, with_parent):
+        assert emitter.open(make_record(parent=parent if with_parent else None)) is None
+
+    def test_the_lack_is_logged_once_not_once_a_record(self, emitter, make_record, answer, caplog):
+        for number in range(10):
+            answer(emitter, make_record(record_id=str(number)), SCORES)
+
+        (entry,) = caplog.records
+        assert entry.name == "ragspan"
+        assert "TracerProvider" in entry.getMessage()
+
+    def test_without_one_scores_are_counted_all_the_same(self, emitter, telemetry, make_record, answer):
+        metrics.set_meter_provider(telemetry.meter_provider)
+        answer(emitter, make_record(), SCORES)
+
+        assert telemetry.points("ragspan.score")[0].count == 1
+
+    def test_nothing_set_is_nothing_to_flush(self, emitter):
+        assert emitter.flush(0)
+
+
+def test_an_sdk_that_is_switched_off_gives_no_span(monkeypatch, make_telemetry, make_record):
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+
+    assert make_telemetry().emitter().open(make_record()) is None
+
+
+def test_only_spans_of_records_in_flight_are_kept(telemetry, make_record, answer):
+    emitter = telemetry.emitter()
+    for number in range(50):
+        answer(emitter, make_record(record_id=str(number)), SCORES)
+
+    assert len(emitter._open) == 0
+
+
+def test_a_record_that_was_submitted_twice_has_two_spans(telemetry, make_record):
+    emitter, record = telemetry.emitter(), make_record()
+    spans = [emitter.open(record), emitter.open(record)]
+    for span in spans:
+        emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
+
+    ended = [span.context.span_id for span in telemetry.spans if span.name == "rag rivers"]
+    assert ended == [span.span_id for span in spans]
+    assert len(emitter._open) == 0
+
+
+def test_a_processor_that_fails_at_a_child_does_not_cost_the_answers_span(telemetry, make_record):
+    class FailsForSearches:
+        def on_start(self, span, parent_context=None):
+            if span.name.startswith("retrieval"):
+                raise ValueError("no searches")
+
+        def on_end(self, span): ...
+        def _on_ending(self, span): ...
+
+    telemetry.tracer_provider.add_span_processor(FailsForSearches())
+    emitter, record = telemetry.emitter(), make_record()
+    span = emitter.open(record)
+    with pytest.raises(ValueError, match="no searches"):  # which the engine counts
+        emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
+
+    assert telemetry.span("rag rivers").attributes["ragspan.score.m"] == 0.5
+
+
+class TestShutdown:
+    def test_open_spans_end_bare_with_their_own_end_time(self, telemetry, make_record):
+        emitter, record = telemetry.emitter(), make_record()
+        emitter.open(record)
+        emitter.shutdown(timeout=10)
+
+        span = telemetry.span("rag rivers")
+        assert span.end_time == record.ended_ns
+        assert not [key for key in span.attributes if key.startswith("ragspan.score")]
+
+    def test_nothing_is_emitted_afterwards(self, telemetry, make_record, answer):
+        emitter = telemetry.emitter()
+        emitter.shutdown(timeout=10)
+
+        assert answer(emitter, make_record(), SCORES) is None
+        assert telemetry.spans == ()
+        assert telemetry.events == []
+
+    def test_the_applications_providers_live_on(self, telemetry):
+        telemetry.emitter().shutdown(timeout=10)
+        telemetry.tracer_provider.get_tracer("application").start_span("theirs").end()
+
+        assert telemetry.span("theirs")
+
+    def test_it_can_be_done_twice(self, telemetry, make_record):
+        emitter = telemetry.emitter()
+        emitter.open(make_record())
+        emitter.shutdown(timeout=10)
+        emitter.shutdown(timeout=10)
+
+        assert len(telemetry.spans) == 1
+
+
+def test_flush_reaches_all_three_providers(telemetry, monkeypatch):
+    flushed = []
+    for provider in (telemetry.tracer_provider, telemetry.meter_provider, telemetry.logger_provider):
+        monkeypatch.setattr(provider, "force_flush", lambda millis, provider=provider: flushed.append(provider))
+
+    assert telemetry.emitter().flush(timeout=10)
+    assert set(flushed) == {telemetry.tracer_provider, telemetry.meter_provider, telemetry.logger_provider}
+
+
+def test_flush_is_over_when_its_time_is(telemetry, monkeypatch):
+    release = threading.Event()
+    monkeypatch.setattr(telemetry.tracer_provider, "force_flush", lambda millis: release.wait())
+    try:
+        assert not telemetry.emitter().flush(timeout=0.05)
+    finally:
+        release.set()
+
+
+def test_an_emitter_that_nobody_holds_is_collected(telemetry):
+    gone = weakref.ref(telemetry.emitter())
+    gc.collect()
+
+    assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_process_does_not_end_the_spans_of_its_parent(telemetry, make_record):
+    emitter, record = telemetry.emitter(), make_record()
+    anchor = emitter.open(record)
+    emitter._open._lock.acquire()  # as if the worker's thread had held it at the fork
+    child = os.fork()
+    if child == 0:
+        emitter.shutdown(timeout=1)
+        os._exit(len(telemetry.spans))
+    emitter._open._lock.release()
+    _, status = os.waitpid(child, 0)
+    emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=anchor))
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert telemetry.span("rag rivers").context.span_id == anchor.span_id
+
+
+def test_importing_telemetry_loads_no_sdk():
+    code = "import sys, ragspan.telemetry; print([m for m in sys.modules if m.startswith('opentelemetry.sdk')])"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
+
+    assert output.strip() == "[]"
+
+
+def test_the_scope_names_ragspan_and_its_version(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record())
+
+    scope = telemetry.span("rag rivers").instrumentation_scope
+    assert scope.name == "ragspan"
+    assert scope.version
+
+
+def test_spans_reach_a_provider_of_another_kind(make_record, answer):
+    """Some products wrap the SDK's provider; all that is asked of one is the API."""
+    inner = TracerProvider(shutdown_on_exit=False)
+    names = []
+
+    class Wraps:
+        def get_tracer(self, *args, **kwargs):
+            tracer = inner.get_tracer("inner")
+
+            class WrapsTracer:
+                def start_span(self, name, **options):
+                    names.append(name)
+                    return tracer.start_span(name, **options)
+
+            return WrapsTracer()
+
+    answer(OTelEmitter(capture_content=False, tracer_provider=Wraps()), make_record(), SCORES)
+
+    assert names == ["rag rivers", "retrieval vector_store", "chat small-model"]

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from dataclasses import dataclass, field
+
+import pytest
+from opentelemetry import metrics
+from opentelemetry.sdk.metrics import MeterProvider
+
+from ragspan.outcomes import Usage
+from ragspan.telemetry import SelfMetrics
+
+
+@dataclass
+class Counts:
+    queued: int = 0
+    scored: int = 0
+    nothing_to_score: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+class Engine:
+    """What of an engine the metrics can see."""
+
+    def __init__(self, meter_provider=None, *, name, **counts):
+        self.counts = Counts(**counts)
+        self.metrics = SelfMetrics(meter_provider)
+        self.metrics.watch(self.stats, self.queue_bytes, name)
+
+    def stats(self):
+        return self.counts
+
+    def queue_bytes(self):
+        return self.counts.queued * 1000
+
+
+@pytest.fixture
+def name(request):
+    """A name that no engine of another test can have; one of those may not be collected yet."""
+    return request.node.name
+
+
+def attributes(**given):
+    return frozenset({f"ragspan.{key}": value for key, value in given.items()}.items())
+
+
+def test_the_queue_is_told_in_records_and_bytes(telemetry, name):
+    engine = Engine(telemetry.meter_provider, name=name, queued=7)
+
+    assert telemetry.values("ragspan.queue.size") == {attributes(engine=name): engine.counts.queued}
+    assert telemetry.values("ragspan.queue.bytes") == {attributes(engine=name): 7000}
+
+
+def test_records_are_told_by_result_and_reason(telemetry, name):
+    engine = Engine(
+        telemetry.meter_provider, name=name, scored=5, nothing_to_score=2, dropped={"queue_full": 3, "shutdown": 1}
+    )
+
+    assert telemetry.values("ragspan.records") == {
+        attributes(engine=name, result="scored"): 5,
+        attributes(engine=name, result="nothing_to_score"): 2,
+        attributes(engine=name, result="dropped", reason="queue_full"): 3,
+        attributes(engine=name, result="dropped", reason="shutdown"): 1,
+    }
+    assert engine
+
+
+def test_figures_are_those_of_the_moment(telemetry, name):
+    engine = Engine(telemetry.meter_provider, name=name, queued=7)
+    telemetry.values("ragspan.queue.size")
+    engine.counts.queued = 2
+
+    assert telemetry.values("ragspan.queue.size") == {attributes(engine=name): 2}
+
+
+def test_several_engines_have_a_series_each_and_warn_about_nothing(telemetry, name, caplog):
+    engines = [Engine(telemetry.meter_provider, name=name, queued=number) for number in (1, 2, 3)]
+
+    assert telemetry.values("ragspan.queue.size") == {
+        attributes(engine=name): 1,
+        attributes(engine=f"{name}-2"): 2,
+        attributes(engine=f"{name}-3"): 3,
+    }
+    assert caplog.records == []
+    assert engines
+
+
+def test_a_collected_engine_vanishes_and_its_name_is_free_again(telemetry):
+    kept, forgotten = Engine(telemetry.meter_provider, name="kept"), Engine(telemetry.meter_provider, name="forgotten")
+    telemetry.values("ragspan.queue.size")
+    del forgotten
+    gc.collect()
+
+    assert telemetry.values("ragspan.queue.size") == {attributes(engine="kept"): 0}
+    again = Engine(telemetry.meter_provider, name="forgotten", queued=1)
+    assert telemetry.values("ragspan.queue.size")[attributes(engine="forgotten")] == 1
+    assert kept
+    assert again
+
+
+def test_engines_of_different_providers_do_not_mix(telemetry, make_telemetry):
+    other = make_telemetry()
+    engines = [Engine(telemetry.meter_provider, name="here"), Engine(other.meter_provider, name="there")]
+
+    assert telemetry.values("ragspan.queue.size") == {attributes(engine="here"): 0}
+    assert other.values("ragspan.queue.size") == {attributes(engine="there"): 0}
+    assert engines
+
+
+@pytest.mark.usefixtures("no_global_providers")
+class TestGlobalProvider:
+    def test_a_provider_that_is_set_later_hears_of_engines_made_before(self, telemetry):
+        engine = Engine(name="early", queued=4)
+        engine.metrics.judged("m", None, 1.0, None)  # lost, and harmless
+        metrics.set_meter_provider(telemetry.meter_provider)
+        engine.metrics.judged("m", None, 2.0, None)
+
+        assert telemetry.values("ragspan.queue.size")[attributes(engine="early")] == 4
+        assert telemetry.points("ragspan.judge.duration")[0].sum == 2.0
+
+    def test_engines_made_before_and_after_are_told_together(self, telemetry, caplog):
+        early = Engine(name="early")
+        metrics.set_meter_provider(telemetry.meter_provider)
+        late = Engine(name="late")
+        given = Engine(telemetry.meter_provider, name="given")
+
+        names = {attributes(engine=name) for name in ("early", "late", "given")}
+        assert names <= telemetry.values("ragspan.queue.size").keys()
+        assert caplog.records == []
+        assert early
+        assert late
+        assert given
+
+    def test_an_engine_that_was_given_the_provider_first_hides_nobody(self, telemetry):
+        engines = [Engine(telemetry.meter_provider, name="given"), Engine(name="early")]
+        metrics.set_meter_provider(telemetry.meter_provider)
+
+        names = {attributes(engine="given"), attributes(engine="early")}
+        assert names <= telemetry.values("ragspan.queue.size").keys()
+        assert engines
+
+
+def test_only_bound_methods_can_be_watched(telemetry):
+    with pytest.raises(TypeError):
+        SelfMetrics(telemetry.meter_provider).watch(lambda: Counts(), lambda: 0, "ragspan")
+
+
+def test_the_time_of_judging_is_told_by_metric_and_judge(telemetry):
+    SelfMetrics(telemetry.meter_provider).judged("faithfulness", "gpt", 1.5, None)
+
+    (point,) = telemetry.points("ragspan.judge.duration")
+    assert dict(point.attributes) == {"gen_ai.evaluation.name": "faithfulness", "ragspan.judge": "gpt"}
+    assert point.sum == 1.5
+    assert telemetry.points("ragspan.judge.tokens") == []
+
+
+def test_tokens_are_told_in_kinds_that_add_up(telemetry):
+    own = SelfMetrics(telemetry.meter_provider)
+    for _ in range(2):
+        own.judged("m", "gpt", 1.0, Usage(requests=1, input_tokens=100, cached_tokens=60, output_tokens=9))
+
+    by_kind = {point.attributes["gen_ai.token.type"]: point.value for point in telemetry.points("ragspan.judge.tokens")}
+    assert by_kind == {"input": 80, "cached": 120, "output": 18}
+
+
+def test_a_judge_that_takes_no_tokens_has_no_series(telemetry):
+    SelfMetrics(telemetry.meter_provider).judged("m", "overlap", 0.001, Usage())
+
+    assert telemetry.points("ragspan.judge.tokens") == []
+    assert telemetry.points("ragspan.judge.cost") == []
+
+
+def test_cost_is_told_where_the_price_is_known(telemetry):
+    own = SelfMetrics(telemetry.meter_provider)
+    own.judged("m", "gpt", 1.0, Usage(usd=0.25))
+    own.judged("m", "gpt", 1.0, Usage(input_tokens=5))
+
+    (point,) = telemetry.points("ragspan.judge.cost")
+    assert point.value == 0.25
+
+
+def test_a_provider_is_not_kept_alive_by_the_registry(name):
+    provider = MeterProvider(shutdown_on_exit=False)
+    engine = Engine(provider, name=name)
+    gone = weakref.ref(provider)
+    engine.metrics = None
+    del provider
+    gc.collect()
+
+    assert gone() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_child_process_tells_about_its_own_engines(telemetry):
+    engine = Engine(telemetry.meter_provider, name="inherited")
+    child = os.fork()
+    if child == 0:
+        own = Engine(telemetry.meter_provider, name="own", queued=3)
+        seen = telemetry.values("ragspan.queue.size")
+        os._exit(0 if own and seen[attributes(engine="own")] == 3 and len(seen) == 2 else 1)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert engine
