@@ -1,0 +1,82 @@
+"""ragspan: know in production whether a RAG system's answers are grounded.
+
+The names here are the public ones; more are in `ragspan.metrics`, `ragspan.judges`, `ragspan.telemetry` and
+`ragspan.testing`. Importing ragspan imports no framework and no provider's client.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ragspan.config import Settings
+from ragspan.exceptions import ConfigurationError, JudgeError, RagspanError, RecordError
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
+from ragspan.records import (
+    AnswerStatus,
+    Capture,
+    Generation,
+    RagRecord,
+    RecordSink,
+    Retrieval,
+    RetrievedContext,
+    SpanAnchor,
+)
+
+if TYPE_CHECKING:
+    from ragspan.capturing import Answer, capture, record_contexts
+    from ragspan.defaults import default_engine, set_default_engine
+    from ragspan.engine import EngineStats, ScoringEngine, ShutdownReport
+
+__all__ = [
+    "Answer",
+    "AnswerStatus",
+    "Capture",
+    "ConfigurationError",
+    "EngineStats",
+    "Generation",
+    "JudgeError",
+    "MetricFailure",
+    "NotApplicable",
+    "Outcome",
+    "RagRecord",
+    "RagspanError",
+    "RecordError",
+    "RecordSink",
+    "Retrieval",
+    "RetrievedContext",
+    "Score",
+    "ScoredRecord",
+    "ScoringEngine",
+    "Settings",
+    "ShutdownReport",
+    "SpanAnchor",
+    "Usage",
+    "capture",
+    "default_engine",
+    "record_contexts",
+    "set_default_engine",
+]
+
+# These bring in asyncio and OpenTelemetry, which cost more time than all the rest: at first use, then.
+_LAZY = {
+    "Answer": "ragspan.capturing",
+    "capture": "ragspan.capturing",
+    "record_contexts": "ragspan.capturing",
+    "default_engine": "ragspan.defaults",
+    "set_default_engine": "ragspan.defaults",
+    "EngineStats": "ragspan.engine",
+    "ScoringEngine": "ragspan.engine",
+    "ShutdownReport": "ragspan.engine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ragspan' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,10 +20,12 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
+
+_T = TypeVar("_T")
 
 
 class EndsWithProcess(Protocol):
@@ -39,13 +41,13 @@ class EndsWithProcess(Protocol):
 
 # Dictionaries of which only single operations are used: no lock, which a fork could leave held.
 _started: dict[weakref.ref[EndsWithProcess], None] = {}
-_forking: dict[weakref.WeakMethod[Callable[[], None]], None] = {}
+_forking: dict[weakref.ref[Any], Callable[[Any], None]] = {}
 _inherited: list[object] = []
 
 
-def watch_forks(start_afresh: Callable[[], None]) -> None:
-    """Call the bound method in every child of a fork, for as long as its object lives."""
-    _forking[weakref.WeakMethod(start_afresh, lambda reference: _forking.pop(reference, None))] = None
+def watch_forks(engine: _T, start_afresh: Callable[[_T], None]) -> None:
+    """Call `start_afresh(engine)` in every child of a fork, for as long as the engine lives."""
+    _forking[weakref.ref(engine, lambda reference: _forking.pop(reference, None))] = start_afresh
 
 
 def keep_inherited(work: object) -> None:
@@ -99,10 +101,10 @@ def _engines() -> list[EndsWithProcess]:
 
 def _start_afresh_in_child() -> None:
     _started.clear()
-    for reference in list(_forking):
-        start_afresh = reference()
-        if start_afresh is not None:
-            start_afresh()
+    for reference, start_afresh in list(_forking.items()):
+        engine = reference()
+        if engine is not None:
+            start_afresh(engine)
 
 
 _exit = _Exit()

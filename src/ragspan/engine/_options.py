@@ -6,11 +6,14 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy
 from ragspan.exceptions import ConfigurationError
-from ragspan.metrics.base import Metric
-from ragspan.telemetry.base import Emitter
+
+if TYPE_CHECKING:
+    from ragspan.metrics.base import Metric
+    from ragspan.telemetry.base import Emitter
 
 _SECONDS = "a number of seconds, 0 or more"
 _SOME_SECONDS = "a number of seconds, more than 0"
@@ -50,7 +53,7 @@ class Options:
         _require_number("sample_rate", self.sample_rate, "a number from 0 to 1", lambda rate: 0 <= rate <= 1)
         _require_number("metric_timeout", self.metric_timeout, _SOME_SECONDS, lambda time: 0 < time < math.inf)
         _require_number("exit_timeout", self.exit_timeout, _SECONDS, lambda time: 0 <= time < math.inf)
-        _require("name", self.name, "a text that is not empty", fits=isinstance(self.name, str) and self.name != "")
+        _require_text("name", self.name)
 
     @property
     def score_wait(self) -> float:
@@ -90,6 +93,10 @@ def _require_object(argument: str, value: object, *methods: str) -> None:
 def _require_whole(argument: str, value: object) -> None:
     fits = isinstance(value, int) and not isinstance(value, bool) and value >= 1
     _require(argument, value, "a whole number, at least 1", fits=fits)
+
+
+def _require_text(argument: str, value: object) -> None:
+    _require(argument, value, "a text that is not empty", fits=isinstance(value, str) and bool(value))
 
 
 def _require_number(argument: str, value: object, allowed: str, fits: Callable[[float], bool]) -> None:

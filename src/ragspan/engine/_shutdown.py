@@ -10,10 +10,13 @@ Guarantees:
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._parts import Parts
 from ragspan.engine.stats import ShutdownReport
+
+if TYPE_CHECKING:
+    from ragspan.engine._parts import Parts
 
 _GRACE = 0.04  # seconds for the worker to end, even if no time is left: emitters should not be shut down under it
 

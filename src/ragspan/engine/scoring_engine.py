@@ -24,17 +24,16 @@ from ragspan.config import DropPolicy, is_enabled
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
 from ragspan.engine._options import Options
-from ragspan.engine._parts import assemble
 from ragspan.engine._queue import Item
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.stats import EngineStats, ShutdownReport
-from ragspan.metrics.base import Metric
 from ragspan.records import Capture
-from ragspan.telemetry.base import Emitter
-from ragspan.telemetry.self_metrics import SelfMetrics
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
+
+    from ragspan.metrics.base import Metric
+    from ragspan.telemetry.base import Emitter
 
 _STACK = 12  # calls: more than letting a capture in takes
 
@@ -90,10 +89,12 @@ class ScoringEngine:
             exit_timeout=exit_timeout,
             name=name,
         )
+        from ragspan.telemetry.self_metrics import SelfMetrics
+
         self._is_enabled = is_enabled()
         self._self_metrics = SelfMetrics(meter_provider)
         self._assemble()
-        watch_forks(self._start_afresh)
+        watch_forks(self, ScoringEngine._start_afresh)
         if self._is_enabled:
             self._self_metrics.watch(self.stats, self._bytes_waiting, name)
 
@@ -154,6 +155,8 @@ class ScoringEngine:
         self.shutdown()
 
     def _assemble(self) -> None:
+        from ragspan.engine._parts import assemble
+
         self._parts = assemble(self._options, self_metrics=self._self_metrics, on_start=lambda: watch_exit(self))
         self._shutdown = Shutdown(self._parts)
         if not self._is_enabled:

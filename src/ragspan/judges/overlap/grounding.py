@@ -102,42 +102,44 @@ class _Grader:
         self._topics: tuple[Topic, ...] = read_topics(passages)
 
     def grade(self, sentence: str, words: Sequence[str]) -> Grade:
-        keys = list(map(key, words))
-        content = [at for at, key in enumerate(keys) if is_content(key)]
+        sought = list(map(key, words))
+        content = [at for at, word in enumerate(sought) if is_content(word)]
         if not content:
             return Grade(sentence=sentence)
-        held, passage = self._windows.best(keys[at] for at in content)
-        absent = [at for at in content if self._is_absent(keys[at])]
-        numbers = [at for at in absent if is_number(keys[at])]
-        names = [at for at in absent if at and words[at][0].isupper()]
-        others = sorted({*absent} - {*numbers, *names})
+        held, passage = self._windows.best(sought[at] for at in content)
+        absent = [at for at in content if self._is_absent(sought[at])]
+        numbers = {at for at in absent if is_number(sought[at])}
+        names = {at for at in absent if at and words[at][0].isupper()} - numbers
         return Grade(
             sentence=sentence,
-            window=(held + sum(self._credit(keys[at]) for at in content)) / len(content),
+            window=(held + sum(self._credit(sought[at]) for at in content)) / len(content),
             passage=passage,
             structured=passage is not None and self._passages[passage].structured,
-            trigrams=self._covered(keys) / len(keys),
-            numbers=tuple(words[at] for at in numbers),
-            names=tuple(words[at] for at in names),
-            words=tuple(words[at] for at in others),
-            longest_gap=max(
-                (len(list(run)) for gap, run in groupby(content, set(absent).__contains__) if gap), default=0
-            ),
+            trigrams=self._covered(sought) / len(sought),
+            numbers=tuple(words[at] for at in absent if at in numbers),
+            names=tuple(words[at] for at in absent if at in names),
+            words=tuple(words[at] for at in absent if at not in numbers and at not in names),
+            longest_gap=_longest_run(content, frozenset(absent)),
             conflicts=find_conflicts(sentence, self._topics),
         )
 
-    def _is_absent(self, key: str) -> bool:
-        return key not in self._windows and key not in self._excused
+    def _is_absent(self, word: str) -> bool:
+        return word not in self._windows and word not in self._excused
 
-    def _credit(self, key: str) -> float:
+    def _credit(self, word: str) -> float:
         """What a word counts that no passage holds: all for a neutral word, half for one of the question."""
-        if key in self._windows or key not in self._excused:
+        if word in self._windows or word not in self._excused:
             return 0.0
-        return 0.5 if key in self._question else 1.0
+        return 0.5 if word in self._question else 1.0
 
-    def _covered(self, keys: Sequence[str]) -> int:
-        places = (at for at, trigram in enumerate(_trigrams(keys)) if trigram in self._trigrams)
+    def _covered(self, sentence: Sequence[str]) -> int:
+        places = (at for at, trigram in enumerate(_trigrams(sentence)) if trigram in self._trigrams)
         return len({at + offset for at in places for offset in range(3)})
+
+
+def _longest_run(places: Sequence[int], absent: frozenset[int]) -> int:
+    """The most places in a row that are absent."""
+    return max((len(list(run)) for is_absent, run in groupby(places, absent.__contains__) if is_absent), default=0)
 
 
 def _trigrams(keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -1,0 +1,157 @@
+"""What users of ragspan need in their own tests: a sink that keeps records, a judge that says what it is told, and
+OpenTelemetry providers that keep what they get.
+
+    sink = RecordingSink()
+    chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
+    assert sink.records()[0].response == "..."
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import Capture, RagRecord, SpanAnchor
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+
+__all__ = ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink"]
+
+_T = TypeVar("_T")
+
+
+class RecordingSink:
+    """Keeps captures; turns them into records when asked, as a worker would."""
+
+    def __init__(self) -> None:
+        self._captures: list[Capture] = []
+        self._lock = threading.Lock()
+
+    def submit(self, capture: Capture) -> None:
+        with self._lock:
+            self._captures.append(capture)
+
+    def records(self) -> list[RagRecord]:
+        """The records of the captures submitted since the last call; captures with nothing to score are left out."""
+        with self._lock:
+            captures, self._captures = self._captures, []
+        return [record for record in (capture.to_record() for capture in captures) if record is not None]
+
+
+@dataclass
+class RecordingEmitter:
+    """Keeps scored records, in the order in which they were emitted."""
+
+    score_wait: float = 10.0
+    scored: list[ScoredRecord] = field(default_factory=list)
+    on_emit: Callable[[ScoredRecord], None] | None = None
+    """Called with each one as well: to set an event, say."""
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  it starts no spans
+        return None
+
+    def emit(self, scored: ScoredRecord) -> None:
+        self.scored.append(scored)
+        if self.on_emit is not None:
+            self.on_emit(scored)
+
+    def flush(self, timeout: float) -> bool:  # noqa: ARG002  nothing is ever left
+        return True
+
+    def shutdown(self, timeout: float) -> None:
+        """Nothing to let go of."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FakeJudge:
+    """A judge that says what it is told, whatever the record.
+
+    Lists are taken as they are, and the last element repeats: `votes=[True, False]` gives True, False, False, ...
+    """
+
+    name: str = "fake"
+    votes: Sequence[bool] = (True,)
+    """Whether each vote finds the response grounded."""
+    ratings: Sequence[float] = (1.0,)
+    """Completeness from 0 to 1, one a rating."""
+    claims: Sequence[str] | None = None
+    """The claims in the response; the response itself when None."""
+    supported: Sequence[bool] = (True,)
+    """Whether each claim is supported."""
+    useful: Sequence[bool] = (True,)
+    """Whether each context was useful."""
+    explanations: Mapping[str, str] = field(default_factory=dict)
+    """By question: `vote`, `rating`, `claim`, `chunk`."""
+
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:  # noqa: ARG002  whatever the record
+        text = self.explanations.get("vote")
+        return [Vote(grounded=grounded, explanation=text) for grounded in _repeated(self.votes, votes)]
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
+        text = self.explanations.get("rating")
+        return [Rating(value=value, explanation=text) for value in _repeated(self.ratings, ratings)]
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        if self.claims is not None:
+            return list(self.claims)
+        return [record.response] if record.response else []
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:  # noqa: ARG002  as above
+        text = self.explanations.get("claim")
+        return [
+            ClaimVerdict(index=index, supported=supported, claim=claim, explanation=text)
+            for index, (claim, supported) in enumerate(zip(claims, _repeated(self.supported, len(claims)), strict=True))
+        ]
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+        text = self.explanations.get("chunk")
+        useful = _repeated(self.useful, len(record.contexts or ()))
+        return [ChunkVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
+
+
+class InMemoryTelemetry:
+    """OpenTelemetry providers of a test's own, and what they got.
+
+        telemetry = InMemoryTelemetry()
+        emitter = OTelEmitter(tracer_provider=telemetry.tracer_provider)
+    """
+
+    def __init__(self) -> None:
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+        self._exporter = InMemorySpanExporter()
+        self._reader = InMemoryMetricReader()
+        self.tracer_provider: TracerProvider = TracerProvider(shutdown_on_exit=False)
+        self.tracer_provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self.meter_provider: MeterProvider = MeterProvider([self._reader], shutdown_on_exit=False)
+
+    def spans(self) -> Sequence[ReadableSpan]:
+        """The spans that have ended, in that order."""
+        return self._exporter.get_finished_spans()
+
+    def measurements(self) -> dict[str, list[tuple[Mapping[str, object], object]]]:
+        """By metric name: the attributes and the value of each point (a histogram's value is its sum)."""
+        data = self._reader.get_metrics_data()
+        found: dict[str, list[tuple[Mapping[str, object], object]]] = {}
+        for resource in data.resource_metrics if data is not None else ():
+            for metric in (metric for scope in resource.scope_metrics for metric in scope.metrics):
+                points = [
+                    (dict(point.attributes or {}), getattr(point, "value", None) or getattr(point, "sum", None))
+                    for point in metric.data.data_points
+                ]
+                found.setdefault(metric.name, []).extend(points)
+        return found
+
+
+def _repeated(values: Sequence[_T], count: int) -> list[_T]:
+    return [values[min(place, len(values) - 1)] for place in range(count)]
