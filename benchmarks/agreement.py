@@ -36,6 +36,10 @@ Row: TypeAlias = dict[str, Any]
 Point: TypeAlias = tuple[float, float, float]
 """A score, its label as 0 or 1, and its weight."""
 
+COMPLETE = 3.5
+"""The mean rating, of 1 to 4, from which people call an answer complete."""
+THRESHOLD = 0.5
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scored:
@@ -62,7 +66,7 @@ def main(directory: Path) -> None:
     )
     accuracies, points = [], []
     for path in sorted(directory.glob("*.jsonl.gz")):
-        rows = [row for row in map(json.loads, gzip.open(path, "rt", encoding="utf-8")) if row["contexts"]]
+        rows = [row for row in map(json.loads, gzip.decompress(path.read_bytes()).splitlines()) if row["contexts"]]
         started = time.process_time()
         scored = asyncio.run(score(rows))
         seconds = time.process_time() - started
@@ -96,7 +100,7 @@ def report(name: str, scored: Sequence[Scored], rate: float) -> float:
     """Print the figures of one set; returns its balanced accuracy on held-out sources."""
     labels = [item.supported for item in scored]
     rated = [item for item in scored if item.row["completeness"]]
-    complete = [item.row["completeness"]["mean"] >= 3.5 for item in rated]
+    complete = [item.row["completeness"]["mean"] >= COMPLETE for item in rated]
     held_out = balanced_accuracy([item for item in scored if item.held_out])
     figures = [
         auroc([item.adherence for item in scored], labels),
@@ -126,19 +130,17 @@ def auroc(values: Sequence[float], labels: Sequence[bool]) -> float:
 def balanced_accuracy(scored: Sequence[Scored]) -> float:
     shares = []
     for label in (True, False):
-        right = [(item.adherence >= 0.5) == label for item in scored if item.supported == label]
+        right = [(item.adherence >= THRESHOLD) == label for item in scored if item.supported == label]
         shares.append(sum(right) / len(right))
     return sum(shares) / 2
 
 
 def weighted(scored: Sequence[Scored]) -> list[Point]:
-    """The raw scores of answers that claim something; both labels of a set weigh the same."""
-    claiming = [item for item in scored if (grades := Analysis(record_of(item.row)).grades)]
-    positives = sum(item.supported for item in claiming)
-    counts = {True: positives, False: len(claiming) - positives}
+    """The raw scores of the answers that claim something; both labels weigh the same."""
+    graded = [(item.supported, Analysis(record_of(item.row)).grades) for item in scored]
+    labels = [supported for supported, grades in graded if grades]
     return [
-        (answer_score(Analysis(record_of(item.row)).grades), float(item.supported), 1 / counts[item.supported])
-        for item in claiming
+        (answer_score(grades), float(supported), 1 / labels.count(supported)) for supported, grades in graded if grades
     ]
 
 

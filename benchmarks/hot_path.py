@@ -32,10 +32,11 @@ from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
-from ragspan.records import Capture
-from ragspan_langchain import RagspanCallbackHandler
 from rich.console import Console
 from rich.table import Table
+
+from ragspan.records import Capture
+from ragspan_langchain import RagspanCallbackHandler
 
 EVENTS = 18
 TOKENS = 500
@@ -86,7 +87,9 @@ class TokenModel(GenericFakeChatModel):
 
 
 def rag_chain(texts: Sequence[str], model: Runnable[Any, Any]) -> Runnable[str, str]:
-    source = FixedRetriever(texts=list(texts)) | (lambda found: "\n\n".join(document.page_content for document in found))
+    source = FixedRetriever(texts=list(texts)) | (
+        lambda found: "\n\n".join(document.page_content for document in found)
+    )
     prompt = ChatPromptTemplate.from_template("Context:\n{context}\n\nQuestion: {question}")
     chain: Runnable[str, str] = (
         {"context": source, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
@@ -156,7 +159,9 @@ def scenarios() -> list[Scenario]:
             target=3.0,
             run=lambda handlers: void(list(streaming.stream("When?", config={"callbacks": handlers}))),
         ),
-        Scenario(name="astream", unit="token", units=TOKENS, target=3.0, run=lambda handlers: asyncio.run(read(handlers))),
+        Scenario(
+            name="astream", unit="token", units=TOKENS, target=3.0, run=lambda handlers: asyncio.run(read(handlers))
+        ),
         Scenario(name="ten documents of 1 kB", unit="request", units=1, target=None, run=invoke(kilobytes)),
         Scenario(name="ten documents of 1 MB", unit="request", units=1, target=None, run=invoke(megabytes)),
     ]

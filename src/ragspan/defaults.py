@@ -42,7 +42,7 @@ def default_engine() -> ScoringEngine:
 
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     """Replace the engine that handlers use when they are given none; returns the one before, which is not shut down."""
-    global _engine  # noqa: PLW0603  as above
+    global _engine
     with _lock:
         previous, _engine = _engine, engine
     return previous

@@ -1,5 +1,6 @@
-"""What users of ragspan need in their own tests: a sink that keeps records, a judge that says what it is told, and
-OpenTelemetry providers that keep what they get.
+"""What users of ragspan need in their own tests.
+
+A sink that keeps records, a judge that says what it is told, and OpenTelemetry providers that keep what they get.
 
     sink = RecordingSink()
     chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
@@ -118,8 +119,8 @@ class FakeJudge:
 class InMemoryTelemetry:
     """OpenTelemetry providers of a test's own, and what they got.
 
-        telemetry = InMemoryTelemetry()
-        emitter = OTelEmitter(tracer_provider=telemetry.tracer_provider)
+    telemetry = InMemoryTelemetry()
+    emitter = OTelEmitter(tracer_provider=telemetry.tracer_provider)
     """
 
     def __init__(self) -> None:

@@ -88,6 +88,14 @@ def test_a_passage_that_does_not_fit_is_left_out_whole(make_telemetry, make_reco
     assert len([key for key in span.attributes if key.startswith("retrieval.documents.")]) == 3
 
 
+def test_nothing_less_important_takes_the_place_of_a_group_that_does_not_fit(make_telemetry):
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=3))
+    span = telemetry.tracer_provider.get_tracer("t").start_span("s", attributes={"theirs": 1})
+    set_within_limit(span, [{"first": 1}, {"second.a": 1, "second.b": 1}, {"third": 1}])
+
+    assert set(span.attributes) == {"theirs", "first"}
+
+
 def test_attributes_that_others_set_count_too(telemetry):
     span = telemetry.tracer_provider.get_tracer("t").start_span("s", attributes={"theirs": 1})
 

@@ -99,7 +99,7 @@ class RecordsWithoutSampling(KeepsWhatItIsAskedFor):
         return SamplingResult(sampling.Decision.RECORD_ONLY)
 
 
-def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_telemetry, make_record):
+def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_telemetry, make_record, parent):
     telemetry = make_telemetry(sampler=RecordsWithoutSampling())
     ended = []
 
@@ -118,3 +118,4 @@ def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_
     assert not anchor.sampled
     assert "rag rivers" in ended
     assert telemetry.spans == ()
+    assert {event.span_id for event in telemetry.events} == {parent.span_id}  # nobody will find the answer's span

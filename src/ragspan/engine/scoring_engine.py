@@ -42,7 +42,8 @@ class ScoringEngine:
     """Scores captured answers in the background.
 
     Args:
-        metrics: what every record is scored by, at the same time; their names must differ.
+        metrics: what every record is scored by, at the same time; their names must differ. An `async def score` shares
+            one event loop with all others, so it must not block; a plain `def score` runs in a thread and may.
         emitters: where scored records go, in this order.
         queue_size: captures that may wait, at least 1.
         queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
@@ -140,7 +141,9 @@ class ScoringEngine:
 
         What is not scored by then is abandoned and counted as dropped. A second call returns the same report.
         """
-        return self._shutdown.run(timeout if self._is_enabled else 0)
+        if not self._is_enabled:
+            return ShutdownReport(finished=0, abandoned=0, seconds=0.0)
+        return self._shutdown.run(timeout)
 
     def stats(self) -> EngineStats:
         """Where everything is that was submitted. Takes no lock."""

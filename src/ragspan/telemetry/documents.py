@@ -39,15 +39,10 @@ def ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
 
     A document that has neither id nor score still has its (empty) object, so that places stay ranks.
     """
-    parts: list[str] = []
-    size = len("[]")
-    for context in contexts[:MAX_DOCUMENTS]:
-        part = json.dumps(_id_and_score(context))
-        size += len(part) + len(",")
-        if size > MAX_TEXT_CHARS:  # cut by the bound on text, it would be no JSON
-            break
-        parts.append(part)
-    return f"[{','.join(parts)}]"
+    documents = [_id_and_score(context) for context in contexts[:MAX_DOCUMENTS]]
+    while len(text := json.dumps(documents)) > MAX_TEXT_CHARS:  # cut by the bound on text, it would be no JSON
+        documents = documents[: len(documents) * MAX_TEXT_CHARS // len(text)]
+    return text
 
 
 def _id_and_score(context: RetrievedContext) -> dict[str, str | float]:

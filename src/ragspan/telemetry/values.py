@@ -6,6 +6,7 @@ traceback in the application's log.
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ def well_formed(text: str) -> str:
         except UnicodeEncodeError:
             # Through UTF-16, so that two surrogates which make a character together become that character.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text.replace("\0", "\ufffd")
+    return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def named(text: str) -> str:
@@ -51,18 +52,24 @@ def error_type(kind: str | None) -> str:
 
 def encodable(attributes: Mapping[str, object]) -> dict[str, AttributeValue]:
     """The attributes that can be exported, made so where it takes little; None, NaN and what has no form are left out."""
-    return {well_formed(key): value for key, raw in attributes.items() if (value := _encodable_value(raw)) is not None}
+    return {_key(name): value for name, raw in attributes.items() if (value := _encodable_value(raw)) is not None}
+
+
+_key = functools.lru_cache(maxsize=1024)(well_formed)
+"""Keys come again with every record, and are few: the metrics' names are the only part that varies."""
 
 
 def _encodable_value(value: object) -> AttributeValue | None:
     if isinstance(value, str):
         return well_formed(bounded(value, MAX_TEXT_CHARS))
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
         return value if -_INT64 <= value < _INT64 else None
-    if isinstance(value, numbers.Real):  # not only float: figures of retrievers may be NumPy's
-        return number if math.isfinite(number := float(value)) else None
     if isinstance(value, (list, tuple)):
         return tuple(named(item) for item in value if isinstance(item, str))
+    if isinstance(value, numbers.Real):  # figures of retrievers may be NumPy's
+        return number if math.isfinite(number := float(value)) else None
     return None

@@ -12,7 +12,18 @@ from ragspan_langchain.runs import Reply
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
 _ANSWER_KEYS = ("structured_response", "answer", "final_answer")
-_ANSWER_WORDS = ("answer", "response", "reply", "result", "output", "generat", "completion", "summary", "report", "text")
+_ANSWER_WORDS = (
+    "answer",
+    "response",
+    "reply",
+    "result",
+    "output",
+    "generat",
+    "completion",
+    "summary",
+    "report",
+    "text",
+)
 
 
 def question_in(inputs: Frozen, queries: Sequence[str] = ()) -> str | None:

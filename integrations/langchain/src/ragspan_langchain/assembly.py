@@ -7,10 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
-
 from ragspan_langchain.answers import question_in, response_in
 from ragspan_langchain.contexts import as_context, contexts_of, is_plain, reached_model
-from ragspan_langchain.payloads import OPAQUE
 from ragspan_langchain.replies import facts_of, is_last, joined
 from ragspan_langchain.runs import Kind, ModelRun, Reply, SearchRun, Trace
 
@@ -52,7 +50,7 @@ class TraceCapture:
             generations=tuple(_generation(run, trace) for run in trace.models[:_MAX_CHILDREN]),
             session_id=_first(trace.metadata, _SESSION_KEYS),
             user_id=_first(trace.metadata, _USER_KEYS),
-            tags=tuple(tag for tag in trace.tags if isinstance(tag, str)),
+            tags=trace.tags,
             metadata=_own_metadata(trace.metadata),
         )
 
@@ -201,5 +199,5 @@ def _bytes_of(trace: Trace) -> int:
         if run.reply is not None:
             texts[id(run.reply.text)] = run.reply.text
     texts |= {id(entry.text): entry.text for entry in trace.documents.values()}
-    texts |= {id(text): text for text in (trace.inputs, trace.output) if isinstance(text, str) and text is not OPAQUE}
+    texts |= {id(text): text for text in (trace.inputs, trace.output) if isinstance(text, str)}
     return sum(map(sys.getsizeof, texts.values()))

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ragspan.records import RetrievedContext
-
 from ragspan_langchain.answers import json_in, texts_in
 from ragspan_langchain.matching import Match, PromptText
 from ragspan_langchain.replies import joined

@@ -7,10 +7,11 @@ from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
+
 from ragspan.config import is_enabled
 from ragspan.records import RecordSink
-
 from ragspan_langchain.tracker import RunTracker, tracker_for
+
 
 class RagspanCallbackHandler(BaseCallbackHandler):
     """Captures every request of the chains, agents and graphs that it is attached to.

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextvars import ContextVar
-from importlib.metadata import metadata, requires
+from importlib.metadata import requires
 from typing import Any
 
 from langchain_core.tracers.context import register_configure_hook
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]
-from ragspan.config import is_enabled
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
 
+from ragspan.config import is_enabled
 from ragspan_langchain.handler import RagspanCallbackHandler
 
 _DISTRIBUTION = "ragspan-langchain"
+_handler: RagspanCallbackHandler | None = None
 
 
-class RagspanLangChainInstrumentor(BaseInstrumentor):
+class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # the package is not typed
     """Captures every LangChain request of the process: `RagspanLangChainInstrumentor().instrument()`.
 
     `opentelemetry-instrument python app.py` finds it by its entry point. `instrument(sink=...)` takes a sink, else the
-    answers go to `ragspan.default_engine()`. A handler of the same sink that is passed explicitly makes no second record.
+    answers go to `ragspan.default_engine()`. A handler of the same sink that is passed explicitly makes no second
+    record.
     """
-
-    _handler: RagspanCallbackHandler | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
@@ -36,21 +36,19 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):
         return [line.rsplit(";", 1)[0].strip() for line in wanted]
 
     def _instrument(self, **kwargs: Any) -> None:
+        global _handler  # noqa: PLW0603  one registration per process
         handler = RagspanCallbackHandler(sink=kwargs.get("sink"))
-        cls = type(self)
-        if cls._handler is None:
-            cls._handler = handler
+        if _handler is None:
+            _handler = handler
             # A default is seen in every context, plain threads included; a value that was set would not be.
-            variable: ContextVar[RagspanCallbackHandler | None] = ContextVar("ragspan_langchain_handler", default=handler)
+            variable: ContextVar[RagspanCallbackHandler | None] = ContextVar(
+                "ragspan_langchain_handler", default=handler
+            )
             register_configure_hook(variable, inheritable=True)
         else:
-            cls._handler.tracker = handler.tracker
-            cls._handler.enabled = is_enabled()
+            _handler.tracker = handler.tracker
+            _handler.enabled = is_enabled()
 
     def _uninstrument(self, **_: Any) -> None:
-        if type(self)._handler is not None:
-            type(self)._handler.enabled = False
-
-
-def version() -> str:
-    return metadata(_DISTRIBUTION)["Version"]
+        if _handler is not None:
+            _handler.enabled = False

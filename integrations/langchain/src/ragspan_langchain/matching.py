@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 _MAX_NORMALISED = 1_000_000
@@ -97,7 +97,9 @@ class PromptText:
             taken = self._taker_of(start, end)
             if taken is None and not (whole_words and self._cuts_words(start, end)):
                 return start
-            start = _find(self._text, needle, start + 1 if taken is None else max(start + 1, taken[1] - len(needle) + 1))
+            start = _find(
+                self._text, needle, start + 1 if taken is None else max(start + 1, taken[1] - len(needle) + 1)
+            )
         return None
 
     def _taker_of(self, start: int, end: int) -> tuple[int, int] | None:
@@ -174,18 +176,21 @@ class PromptText:
 def _spellings(text: str) -> Iterator[str]:
     """A text as formatters write it: as it is, as JSON, as Python prints it, as XML."""
     seen = set()
-    for spelling in (
-        lambda: text,
-        lambda: json.dumps(text, ensure_ascii=False)[1:-1],
-        lambda: json.dumps(text)[1:-1],
-        lambda: repr(text)[1:-1],
-        lambda: html.escape(text, quote=False),
-        lambda: html.escape(text),
-    ):
-        written = spelling()
+    for write in _WRITERS:
+        written = write(text)
         if written not in seen:
             seen.add(written)
             yield written
+
+
+_WRITERS: tuple[Callable[[str], str], ...] = (
+    lambda text: text,
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: repr(text)[1:-1],
+    lambda text: html.escape(text, quote=False),
+    html.escape,
+)
 
 
 def _find(text: str, needle: str, start: int) -> int:

@@ -7,7 +7,7 @@ text, only references to it), iterators are left alone, and no method of a paylo
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import decimal
 import enum
 import numbers
@@ -114,7 +114,7 @@ def _shape(kind: type) -> Shape:
         (READABLE, Shape.ITEMS),
         (BaseModel, Shape.STATE),
     ):
-        if issubclass(kind, base):  # type: ignore[arg-type]  # classes and a tuple of classes
+        if issubclass(kind, base):
             return shape
     return Shape.STATE if dataclasses.is_dataclass(kind) else Shape.OTHER
 
@@ -131,7 +131,7 @@ class _Freezer:
     def freeze(self, value: Any, depth: int) -> Frozen:
         self._nodes += 1
         if isinstance(value, (str, int, float)) or value is None:
-            return value.value if isinstance(value, enum.Enum) else value
+            return _freeze_plain(value)
         if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
             return OPAQUE
         shape = shape_of(value)
@@ -171,13 +171,19 @@ class _Freezer:
             return self.freeze(value.to_messages(), depth + 1)
         if isinstance(value, enum.Enum):
             return self.freeze(value.value, depth + 1)
-        if isinstance(value, (datetime.date, datetime.time)):
+        if isinstance(value, (dt.date, dt.time)):
             return value.isoformat()
         if isinstance(value, (uuid.UUID, decimal.Decimal)):
             return str(value)
-        if shape is Shape.STATE and type(value).__name__ != "Command":  # LangGraph's steers a graph and holds no question
+        if (
+            shape is Shape.STATE and type(value).__name__ != "Command"
+        ):  # LangGraph's steers a graph and holds no question
             return FrozenObject(self._items(state_of(value), depth))
         return OPAQUE
+
+
+def _freeze_plain(value: object) -> Frozen:
+    return value.value if isinstance(value, enum.Enum) else value  # string enums are texts, too
 
 
 def state_of(value: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
-
 from ragspan_langchain.payloads import OPAQUE, Found, Frozen, PromptPart, id_and_metadata_of, text_of
 
 
@@ -78,7 +77,7 @@ class Run:
         self.name = name
         self.parent = parent
         self.trace = trace
-        self.inside_search = parent is not None and (parent.inside_search or parent.kind is Kind.RETRIEVER)
+        self.inside_search: bool = parent is not None and (parent.inside_search or parent.kind is Kind.RETRIEVER)
 
     def is_within(self, other: Run) -> bool:
         run = self.parent
@@ -177,7 +176,10 @@ class Trace:
 
     def last_start_ns(self) -> int:
         """When something last began that takes time."""
-        return max([self.started_ns, *(run.started_ns for run in (*self.models[-1:], *self.searches[-1:]))])
+        started = [model.started_ns for model in self.models[-1:]] + [
+            search.started_ns for search in self.searches[-1:]
+        ]
+        return max([self.started_ns, *started])
 
     def release(self) -> None:
         """Let go of the program's own objects; their texts stay."""

@@ -21,11 +21,11 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from langchain_core.runnables.config import var_child_runnable_config
+
 from ragspan.capturing import enclosing_answer
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
-
 from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
 from ragspan_langchain.payloads import (
@@ -88,7 +88,9 @@ class RunTracker:
 
     # Starts
 
-    def start_chain(self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]) -> None:
+    def start_chain(
+        self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]
+    ) -> None:
         run = self._start(Run, Kind.CHAIN, run_id, parent_id, name, about)
         if run is None:
             return
@@ -105,7 +107,9 @@ class RunTracker:
         for found in documents_in(inputs):
             trace.see(found, ranked=False)
 
-    def start_tool(self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]) -> None:
+    def start_tool(
+        self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]
+    ) -> None:
         run = self._start(Run, Kind.TOOL, run_id, parent_id, name, about)
         if run is None:
             return
@@ -114,7 +118,9 @@ class RunTracker:
         texts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
         run.trace.queries += [text for text in texts if isinstance(text, str)]
 
-    def start_search(self, run_id: UUID, parent_id: UUID | None, name: str, query: Any, about: Mapping[str, Any]) -> None:
+    def start_search(
+        self, run_id: UUID, parent_id: UUID | None, name: str, query: Any, about: Mapping[str, Any]
+    ) -> None:
         run = self._start(SearchRun, Kind.RETRIEVER, run_id, parent_id, name, about)
         if run is None:
             return
@@ -301,7 +307,7 @@ class RunTracker:
         if answer is not None:
             return answer.part(self, lambda: _Group(self, Trace(name))).trace
         trace = Trace(name)
-        trace.tags = tuple(about.get("tags") or ())
+        trace.tags = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
         trace.metadata = dict(about.get("metadata") or {})
         trace.anchor = current_anchor()
         self._open[id(trace)] = trace

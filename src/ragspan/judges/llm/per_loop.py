@@ -70,10 +70,18 @@ def _close_soon(held: dict[asyncio.AbstractEventLoop, _Held[_T]]) -> None:
 
 
 def _start_closing(loop: asyncio.AbstractEventLoop, lifetime: AsyncGenerator[object, None]) -> None:
-    closing = loop.create_task(lifetime.aclose())
-    closing.add_done_callback(lambda _: _alive.discard(lifetime))
+    closing = loop.create_task(_close(lifetime))
+    _closing.add(closing)
+    closing.add_done_callback(_closing.discard)
 
 
+async def _close(lifetime: AsyncGenerator[object, None]) -> None:
+    """Close it, unless the loop is ending and cancels this before it starts: then the loop closes it."""
+    await lifetime.aclose()
+    _alive.discard(lifetime)
+
+
+_closing: set[asyncio.Task[None]] = set()
 _alive: set[AsyncGenerator[object, None]] = set()
 """What is open. Collecting one of these would start to close it at a time when its loop may no longer wait for that, or
 in a forked child, which must not."""

@@ -3,45 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from ragspan.judges.overlap.claims import read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
-from ragspan.judges.overlap.evidence import Passage, read_passages
+from ragspan.judges.overlap.evidence import read_passages
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_sentences, probability
 from ragspan.judges.overlap.text import keys
 from ragspan.judges.overlap.usefulness import shared_with_answer
 from ragspan.records import RagRecord
 
+_MAX_QUESTION = 20_000
+"""Characters of a question that are read."""
+
 
 class Analysis:
-    """One record's passages, claims and grades, each worked out when first asked for."""
+    """One record's claims and passages, and the grades of its claims once they are asked for.
+
+    No `functools.cached_property`: up to Python 3.11 it takes a lock, which a fork could leave locked for ever.
+    """
 
     def __init__(self, record: RagRecord) -> None:
         self.record = record
+        self.size = record.size_hint
+        self.claims = read_claims(record.response or "")
+        self._question = frozenset(keys((record.question or "")[:_MAX_QUESTION]))
+        self._passages = read_passages([context.text for context in record.contexts or ()])
+        self._grades: list[Grade] | None = None
 
-    @cached_property
-    def claims(self) -> tuple[str, ...]:
-        return read_claims(self.record.response or "")
-
-    @cached_property
+    @property
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
-        return grade_sentences(self.claims, self._passages, self._question)
+        if self._grades is None:
+            self._grades = grade_sentences(self.claims, self._passages, self._question)
+        return self._grades
 
     @property
     def grounding(self) -> float:
         """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
         return probability(answer_score(self.grades)) if self.grades else 0.0
-
-    @cached_property
-    def coverage(self) -> Coverage:
-        return cover(frozenset(key for claim in self._claim_keys for key in claim), self._passages, self._question)
-
-    @cached_property
-    def shared(self) -> list[float]:
-        """What each passage shares with the answer."""
-        return shared_with_answer(self._claim_keys, self._passages)
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -49,17 +48,14 @@ class Analysis:
             return self.grades
         return grade_sentences(claims, self._passages, self._question)
 
-    @cached_property
-    def _passages(self) -> tuple[Passage, ...]:
-        return read_passages([context.text for context in self.record.contexts or ()])
+    def coverage(self) -> Coverage:
+        """What the response has of what the passages say about the question."""
+        answer = frozenset().union(*map(keys, self.claims))
+        return cover(answer, self._passages, self._question)
 
-    @cached_property
-    def _question(self) -> frozenset[str]:
-        return frozenset(keys((self.record.question or "")[:_MAX_QUESTION]))
-
-    @cached_property
-    def _claim_keys(self) -> list[list[str]]:
-        return [keys(claim) for claim in self.claims]
+    def shared(self) -> list[float]:
+        """What each passage shares with the response."""
+        return shared_with_answer(list(map(keys, self.claims)), self._passages)
 
 
 class RecentAnalyses:
@@ -83,17 +79,14 @@ class RecentAnalyses:
             if analysis.record is record:  # ids may repeat, records that are equal may differ in what they hold
                 return analysis
         analysis = Analysis(record)
-        self._entries = (analysis, *self._fitting(self._entries, self._max_bytes - record.size_hint))
+        self._entries = (analysis, *self._fitting(self._entries, self._max_bytes - analysis.size))
         return analysis
 
     def _fitting(self, entries: Sequence[Analysis], room: int) -> list[Analysis]:
         kept: list[Analysis] = []
         for analysis in entries[: self._max_records - 1]:
-            room -= analysis.record.size_hint
+            room -= analysis.size
             if room < 0:
                 break
             kept.append(analysis)
         return kept
-
-
-_MAX_QUESTION = 20_000

@@ -7,13 +7,13 @@ sentences they stand in. This finds the topic, not the facts: the weakest of the
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
 from ragspan.judges.overlap.evidence import Passage
-from ragspan.judges.overlap.text import is_content
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
 
 _MAIN_WORDS = 25
 
@@ -41,11 +41,11 @@ def cover(answer: Collection[str], passages: Sequence[Passage], question: frozen
 
 def main_words(passages: Sequence[Passage], question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the passages."""
-    sentences = [frozenset(filter(is_content, sentence)) for passage in passages for sentence in passage.sentences]
+    sentences = [frozenset(sentence) - FUNCTION_WORDS for passage in passages for sentence in passage.sentences]
     frequency = Counter(key for sentence in sentences for key in sentence)
     rarity = {key: math.log((len(sentences) + 1) / (count + 0.5)) for key, count in frequency.items()}
     asked = question & rarity.keys()
-    weights = dict.fromkeys(rarity, 0.0)
+    weights: dict[str, float] = defaultdict(float)
     for sentence in sentences:
         relevance = math.fsum(rarity[key] for key in asked & sentence) if asked else 1.0
         if relevance:

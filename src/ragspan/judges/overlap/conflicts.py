@@ -36,9 +36,9 @@ class Topic:
     name: str
     """As people write it: "outdoor seating"."""
     words: frozenset[str]
-    """The keys of its content words; a sentence that has all of them speaks of the topic."""
+    """The keys of its words; a clause that has all of them speaks of the topic."""
     compound: str
-    """Its words as one, for "WiFi", "Wi-Fi" and "wi fi"."""
+    """Its last two words as one: "wifi" and "takeout", which people write in three ways."""
     holds: bool
 
 
@@ -55,12 +55,12 @@ def read_topics(passages: Sequence[Passage]) -> tuple[Topic, ...]:
     named: dict[str, set[Topic]] = {}
     for flag in flags:
         topic = _topic(flag, [word for word in _words(flag.name) if counts[word] < _COMMON])
-        if topic.compound:
+        if topic.words:
             named.setdefault(topic.name, set()).add(topic)
     statements = {tuple(keys(flag.statement)) for flag in flags}
     others = [frozenset(said) for passage in passages for said in passage.sentences if said not in statements]
     clear = (topics.pop() for topics in named.values() if len(topics) == 1)
-    return tuple(topic for topic in clear if not (topic.words and any(map(topic.words.issubset, others))))
+    return tuple(topic for topic in clear if not any(map(topic.words.issubset, others)))
 
 
 def _words(name: str) -> list[str]:
@@ -70,10 +70,15 @@ def _words(name: str) -> list[str]:
 def _topic(flag: Flag, words: Sequence[str]) -> Topic:
     return Topic(
         name=" ".join(words),
-        words=frozenset(filter(is_content, map(key, words))),
-        compound="".join(words),
+        words=frozenset(map(key, words)),
+        compound=_compound(words),
         holds=flag.holds is True,
     )
+
+
+def _compound(words: Sequence[str]) -> str:
+    last = words[-2:]
+    return "".join(last if len(set(map(is_content, last))) == 1 else words)  # "takeout", but never "forgroups"
 
 
 def find_conflicts(sentence: str, topics: Sequence[Topic]) -> tuple[str, ...]:
@@ -111,10 +116,10 @@ class _Clause:
         """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
         at = self._compounds.get(topic.compound)
         if at is None:
-            if not topic.words or not topic.words <= self._places.keys():
+            if not topic.words <= self._places.keys():
                 return None
             at = min(map(self._places.__getitem__, topic.words))
-        return self._polarity(at, at + max(1, len(topic.words)))
+        return self._polarity(at, at + len(topic.words))
 
     def _polarity(self, start: int, end: int) -> bool | None:
         if self._denied_before(start):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -112,7 +113,7 @@ class WindowIndex:
         if not most:
             return 0, None
         window = (best & -best).bit_length() - 1
-        return most, next(index for index, end in enumerate(self._ends) if window < end)
+        return most, bisect_right(self._ends, window)
 
 
 def _count(planes: list[int], windows: int) -> None:

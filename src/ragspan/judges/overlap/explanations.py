@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from ragspan.judges.overlap.completeness import Coverage
 from ragspan.judges.overlap.grounding import Grade
 
 _MOST_WORDS = 8
@@ -17,7 +18,7 @@ def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
         return "the response has no content that passages could hold"
     worst = min(grades, key=lambda grade: grade.score)
     verdict = "the passages cover the response" if grounded else "the passages do not cover the response"
-    return f"{verdict}; least of all {quoted(worst.sentence)}: {explain_sentence(worst)}"
+    return f"{verdict}; its weakest sentence is {quoted(worst.sentence)}: {explain_sentence(worst)}"
 
 
 def explain_sentence(grade: Grade) -> str:
@@ -34,8 +35,17 @@ def explain_sentence(grade: Grade) -> str:
     ]
     if lacks:
         return "; ".join(lacks)
-    together = f"{grade.window:.0%} of its content words stand together in one passage"
-    return f"all of its content words are in the passages; {together}"
+    if grade.passage is None:
+        return "its words are too general to be looked for"
+    if grade.window == 1:
+        return "a passage holds all of its content words close together"
+    return f"all of its content words are in the passages, but only {grade.window:.0%} close together"
+
+
+def explain_coverage(coverage: Coverage) -> str:
+    if coverage.missing:
+        return f"main words of the passages that the response lacks: {listed(coverage.missing)}"
+    return "the response has all main words of the passages" if coverage.share else "the passages have no content"
 
 
 def listed(words: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.judges.overlap.analysis import RecentAnalyses
-from ragspan.judges.overlap.explanations import explain_answer, explain_sentence, listed
+from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.judges.overlap.usefulness import are_useful
@@ -42,11 +42,9 @@ class OverlapJudge:
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
         analysis = self._recent.of(record)
-        value = (analysis.coverage.share + analysis.grounding) / 2
-        missing = listed(analysis.coverage.missing)
-        explanation = (
-            f"main words of the passages that the response lacks: {missing}" if missing else "nothing is missing"
-        )
+        coverage = analysis.coverage()
+        value = (coverage.share + analysis.grounding) / 2
+        explanation = explain_coverage(coverage)
         if is_refusal(record.response or ""):
             value, explanation = value / 2, f"the response is a refusal; {explanation}"
         return [Rating(value=value, explanation=explanation)] * ratings
@@ -62,12 +60,13 @@ class OverlapJudge:
 
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
-        shared = self._recent.of(record).shared
+        shared = self._recent.of(record).shared()
+        best = f"{max(shared, default=0.0) / 2:.0%}"
         return [
             ChunkVerdict(
                 index=index,
                 useful=useful,
-                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {max(shared) / 2:.0%}",
+                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
             )
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
         ]

@@ -23,20 +23,25 @@ def split_sentences(text: str) -> Iterator[str]:
     abbreviation, an initial or a list number ends none, unless the next word can only begin a sentence. The text is
     expected to be `readable`.
     """
+    return filter(_has_content, map(_stripped, _pieces(text)))
+
+
+def _pieces(text: str) -> Iterator[str]:
     start = 0
     for match in _BREAK.finditer(text):
-        if text[match.start()] == "." and _stands_inside(text, start, match):
-            continue
-        yield from _sentence(text[start : match.end()])
-        start = match.end()
-    yield from _sentence(text[start:])
+        if match[0][0] != "." or not _stands_inside(text, start, match):
+            yield text[start : match.end()]
+            start = match.end()
+    yield text[start:]
 
 
-def _sentence(piece: str) -> Iterator[str]:
+def _stripped(piece: str) -> str:
     marker = _MARKER.match(piece)
-    sentence = piece[marker.end() if marker else 0 :].strip(_EDGES)
-    if any(map(str.isalnum, sentence)):
-        yield sentence
+    return piece[marker.end() if marker else 0 :].strip(_EDGES)
+
+
+def _has_content(sentence: str) -> bool:
+    return any(map(str.isalnum, sentence))
 
 
 def _stands_inside(text: str, start: int, match: re.Match[str]) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 Leaf: TypeAlias = str | bool | None
@@ -13,10 +14,13 @@ Leaf: TypeAlias = str | bool | None
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false", "none"})
 
-# A statement carries its last few keys, cut short: else deep or long ones, repeated for each leaf, would grow without
-# bound.
+# A statement repeats the last keys that lead to its leaf. These bounds keep many leaves under long keys from growing
+# into much more text than the passage has.
 _PATH = 4
 _LONGEST_NAME = 80
+_GROWTH = 4
+
+_SHORT = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +54,12 @@ def read_structure(text: str) -> Structure | None:
         return None
     statements: list[str] = []
     flags: list[Flag] = []
+    room = _GROWTH * len(text)
     for names, leaf in _leaves(value):
         statement, holds = _statement(names, leaf), _truth(leaf)
+        room -= len(statement)
+        if room < 0:
+            break
         if statement:
             statements.append(statement)
         if names and not isinstance(holds, str):
@@ -94,6 +102,7 @@ def _split(name: str) -> str:
 
 
 def _spellings(name: str) -> str:
-    """A key's words and, where it joins them, the key itself: "Wi Fi WiFi"."""
-    words = _split(name)
-    return words if words == name else f"{words} {name}"
+    """A key's words, and two short ones also as one, as people may write them: "Wi Fi WiFi"."""
+    words = _split(name).split()
+    joined = (a + b for a, b in pairwise(words) if max(len(a), len(b)) <= _SHORT)
+    return " ".join([*words, *joined])

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-from ragspan.judges.overlap.vocabulary import CALENDAR, NEGATIONS, NEUTRAL_WORDS, NUMBER_WORDS, STOP_WORDS
+from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEUTRAL_WORDS, NUMBER_WORDS
 
 _LONGEST = 64
 """Longer words and numbers are cut into pieces."""
@@ -22,7 +22,8 @@ _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 _TOKEN = re.compile(
     rf"""
-      \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
+      (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!-])   # most words; the rest is for all others
+    | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
     | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
     | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
     | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?   # 42, 3.50, 21st
@@ -83,7 +84,7 @@ def key(token: str) -> str:
         return "usa"  # the country, not the pronoun
     if "".join(word.split()) == "percent":
         return "%"
-    if word in STOP_WORDS or word in NEGATIONS:
+    if word in FUNCTION_WORDS:
         return word
     return NUMBER_WORDS.get(word) or CALENDAR.get(word) or _stem(word)
 
@@ -94,7 +95,7 @@ def is_number(token_key: str) -> bool:
 
 def is_content(token_key: str) -> bool:
     """True for what can show where a sentence comes from: all but stop words and negations."""
-    return token_key not in STOP_WORDS and token_key not in NEGATIONS
+    return token_key not in FUNCTION_WORDS
 
 
 @cache

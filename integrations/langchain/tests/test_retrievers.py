@@ -1,0 +1,363 @@
+"""Retrievers made of retrievers, and what they return."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from captures import Answered
+from langchain_classic.retrievers import (
+    ContextualCompressionRetriever,
+    EnsembleRetriever,
+    MergerRetriever,
+    MultiQueryRetriever,
+    MultiVectorRetriever,
+    RePhraseQueryRetriever,
+)
+from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline, LLMChainExtractor, LLMChainFilter
+from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnableParallel
+from langchain_core.stores import InMemoryByteStore
+from langchain_core.vectorstores import InMemoryVectorStore
+from rag_programs import (
+    ANSWER,
+    CASING,
+    FILTER,
+    FOUND,
+    HOSE,
+    MOTOR,
+    PUMP,
+    QUESTION,
+    FixedRetriever,
+    TopicRetriever,
+    chat_model,
+    documents,
+    join_texts,
+    rag_chain,
+    retriever,
+    texts_of,
+)
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+
+
+class KeepLastAndFirst(BaseDocumentCompressor):
+    """A reranker that keeps the last document and the first, in this order."""
+
+    def compress_documents(self, documents, query, callbacks=None):
+        return [documents[-1], documents[0]]
+
+
+class FirstWords(BaseDocumentTransformer):
+    """Makes new, shorter documents."""
+
+    def transform_documents(self, documents, **kwargs):
+        return [Document(page_content=" ".join(found.page_content.split()[:4])) for found in documents]
+
+
+class WrappingRetriever(BaseRetriever):
+    """Calls another retriever without passing the callbacks on, so that its runs look like siblings."""
+
+    inner: Any
+    kept: int = 1
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return list(self.inner.invoke(query))[: self.kept]
+
+
+class PassingRetriever(BaseRetriever):
+    """Calls another retriever as its child and passes its result on as it is."""
+
+    inner: Any
+
+    def _get_relevant_documents(self, query, *, run_manager):
+        return self.inner.invoke(query, {"callbacks": run_manager.get_child()})
+
+
+def vector_store(*texts):
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    store.add_documents(documents(*texts))
+    return store
+
+
+def test_a_vector_store_finds_in_its_own_order(captured):
+    store = vector_store(*FOUND)
+    rag_chain(store.as_retriever(search_kwargs={"k": 2})).invoke(QUESTION, captured.config)
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, texts_of(store.similarity_search(QUESTION, k=2)), ANSWER)
+    assert [context.rank for context in record.contexts] == [0, 1]
+
+
+def test_several_queries_of_a_model_give_one_list(captured):
+    source = MultiQueryRetriever.from_llm(TopicRetriever(), chat_model("pump filter\nfilter hose\npump"))
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER, HOSE], ANSWER)]
+
+
+async def test_several_queries_at_the_same_time_give_one_list(captured):
+    source = MultiQueryRetriever.from_llm(TopicRetriever(), chat_model("pump filter\nfilter hose\npump"))
+    await rag_chain(source).ainvoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, set(answer.contexts), answer.response) == (QUESTION, {PUMP, FILTER, HOSE}, ANSWER)
+
+
+def test_a_query_that_a_model_inside_the_retriever_rephrases(captured):
+    source = RePhraseQueryRetriever.from_llm(TopicRetriever(), chat_model("the hose"))
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]
+
+
+def test_an_ensemble_gives_the_fused_order(captured):
+    source = EnsembleRetriever(retrievers=[retriever(PUMP, FILTER), retriever(FILTER, HOSE)], weights=[0.5, 0.5])
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    record = captured.record()
+    assert [(context.text, context.rank) for context in record.contexts] == [(FILTER, 0), (PUMP, 1), (HOSE, 2)]
+
+
+def test_merged_retrievers_give_their_results_in_turn(captured):
+    source = MergerRetriever(retrievers=[retriever(PUMP, FILTER), retriever(HOSE, MOTOR)])
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answer().contexts == [PUMP, HOSE, FILTER, MOTOR]
+
+
+def test_a_reranker_keeps_some_in_another_order(captured):
+    source = ContextualCompressionRetriever(
+        base_compressor=KeepLastAndFirst(), base_retriever=retriever(PUMP, FILTER, MOTOR, HOSE)
+    )
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    record = captured.record()
+    assert [(context.text, context.rank) for context in record.contexts] == [(HOSE, 0), (PUMP, 1)]
+
+
+def test_an_extracting_model_rewrites_the_documents(captured):
+    source = ContextualCompressionRetriever(
+        base_compressor=LLMChainExtractor.from_llm(chat_model("Three years of warranty, it says.")),
+        base_retriever=retriever(PUMP),
+    )
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, ["Three years of warranty, it says."], ANSWER)]
+
+
+def test_a_filtering_model_drops_documents(captured):
+    source = ContextualCompressionRetriever(
+        base_compressor=LLMChainFilter.from_llm(chat_model("NO", "YES", "NO")), base_retriever=retriever()
+    )
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [FILTER], ANSWER)]
+
+
+def test_a_filtering_model_that_drops_everything(captured):
+    source = ContextualCompressionRetriever(
+        base_compressor=LLMChainFilter.from_llm(chat_model("NO")), base_retriever=retriever()
+    )
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+
+
+def test_a_pipeline_that_cuts_the_documents_makes_new_ones(captured):
+    source = ContextualCompressionRetriever(
+        base_compressor=DocumentCompressorPipeline(transformers=[FirstWords()]), base_retriever=retriever(PUMP, HOSE)
+    )
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answer().contexts == ["The pump carries a", "Spare hoses are ordered"]
+
+
+def test_parents_are_found_by_their_chunks(captured):
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
+    source = MultiVectorRetriever(vectorstore=store, byte_store=InMemoryByteStore(), id_key="parent")
+    source.docstore.mset([("p", documents(PUMP)[0])])
+    store.add_documents([Document(page_content="The pump carries", metadata={"parent": "p"})])
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+# Retrievers that call others
+
+
+def test_a_wrapper_that_passes_no_callbacks_on(captured):
+    rag_chain(WrappingRetriever(inner=retriever())).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_a_wrapper_around_a_wrapper(captured):
+    source = WrappingRetriever(inner=WrappingRetriever(inner=retriever(), kept=2))
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_a_retriever_that_calls_a_chain_with_a_model(captured):
+    """A model writes a passage to search with; the search is the retriever's own affair."""
+
+    class HypotheticalRetriever(BaseRetriever):
+        writer: Any
+
+        def _get_relevant_documents(self, query, *, run_manager):
+            passage = self.writer.invoke(f"Write a passage about: {query}", {"callbacks": run_manager.get_child()})
+            return TopicRetriever().invoke(passage.text, {"callbacks": run_manager.get_child()})
+
+    writer = chat_model("A casing lasts for ever, and so does a hose.")
+    rag_chain(HypotheticalRetriever(writer=writer)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [CASING, HOSE], ANSWER)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        TopicRetriever().with_retry(stop_after_attempt=2),
+        TopicRetriever().with_config(tags=["manual"]),
+        RunnableLambda(lambda question: question.lower()) | TopicRetriever(),
+        RunnableLambda(lambda question: TopicRetriever()),
+    ],
+    ids=["retry", "config", "preparation", "router"],
+)
+def test_a_retriever_in_a_runnable(captured, source):
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_a_retriever_that_is_chosen_at_the_call(captured):
+    source = TopicRetriever().configurable_alternatives(ConfigurableField(id="where"), shelf=retriever(HOSE))
+    rag_chain(source).invoke(QUESTION, captured.config | {"configurable": {"where": "shelf"}})
+
+    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]
+
+
+def test_two_retrievers_whose_results_a_function_merges(captured):
+    def merge(found):
+        return list({document.page_content: document for document in [*found["a"], *found["b"]]}.values())
+
+    source = RunnableParallel(a=retriever(PUMP, FILTER), b=retriever(FILTER, HOSE)) | merge
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER, HOSE], ANSWER)]
+
+
+def test_two_retrievers_for_two_parts_of_the_prompt(captured):
+    def two_parts(found):
+        return f"From the shop:\n{join_texts(found['shop'])}\n\nFrom the manual:\n{join_texts(found['manual'])}"
+
+    source = RunnableParallel(manual=retriever(PUMP, FILTER), shop=retriever(HOSE))
+    rag_chain(source, formatter=two_parts).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP, FILTER], ANSWER)]
+
+
+def test_one_search_for_each_part_of_the_question(captured):
+    def flatten(lists):
+        return [document for found in lists for document in found]
+
+    source = RunnableLambda(lambda question: ["the motor", "the pump"]) | TopicRetriever().map() | flatten
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
+
+
+# What retrievers return
+
+
+class ManualPage(Document):
+    """A document with more to it."""
+
+    chapter: int = 1
+
+
+@pytest.mark.parametrize(
+    ("result", "formatter"),
+    [
+        (documents(*FOUND), join_texts),
+        (tuple(documents(*FOUND)), join_texts),
+        ([ManualPage(page_content=text) for text in FOUND], join_texts),
+        (FOUND, "\n".join),
+        ([{"page_content": text} for text in FOUND], str),
+        ([(found, 0.5) for found in documents(*FOUND)], str),
+    ],
+    ids=["list", "tuple", "subclass", "texts", "dictionaries", "pairs"],
+)
+def test_a_search_result_in_another_form(captured, result, formatter):
+    rag_chain(FixedRetriever(result=result), formatter=formatter).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_the_scores_of_a_search_go_with_the_contexts(captured):
+    pairs = list(zip(documents(PUMP, HOSE), [0.75, 0.5], strict=True))
+    rag_chain(FixedRetriever(result=pairs), formatter=str).invoke(QUESTION, captured.config)
+
+    assert [context.score for context in captured.record().contexts] == [0.75, 0.5]
+
+
+def test_an_empty_search_result(captured):
+    rag_chain(FixedRetriever(result=list)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+
+
+def test_a_generator_belongs_to_the_program(captured):
+    """Whoever reads it takes the documents away from the chain, so that they stay unknown."""
+    read = []
+
+    def read_and_join(found):
+        read.extend(found)
+        return join_texts(read)
+
+    source = FixedRetriever(result=lambda: (document for document in documents(*FOUND)))
+    rag_chain(source, formatter=read_and_join).invoke(QUESTION, captured.config)
+
+    assert texts_of(read) == FOUND
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+def test_a_generator_that_a_later_step_turns_into_a_list(captured):
+    source = FixedRetriever(result=lambda: iter(documents(*FOUND)))
+    rag_chain(source | RunnableLambda(list)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_generator_that_an_outer_retriever_turns_into_a_list(captured):
+    inner = FixedRetriever(result=lambda: iter(documents(*FOUND)))
+
+    class ReadingRetriever(BaseRetriever):
+        def _get_relevant_documents(self, query, *, run_manager):
+            return list(inner.invoke(query, {"callbacks": run_manager.get_child()}))
+
+    rag_chain(ReadingRetriever()).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_generator_that_an_outer_retriever_passes_on(captured):
+    inner = FixedRetriever(result=lambda: iter(documents(*FOUND)))
+    rag_chain(PassingRetriever(inner=inner)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+def test_a_generator_beside_a_list(captured):
+    """One of two searches can be read; what the other one found stays unknown."""
+
+    def both(found):
+        return join_texts([*found["lazy"], *found["eager"]])
+
+    source = RunnableParallel(lazy=FixedRetriever(result=lambda: iter(documents(PUMP))), eager=retriever(HOSE))
+    rag_chain(source, formatter=both).invoke(QUESTION, captured.config)
+
+    assert captured.answer().contexts in (None, [HOSE])

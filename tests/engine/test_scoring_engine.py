@@ -1,0 +1,413 @@
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+
+from ragspan.engine import EngineStats, ScoringEngine
+
+
+def counts(stats: EngineStats) -> tuple[int, int, int, int, dict[str, int]]:
+    return stats.submitted, stats.queued, stats.in_flight, stats.finished, dict(stats.dropped)
+
+
+def is_conserved(stats: EngineStats) -> bool:
+    return stats.submitted == stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())
+
+
+def threads_of(name: str) -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(name)]
+
+
+def test_an_engine_that_was_only_made_has_no_thread(fakes, make_engine):
+    make_engine(fakes.ConstantMetric(), fakes.BlockingMetric(), emitters=[fakes.ListEmitter()], name="idle")
+
+    assert threads_of("idle") == []
+
+
+def test_the_first_submit_starts_one_worker(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric(), name="once")
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert threads_of("once") == ["once-worker"]
+
+
+def test_a_record_is_scored_and_emitted(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(0.25), emitters=[emitter])
+    record = fakes.a_record()
+    engine.submit(record)
+
+    assert engine.flush(fakes.PATIENCE)
+    [scored] = emitter.scored
+    assert scored.record is record
+    assert scored.outcomes["constant"].value == 0.25
+    assert engine.stats() == EngineStats(submitted=1, finished=1, scored=1, dropped={}, errors={})
+
+
+def test_a_capture_that_is_no_answered_request_counts_as_nothing_to_score(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
+    engine.submit(fakes.FakeCapture(lambda: None))
+
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats() == EngineStats(submitted=1, finished=1, nothing_to_score=1, dropped={}, errors={})
+    assert "open" not in emitter.journal
+
+
+@pytest.mark.parametrize("error", [ValueError("secret"), RecursionError(), MemoryError(), SystemExit(3)])
+def test_a_capture_that_cannot_be_made_a_record_is_dropped(fakes, make_engine, caplog, error: BaseException):
+    def fail() -> None:
+        raise error
+
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(fakes.FakeCapture(fail))
+    engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert counts(engine.stats()) == (2, 0, 0, 1, {"capture_error": 1})
+    assert f"a capture could not be made a record: {type(error).__name__}" in caplog.messages
+    assert "secret" not in caplog.text
+
+
+def test_a_capture_that_becomes_something_else_is_dropped(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(fakes.FakeCapture(lambda: {"question": "Why?"}))
+
+    assert engine.flush(fakes.PATIENCE)
+    assert counts(engine.stats()) == (1, 0, 0, 0, {"capture_error": 1})
+
+
+@pytest.mark.parametrize("size", [ValueError(), RecursionError(), "many", None, 1.5])
+def test_a_capture_that_cannot_tell_its_size_is_dropped(fakes, make_engine, size: object):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(fakes.FakeCapture(size=size))
+
+    assert counts(engine.stats()) == (1, 0, 0, 0, {"capture_error": 1})
+
+
+def test_something_that_is_no_capture_is_dropped(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(None)
+
+    assert counts(engine.stats()) == (1, 0, 0, 0, {"capture_error": 1})
+
+
+def test_a_negative_size_does_not_make_room(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=1, queue_bytes=10)
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    for size in (-1000, 6, 6):
+        engine.submit(fakes.FakeCapture(size=size))
+
+    assert counts(engine.stats()) == (4, 1, 1, 0, {"queue_bytes": 2})
+
+
+@pytest.fixture
+def busy_engine(fakes, make_engine):
+    """Makes engines whose only place is taken, so that what is submitted waits."""
+
+    def make(**options: object) -> ScoringEngine:
+        metric = fakes.HangingMetric()
+        engine = make_engine(metric, concurrency=1, **options)
+        engine.submit(fakes.FakeCapture(fakes.a_record, size=0))
+        metric.wait_until_started()
+        return engine
+
+    return make
+
+
+def test_a_full_queue_drops_its_oldest(fakes, busy_engine):
+    engine = busy_engine(queue_size=2)
+    captures = [fakes.FakeCapture() for _ in range(3)]
+    let_go_of = [weakref.ref(capture) for capture in captures]
+    while captures:
+        engine.submit(captures.pop(0))
+
+    assert counts(engine.stats()) == (4, 2, 1, 0, {"queue_full": 1})
+    assert [reference() is None for reference in let_go_of] == [True, False, False]
+
+
+def test_a_full_queue_refuses_the_newest(fakes, busy_engine):
+    engine = busy_engine(queue_size=2, drop="newest")
+    captures = [fakes.FakeCapture() for _ in range(3)]
+    let_go_of = [weakref.ref(capture) for capture in captures]
+    while captures:
+        engine.submit(captures.pop(0))
+
+    assert counts(engine.stats()) == (4, 2, 1, 0, {"queue_full": 1})
+    assert [reference() is None for reference in let_go_of] == [False, False, True]
+
+
+def test_as_many_old_captures_go_as_a_large_one_needs(fakes, busy_engine):
+    engine = busy_engine(queue_bytes=100)
+    for size in (40, 40, 20, 70):
+        engine.submit(fakes.FakeCapture(size=size))
+
+    assert counts(engine.stats()) == (5, 2, 1, 0, {"queue_bytes": 2})
+
+
+def test_a_capture_larger_than_the_queue_is_dropped_and_evicts_nothing(fakes, busy_engine):
+    engine = busy_engine(queue_bytes=100)
+    engine.submit(fakes.FakeCapture(size=100))
+    engine.submit(fakes.FakeCapture(size=101))
+
+    assert counts(engine.stats()) == (3, 1, 1, 0, {"queue_bytes": 1})
+
+
+def test_drops_are_logged_by_the_worker_and_not_where_they_happen(fakes, make_engine, caplog):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=1, queue_size=1)
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    engine.submit(fakes.FakeCapture())
+    engine.submit(fakes.FakeCapture())
+    assert caplog.messages == []
+
+    metric.release()
+    assert engine.flush(fakes.PATIENCE)
+    engine.shutdown(fakes.PATIENCE)
+    assert caplog.messages == ["captures dropped so far: queue_full 1"]
+
+
+def test_nothing_is_taken_after_shutdown(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.shutdown(fakes.PATIENCE)
+    engine.submit(fakes.a_record())
+
+    assert counts(engine.stats()) == (1, 0, 0, 0, {"shutdown": 1})
+
+
+def test_an_engine_that_is_switched_off_counts_and_does_nothing_else(fakes, make_engine, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], name="off")
+    engine.submit(fakes.a_record())
+
+    assert engine.flush(0)
+    assert engine.shutdown(0).abandoned == 0
+    engine.submit(fakes.a_record())
+    assert counts(engine.stats()) == (2, 0, 0, 0, {"not_running": 2})
+    assert (emitter.journal, threads_of("off")) == ([], [])
+
+
+def test_no_more_records_are_in_work_than_the_concurrency(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=3)
+    for _ in range(5):
+        engine.submit(fakes.a_record())
+    metric.wait_until_started(3)
+
+    assert counts(engine.stats()) == (5, 2, 3, 0, {})
+    metric.release()
+    assert engine.flush(fakes.PATIENCE)
+    assert counts(engine.stats()) == (5, 0, 0, 5, {})
+
+
+def test_leaving_the_with_block_shuts_down(fakes):
+    emitter = fakes.ListEmitter()
+    with ScoringEngine(metrics=[fakes.ConstantMetric()], emitters=[emitter]) as engine:
+        engine.submit(fakes.a_record())
+
+    assert emitter.journal == ["open", "emit", "shutdown"]
+
+
+def test_an_engine_that_was_shut_down_can_be_collected(fakes):
+    engine = ScoringEngine(metrics=[fakes.ConstantMetric(), fakes.ThreadMetric(lambda _: None, "thread")])
+    engine.submit(fakes.a_record())
+    engine.shutdown(fakes.PATIENCE)
+    reference = weakref.ref(engine)
+    del engine
+    gc.collect()
+
+    assert reference() is None
+
+
+def test_counts_are_conserved_under_many_threads(fakes, make_engine):
+    """Sixteen threads, a queue that overflows, captures of every kind, and snapshots all the while."""
+    each = 500
+    kinds = [
+        fakes.a_record(),
+        fakes.FakeCapture(),
+        fakes.FakeCapture(lambda: 1 // 0),
+        fakes.FakeCapture(size=ValueError()),
+        fakes.FakeCapture(size=10_000),
+    ]
+    engine = make_engine(fakes.ConstantMetric(), emitters=[fakes.ListEmitter()], queue_size=50, queue_bytes=5_000)
+    start, over = threading.Barrier(17), threading.Event()
+    snapshots: list[EngineStats] = []
+
+    def submit() -> None:
+        start.wait()
+        for number in range(each):
+            engine.submit(kinds[number % len(kinds)])
+
+    def watch() -> None:
+        start.wait()
+        while not over.is_set():
+            snapshots.append(engine.stats())
+
+    submitters = [threading.Thread(target=submit) for _ in range(16)]
+    watcher = threading.Thread(target=watch)
+    for thread in (*submitters, watcher):
+        thread.start()
+    for thread in submitters:
+        thread.join()
+    assert engine.flush(fakes.PATIENCE)
+    over.set()
+    watcher.join()
+
+    assert all(map(is_conserved, snapshots))
+    stats = engine.stats()
+    assert is_conserved(stats)
+    assert (stats.submitted, stats.queued, stats.in_flight) == (16 * each, 0, 0)
+    assert stats.scored > 0
+    assert stats.nothing_to_score > 0
+    assert stats.dropped["capture_error"] >= 16 * each // len(kinds)
+    assert stats.dropped["queue_bytes"] >= 16 * each // len(kinds)
+
+
+def test_a_capture_may_submit_while_its_size_is_asked_for(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric())
+
+    class Submitting(fakes.FakeCapture):
+        @property
+        def size_hint(self) -> int:
+            engine.submit(fakes.a_record())
+            return 1
+
+    engine.submit(Submitting())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert counts(engine.stats()) == (2, 0, 0, 2, {})
+
+
+def test_a_capture_may_submit_while_it_is_evicted(fakes, busy_engine):
+    engine = busy_engine(queue_size=1)
+
+    class Submitting(fakes.FakeCapture):
+        def __del__(self) -> None:
+            engine.submit(fakes.FakeCapture())
+
+    engine.submit(Submitting())
+    engine.submit(fakes.FakeCapture())
+
+    assert counts(engine.stats()) == (4, 1, 1, 0, {"queue_full": 2})
+
+
+def test_a_garbage_collection_may_submit_at_any_point_of_a_submit(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric(), queue_size=20)
+    submits = 0
+
+    def submit_during_collection(phase: str, _: dict[str, int]) -> None:
+        nonlocal submits
+        if phase == "start":
+            submits += 1
+            engine.submit(fakes.FakeCapture())
+            assert is_conserved(engine.stats())
+
+    threshold = gc.get_threshold()
+    gc.callbacks.append(submit_during_collection)
+    try:
+        gc.set_threshold(1, 1, 1)  # a collection with nearly every object that is made
+        for _ in range(300):
+            engine.submit(fakes.a_record())
+    finally:
+        gc.set_threshold(*threshold)
+        gc.callbacks.remove(submit_during_collection)
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = engine.stats()
+    assert submits > 300
+    assert stats.submitted == 300 + submits
+    assert is_conserved(stats)
+
+
+def test_every_line_of_a_submit_may_be_interrupted_by_another(fakes, make_engine):
+    """A signal handler runs between two lines; a trace function does so at each of them."""
+    engine = make_engine(fakes.ConstantMetric(), queue_size=5)
+    submits = 0
+    inside = False
+
+    def submit_in_between(frame, event, _):
+        nonlocal submits, inside
+        if "/ragspan/engine/" not in frame.f_code.co_filename or inside:
+            return None
+        if event == "line":
+            inside = True
+            submits += 1
+            engine.submit(fakes.FakeCapture())
+            assert is_conserved(engine.stats())
+            inside = False
+        return submit_in_between
+
+    before = sys.gettrace()
+    sys.settrace(submit_in_between)
+    try:
+        for _ in range(20):
+            engine.submit(fakes.a_record())
+    finally:
+        sys.settrace(before)
+
+    assert engine.flush(fakes.PATIENCE)
+    assert submits > 20
+    assert engine.stats().submitted == 20 + submits
+    assert is_conserved(engine.stats())
+
+
+def test_a_submit_at_the_end_of_the_stack_neither_raises_nor_miscounts(fakes, busy_engine):
+    engine = busy_engine()
+    tried = 0
+    raised: list[BaseException] = []
+
+    def dive() -> None:
+        nonlocal tried
+        with contextlib.suppress(RecursionError):
+            dive()
+        tried += 1
+        submit = engine.submit
+        capture = fakes_capture
+        try:
+            submit(capture)
+        except RecursionError as error:
+            raised.append(error)
+
+    fakes_capture = fakes.FakeCapture()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(limit + 50)
+    try:
+        dive()
+    finally:
+        sys.setrecursionlimit(limit)
+
+    # A call that Python refuses to begin is none of ours: it is raised by the caller's own frame.
+    inside = [error for error in raised if error.__traceback__ is not None and error.__traceback__.tb_next is not None]
+    assert inside == []
+    engine.submit(fakes.FakeCapture())
+    stats = engine.stats()
+    assert is_conserved(stats)
+    assert stats.submitted == 2 + tried - len(raised)
+    assert stats.dropped["capture_error"] > 0
+
+
+def test_a_submit_takes_microseconds_however_large_the_capture(fakes, busy_engine):
+    engine = busy_engine(queue_size=10_000)
+    capture = fakes.FakeCapture(size=1000)
+    best = min(_seconds_to_submit(engine, capture) for _ in range(20))
+
+    assert best < 100e-6
+
+
+def _seconds_to_submit(engine: ScoringEngine, capture: object) -> float:
+    began = time.thread_time()
+    for _ in range(100):
+        engine.submit(capture)  # type: ignore[arg-type]
+    return (time.thread_time() - began) / 100

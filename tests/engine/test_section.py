@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import threading
+
+from ragspan.engine._section import Section
+
+
+def test_a_step_returns_its_result():
+    assert Section().run(max, 2, 3) == 3
+
+
+def test_a_step_asked_for_within_a_step_runs_after_it():
+    section = Section()
+    order: list[str] = []
+
+    def outer() -> str:
+        order.append("outer begins")
+        assert section.run(order.append, "inner") is None
+        order.append("outer ends")
+        return "result"
+
+    assert section.run(outer) == "result"
+    assert order == ["outer begins", "outer ends", "inner"]
+
+
+def test_steps_put_off_by_a_step_that_was_put_off_run_too():
+    section = Section()
+    order: list[int] = []
+
+    def step(depth: int) -> None:
+        order.append(depth)
+        if depth:
+            section.run(step, depth - 1)
+
+    section.run(step, 3)
+
+    assert order == [3, 2, 1, 0]
+
+
+def test_a_step_that_raises_leaves_the_section_open_and_loses_nothing_put_off():
+    section = Section()
+    order: list[str] = []
+
+    def failing() -> None:
+        section.run(order.append, "put off")
+        raise LookupError
+
+    try:
+        section.run(failing)
+    except LookupError:
+        section.run(order.append, "next")
+
+    assert sorted(order) == ["next", "put off"]
+
+
+def test_steps_of_different_threads_never_overlap():
+    section = Section()
+    inside = 0
+    overlaps = 0
+
+    def step() -> None:
+        nonlocal inside, overlaps
+        inside += 1
+        overlaps += inside > 1
+        [object() for _ in range(20)]
+        inside -= 1
+
+    threads = [threading.Thread(target=lambda: [section.run(step) for _ in range(2000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert (overlaps, inside) == (0, 0)
+
+
+def test_what_a_step_put_off_returns_is_let_go_of_outside_the_lock():
+    section = Section()
+    let_go_of: list[bool] = []
+
+    class Finalised:
+        def __del__(self) -> None:
+            others = threading.Thread(target=lambda: let_go_of.append(section.run(bool, 1) is True))
+            others.start()
+            others.join(10)
+
+    def outer() -> None:
+        section.run(Finalised)
+
+    section.run(outer)
+
+    assert let_go_of == [True]
