@@ -8,7 +8,11 @@ import threading
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("ragspan", deadline=None, derandomize=True)  # a slow machine is no wrong answer
+hypothesis.settings.load_profile("ragspan")
 
 
 class FakeOpenAI:
@@ -23,6 +27,7 @@ class FakeOpenAI:
         self.answer = self._follow_script
         self.requests = []
         self.headers = []
+        self.connections = set()
         self.troubles = []
         self.choices_per_request = None
         self._script = defaultdict(list)
@@ -88,6 +93,7 @@ class FakeOpenAI:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 endpoint.requests.append(request)
                 endpoint.headers.append(self.headers)
+                endpoint.connections.add(self.client_address)
                 try:
                     status, body = endpoint.answer(request)
                 except Exception as error:

@@ -49,3 +49,6 @@ def demo(
         raise typer.Exit(2) from None
     if not delivered:
         raise typer.Exit(1)
+
+if __name__ == "__main__":
+    app()

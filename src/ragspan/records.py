@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
 
@@ -117,6 +117,32 @@ class RagRecord:
     user_id: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # a dataclass cannot say that it takes more than it keeps: contexts may be plain strings
+
+        def __init__(  # noqa: D107
+            self,
+            *,
+            question: str | None,
+            contexts: Iterable[RetrievedContext | str] | None,
+            response: str | None,
+            status: AnswerStatus = "complete",
+            error_type: str | None = None,
+            swallowed_errors: tuple[str, ...] = (),
+            evidence: Iterable[RetrievedContext | str] = (),
+            record_id: str = "",
+            framework: str = "python",
+            name: str = "answer",
+            started_ns: int = 0,
+            ended_ns: int = 0,
+            parent: SpanAnchor | None = None,
+            retrievals: tuple[Retrieval, ...] = (),
+            generations: tuple[Generation, ...] = (),
+            session_id: str | None = None,
+            user_id: str | None = None,
+            tags: tuple[str, ...] = (),
+            metadata: Mapping[str, Any] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         if self.status not in get_args(AnswerStatus):

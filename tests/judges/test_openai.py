@@ -10,7 +10,6 @@ import pytest
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.llm.replies import REPLY_SCHEMA
-from ragspan.judges.openai import OpenAIChatClient
 from ragspan.judges.usage import metered
 from ragspan.outcomes import Usage
 
@@ -358,6 +357,10 @@ def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge
 
 async def test_requests_of_one_loop_share_their_connections(fake_openai, openai_judge, super_bowl):
     fake_openai.script(claims=[[], []])
-    client = OpenAIChatClient("test-model", base_url=fake_openai.base_url, api_key="key")
+    judge = openai_judge()
 
-    assert await client._own_clients.current() is await client._own_clients.current()
+    await judge.extract_claims(super_bowl)
+    await judge.extract_claims(super_bowl)
+
+    assert len(fake_openai.requests) == 2
+    assert len(fake_openai.connections) == 1

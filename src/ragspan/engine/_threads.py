@@ -73,6 +73,7 @@ class DaemonThreads(ThreadPoolExecutor):
     def _serve(self) -> None:
         while (call := self._next()) is not None:
             call.run()
+            del call  # a thread that waits for the next one keeps nothing of the last
 
     def _next(self) -> _Call | None:
         with self._changed:

@@ -48,12 +48,16 @@ class PerLoop(Generic[_T]):
             self._let_go_of_closed_loops()
             lifetime = _lifetime(self._opening)
             held = self._held[loop] = _Held(await anext(lifetime), lifetime, os.getpid())
-            _alive.add(lifetime)
+            _alive[lifetime] = loop
         return held.resource
 
     def _let_go_of_closed_loops(self) -> None:
-        for loop in [loop for loop in list(self._held) if loop.is_closed()]:
-            _alive.discard(self._held.pop(loop).lifetime)
+        for loop in list(self._held):
+            if loop.is_closed():
+                self._held.pop(loop, None)
+        for lifetime, loop in list(_alive.items()):
+            if loop.is_closed():
+                _alive.pop(lifetime, None)
 
 
 async def _lifetime(opening: Callable[[], AbstractAsyncContextManager[_T]]) -> AsyncGenerator[_T, None]:
@@ -78,10 +82,10 @@ def _start_closing(loop: asyncio.AbstractEventLoop, lifetime: AsyncGenerator[obj
 async def _close(lifetime: AsyncGenerator[object, None]) -> None:
     """Close it, unless the loop is ending and cancels this before it starts: then the loop closes it."""
     await lifetime.aclose()
-    _alive.discard(lifetime)
+    _alive.pop(lifetime, None)
 
 
 _closing: set[asyncio.Task[None]] = set()
-_alive: set[AsyncGenerator[object, None]] = set()
-"""What is open. Collecting one of these would start to close it at a time when its loop may no longer wait for that, or
-in a forked child, which must not."""
+_alive: dict[AsyncGenerator[object, None], asyncio.AbstractEventLoop] = {}
+"""What is open, and where. Were one of these collected, its loop would begin to close it: perhaps too late to finish
+before the loop ends, and perhaps in a forked child, which must not."""

@@ -89,7 +89,7 @@ def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
 def _decoded(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
     try:
         return msgspec.json.decode(text, type=kind)
-    except (ValueError, RecursionError):  # msgspec's own errors and those of encoding are ValueErrors
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from ragspan.judges.overlap.evidence import Passage
 from ragspan.judges.overlap.structured import Flag
-from ragspan.judges.overlap.text import is_content, key, keys, tokens
+from ragspan.judges.overlap.text import is_written_as_one, key, keys, tokens
 from ragspan.judges.overlap.vocabulary import NEGATIONS
 
 MAX_FLAGS = 256
@@ -38,7 +38,7 @@ class Topic:
     words: frozenset[str]
     """The keys of its words; a clause that has all of them speaks of the topic."""
     compound: str
-    """Its last two words as one: "wifi" and "takeout", which people write in three ways."""
+    """Its words as one, only the last two where people join these: "wifi", "takeout"."""
     holds: bool
 
 
@@ -78,7 +78,7 @@ def _topic(flag: Flag, words: Sequence[str]) -> Topic:
 
 def _compound(words: Sequence[str]) -> str:
     last = words[-2:]
-    return "".join(last if len(set(map(is_content, last))) == 1 else words)  # "takeout", but never "forgroups"
+    return "".join(last if len(last) > 1 and is_written_as_one(*last) else words)
 
 
 def find_conflicts(sentence: str, topics: Sequence[Topic]) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ class WindowIndex:
             number += _GAP
             for sentence in passage.sentences:
                 for word in wanted.intersection(sentence):
-                    self._windows[word] = self._windows.get(word, 0) | 0b111 << number - 2
+                    self._windows[word] = self._windows.get(word, 0) | (0b111 << (number - 2))
                 number += 1
             self._ends.append(number)
 

@@ -37,9 +37,7 @@ def explain_sentence(grade: Grade) -> str:
         return "; ".join(lacks)
     if grade.passage is None:
         return "its words are too general to be looked for"
-    if grade.window == 1:
-        return "a passage holds all of its content words close together"
-    return f"all of its content words are in the passages, but only {grade.window:.0%} close together"
+    return f"{grade.window:.0%} of its content words stand close together in a passage"
 
 
 def explain_coverage(coverage: Coverage) -> str:

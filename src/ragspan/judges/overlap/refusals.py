@@ -34,7 +34,10 @@ _DENIES = re.compile(
 )
 # ... which is a refusal when the sentence speaks of them.
 _NAMES = re.compile(
-    r"\b(?:passage|document|context|text|article|excerpt|snippet|source|search\ result|answer|question)s?\b|\binformation\b",
+    r"""
+    \b(?:passage|document|context|text|article|excerpt|snippet|source|search\ result|answer|question)s?\b
+  | \b(?:the|this|that|provided|given|available)\ information\b | \binformation\ (?:provided|given|available)\b
+    """,
     re.IGNORECASE | re.VERBOSE,
 )
 # What a speaker says who does not know. A company says "we cannot provide" and "we do not have" of its goods.
@@ -45,6 +48,8 @@ _DOES_NOT_KNOW = re.compile(
        | (?:I|[Ww]e)\ (?:do|did){_NOT}\ (?:know | (?:have|find){_KIND}\ (?:information|knowledge|details?|data|answer))
        | I\ have\ no{_KIND}\ (?:information|knowledge|details?|data|answer|idea)
        | [Tt]here\ (?:is|was|are|were)\ (?:no|not\ (?:any|enough)){_KIND}\ (?:information|mention|details)
+       | (?:do|does|did){_NOT}\ (?:contain|provide|include|have|give){_KIND}\ information\ (?:about|on|regarding)
+       | [Nn]o{_KIND}\ information\ (?:about|on|regarding|(?:is|was|were|could\ be)\ (?:found|available|given|provided))
        | [Uu]nable\ to\ answer
     )\b
     """,
@@ -63,5 +68,6 @@ def is_refusal(response: str) -> bool:
     return 2 * refusing >= max(1, len(sentences))
 
 
-def _refuses(sentence: str) -> bool:
+def _refuses(line: str) -> bool:
+    sentence = " ".join(line.split())
     return bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from ragspan.judges.overlap.text import is_written_as_one
+
 Leaf: TypeAlias = str | bool | None
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
@@ -19,8 +21,6 @@ _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false", "none"})
 _PATH = 4
 _LONGEST_NAME = 80
 _GROWTH = 4
-
-_SHORT = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,5 +104,5 @@ def _split(name: str) -> str:
 def _spellings(name: str) -> str:
     """A key's words, and two short ones also as one, as people may write them: "Wi Fi WiFi"."""
     words = _split(name).split()
-    joined = (a + b for a, b in pairwise(words) if max(len(a), len(b)) <= _SHORT)
+    joined = (first + second for first, second in pairwise(words) if is_written_as_one(first, second))
     return " ".join([*words, *joined])

@@ -86,7 +86,7 @@ def key(token: str) -> str:
         return "%"
     if word in FUNCTION_WORDS:
         return word
-    return NUMBER_WORDS.get(word) or CALENDAR.get(word) or _stem(word)
+    return NUMBER_WORDS.get(word) or _stem(CALENDAR.get(word, word))
 
 
 def is_number(token_key: str) -> bool:
@@ -96,6 +96,15 @@ def is_number(token_key: str) -> bool:
 def is_content(token_key: str) -> bool:
     """True for what can show where a sentence comes from: all but stop words and negations."""
     return token_key not in FUNCTION_WORDS
+
+
+def is_written_as_one(first: str, second: str) -> bool:
+    """True for two short words that people join as they like: "take out", "Wi-Fi"; but not "good for"."""
+    alike = (first.lower() in FUNCTION_WORDS) == (second.lower() in FUNCTION_WORDS)
+    return alike and max(len(first), len(second)) <= _SHORT
+
+
+_SHORT = 4
 
 
 @cache

@@ -1,0 +1,372 @@
+"""Agents that search with tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from agent_programs import calls, scripted_model, search, search_agent, search_tool, user_says
+from captures import Answered
+from langchain.agents import create_agent
+from langchain.agents.structured_output import ToolStrategy
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import create_retriever_tool, tool
+from langgraph.prebuilt import ToolNode
+from langgraph.types import Command
+from pydantic import BaseModel
+from rag_programs import (
+    ANSWER,
+    FILTER,
+    HOSE,
+    MOTOR,
+    PUMP,
+    QUESTION,
+    TopicRetriever,
+    chat_model,
+    documents,
+    join_texts,
+    look_up,
+    texts_of,
+)
+
+ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
+LOOK_UP = ("look_up_page", {"query": "pump"})
+
+
+def agent_with(*tools, script=(calls(LOOK_UP), ANSWER), **options):
+    return create_agent(scripted_model(*script), list(tools), **options)
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_an_agent_that_searches_with_words_of_its_own(captured, call):
+    agent = search_agent(calls(search("pump term of warranty")), ANSWER)
+    list(getattr(agent, call)(user_says(QUESTION), captured.config))
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+async def test_an_agent_in_asynchronous_code(captured):
+    await search_agent(calls(search("pump")), ANSWER).ainvoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_several_searches_count_in_the_order_of_the_prompt(captured):
+    """Two searches at the same time and a third one later; a document that comes again counts once."""
+    agent = search_agent(calls(search("motor"), search("pump")), calls(search("pump hose")), ANSWER)
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
+
+
+def test_an_agent_that_thinks_aloud_before_it_searches(captured):
+    agent = search_agent(calls(search("pump"), text="Let me look this up in the manual."), ANSWER)
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_an_agent_that_does_not_search(captured):
+    """A model answered, and no callback showed a document or an empty search result."""
+    search_agent("Good day to you!").invoke(user_says("Hello there!"), captured.config)
+
+    assert captured.answers() == [Answered("Hello there!", None, "Good day to you!")]
+
+
+def test_a_search_that_finds_nothing(captured):
+    agent = search_agent(calls(search("weather")), "I do not know.")
+    agent.invoke(user_says("What of the weather?"), captured.config)
+
+    assert captured.answers() == [Answered("What of the weather?", [], "I do not know.")]
+
+
+def test_a_retriever_tool_that_returns_text_only(captured):
+    """The retriever inside the tool is observed all the same."""
+    plain = create_retriever_tool(TopicRetriever(), "search_manual", "Search the manual.")
+    agent_with(plain, script=[calls(search("pump")), ANSWER]).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+# Tools of the program's own
+
+
+def test_a_tool_that_returns_text_only_shows_no_document(captured):
+    @tool
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        return join_texts(look_up(query))
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+def test_a_tool_with_documents_as_its_artifact(captured):
+    @tool(response_format="content_and_artifact")
+    def look_up_page(query: str) -> tuple[str, list[Document]]:
+        """Look something up."""
+        found = look_up(query)
+        return "\n".join(f"Page {page.metadata['page']}: {page.page_content}" for page in found), found
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_with_an_empty_artifact(captured):
+    @tool(response_format="content_and_artifact")
+    def look_up_page(query: str) -> tuple[str, list[Document]]:
+        """Look something up."""
+        return "Nothing was found.", []
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+
+
+@pytest.mark.parametrize(
+    "artifact",
+    [
+        lambda found: {"documents": found, "seconds": 0.2},
+        lambda found: [(page, 0.5) for page in found],
+        lambda found: [page.model_dump() for page in found],
+        lambda found: found[0],
+        tuple,
+    ],
+    ids=["field", "scores", "dictionaries", "one document", "tuple"],
+)
+def test_documents_in_an_artifact_of_another_form(captured, artifact):
+    @tool(response_format="content_and_artifact")
+    def look_up_page(query: str) -> tuple[str, Any]:
+        """Look something up."""
+        found = look_up(query)
+        return join_texts(found), artifact(found)
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_that_shows_the_model_some_of_its_artifact(captured):
+    @tool(response_format="content_and_artifact")
+    def look_up_page(query: str) -> tuple[str, list[Document]]:
+        """Look something up."""
+        found = documents(PUMP, FILTER, MOTOR)
+        return join_texts(found[:2]), found
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
+
+
+def test_a_tool_that_returns_documents_as_they_are(captured):
+    """LangGraph prints them into the tool message."""
+
+    @tool
+    def look_up_page(query: str) -> list[Document]:
+        """Look something up."""
+        return look_up(query)
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_that_returns_documents_as_json(captured):
+    """The text is all that the tool returns, but the search inside it is observed."""
+
+    @tool
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        return json.dumps([page.model_dump() for page in TopicRetriever().invoke(query)])
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_that_updates_the_state_by_a_command(captured):
+    @tool
+    def look_up_page(query: str) -> Command:
+        """Look something up."""
+        found = look_up(query)
+        call_id = next(name for name in known_calls)
+        message = ToolMessage(join_texts(found), tool_call_id=call_id, artifact=found)
+        return Command(update={"messages": [message]})
+
+    question = calls(LOOK_UP)
+    known_calls = iter([question.tool_calls[0]["id"]])
+    agent_with(look_up_page, script=[question, ANSWER]).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_that_fails_and_an_agent_that_tries_again(captured):
+    @tool
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        if query == "pump":
+            raise ValueError("one word is not enough")
+        return join_texts(TopicRetriever().invoke(query))
+
+    again = calls(("look_up_page", {"query": "the pump"}))
+    node = ToolNode([look_up_page], handle_tool_errors=True)
+    create_agent(scripted_model(calls(LOOK_UP), again, ANSWER), node).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_that_asks_a_model_about_what_it_found(captured):
+    """The agent sees only the inner model's words; the documents stand behind them."""
+
+    @tool
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        found = TopicRetriever().invoke(query)
+        return chat_model("The manual grants three years.").invoke(f"Sum up: {join_texts(found)}").text
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_that_needs_no_documents_beside_a_search(captured):
+    @tool
+    def multiply(a: int, b: int) -> int:
+        """Multiply."""
+        return a * b
+
+    both = calls(search("pump"), ("multiply", {"a": 3, "b": 12}))
+    agent_with(search_tool(), multiply, script=[both, ANSWER]).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_tool_whose_answer_is_returned_to_the_caller_as_it_is(captured):
+    @tool(return_direct=True)
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        return "Three years, says page one."
+
+    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, "Three years, says page one.")
+
+
+# Structured answers
+
+
+class Warranty(BaseModel):
+    years: int
+    pages: list[int]
+
+
+def test_an_agent_that_answers_with_an_object(captured):
+    final = calls(("Warranty", {"years": 3, "pages": [1]}))
+    agent = search_agent(calls(search("pump")), final, response_format=ToolStrategy(Warranty))
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
+    assert json.loads(answer.response) == {"years": 3, "pages": [1]}
+
+
+# Conversations
+
+
+def test_documents_of_an_earlier_turn_are_history(captured):
+    """The caller keeps the conversation and calls the agent with all of it."""
+    earlier = calls(search("pump"))
+    history = [
+        HumanMessage(QUESTION),
+        earlier,
+        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
+        AIMessage(ANSWER),
+    ]
+    agent = search_agent("You are welcome.")
+    agent.invoke({"messages": [*history, HumanMessage("Thank you!")]}, captured.config)
+
+    assert captured.answers() == [Answered("Thank you!", [], "You are welcome.")]
+
+
+def test_a_new_search_after_earlier_turns(captured):
+    earlier = calls(search("pump"))
+    history = [
+        HumanMessage(QUESTION),
+        earlier,
+        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
+        AIMessage(ANSWER),
+    ]
+    agent = search_agent(calls(search("hose")), "From Lyon.")
+    agent.invoke({"messages": [*history, HumanMessage("And the hoses?")]}, captured.config)
+
+    assert captured.answers() == [Answered("And the hoses?", [HOSE], "From Lyon.")]
+
+
+def test_the_same_document_found_again_in_a_later_turn(captured):
+    """It stands in the history too, but it was found for this question as well."""
+    earlier = calls(search("pump"))
+    history = [
+        HumanMessage(QUESTION),
+        earlier,
+        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
+        AIMessage(ANSWER),
+    ]
+    agent = search_agent(calls(search("pump")), "Yes, three.")
+    agent.invoke({"messages": [*history, HumanMessage("Three, really?")]}, captured.config)
+
+    assert captured.answers() == [Answered("Three, really?", [PUMP], "Yes, three.")]
+
+
+# Agents of agents
+
+
+def expert(*script, name="expert"):
+    agent = search_agent(*script, name=name)
+
+    @tool
+    def ask_expert(question: str) -> str:
+        """Ask the expert."""
+        return agent.invoke(user_says(question))["messages"][-1].text
+
+    return ask_expert
+
+
+ASK = ("ask_expert", {"question": "The pump's warranty?"})
+
+
+def test_an_agent_that_is_another_agents_tool(captured):
+    agent = agent_with(expert(calls(search("pump")), "The pump has three years."), script=[calls(ASK), ANSWER])
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_an_agent_that_asks_an_expert_and_searches_itself(captured):
+    agent = agent_with(
+        expert(calls(search("pump")), "The pump has three years."),
+        search_tool(),
+        script=[calls(ASK), calls(search("hose")), ANSWER],
+    )
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+
+
+def test_an_expert_that_finds_nothing(captured):
+    agent = agent_with(expert(calls(search("weather")), "I found nothing."), script=[calls(ASK), "Nobody knows."])
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], "Nobody knows.")]
+
+
+def test_the_artifacts_of_a_search_keep_their_rank(captured):
+    search_agent(calls(search("motor pump")), ANSWER).invoke(user_says(QUESTION), captured.config)
+
+    record = captured.record()
+    assert [(context.text, context.rank) for context in record.contexts] == [(MOTOR, 0), (PUMP, 1)]
+    assert texts_of(look_up("motor pump")) == [context.text for context in record.retrievals[0].contexts]

@@ -1,0 +1,346 @@
+"""The response is what the caller got."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+from agent_programs import calls, scripted_model
+from captures import Answered
+from langchain_core.caches import InMemoryCache
+from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser, PydanticOutputParser, StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from pydantic import BaseModel
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PROMPT,
+    QUESTION,
+    StreamingModel,
+    answer_chain,
+    chat_model,
+    documents,
+    join_texts,
+    rag_chain,
+    retriever,
+)
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+PREPARED = {"context": retriever() | join_texts, "question": RunnablePassthrough()}
+
+
+class Warranty(BaseModel):
+    years: int
+    reason: str
+
+
+@dataclass
+class Reply:
+    text: str
+    pages: list[int]
+
+
+STRUCTURED = {"years": 3, "reason": "It says so on page one."}
+
+
+def structured_answer(captured):
+    """The answer to `QUESTION` from the three documents, read as JSON."""
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, FOUND, "complete")
+    return json.loads(answer.response)
+
+
+# In which form
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_message(captured, call):
+    list(getattr(PREPARED | PROMPT | chat_model(), call)(QUESTION, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("model", [FakeListLLM(responses=[ANSWER]), FakeStreamingListLLM(responses=[ANSWER])])
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_completion_of_a_plain_language_model(captured, model, call):
+    list(getattr(PREPARED | PROMPT | model, call)(QUESTION, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_thinking_is_not_a_part_of_the_answer(captured):
+    message = AIMessage([{"type": "thinking", "thinking": "Three or four?"}, {"type": "text", "text": ANSWER}])
+    (PREPARED | PROMPT | chat_model(message)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_reasoning_blocks_are_not_a_part_of_the_answer(captured):
+    message = AIMessage(
+        [
+            {"type": "reasoning", "reasoning": "Three or four?"},
+            {"type": "text", "text": "It runs for "},
+            {"type": "text", "text": "three years.", "annotations": [{"type": "citation", "cited_text": "three years"}]},
+        ]
+    )
+    (PREPARED | PROMPT | chat_model(message)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_parsed_json(captured, call):
+    program = PREPARED | PROMPT | chat_model(json.dumps(STRUCTURED)) | JsonOutputParser()
+    list(getattr(program, call)(QUESTION, captured.config))
+
+    assert structured_answer(captured) == STRUCTURED
+
+
+def test_fenced_json(captured):
+    fenced = f"```json\n{json.dumps(STRUCTURED, indent=2)}\n```"
+    (PREPARED | PROMPT | chat_model(fenced) | JsonOutputParser()).invoke(QUESTION, captured.config)
+
+    assert structured_answer(captured) == STRUCTURED
+
+
+def test_a_parsed_model(captured):
+    program = PREPARED | PROMPT | chat_model(json.dumps(STRUCTURED)) | PydanticOutputParser(pydantic_object=Warranty)
+    program.invoke(QUESTION, captured.config)
+
+    assert structured_answer(captured) == STRUCTURED
+
+
+def test_a_parsed_list(captured):
+    program = PREPARED | PROMPT | chat_model("pump, filter, hose") | CommaSeparatedListOutputParser()
+    program.invoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert answer.contexts == FOUND
+    assert answer.response in ("pump\nfilter\nhose", '["pump", "filter", "hose"]', "pump, filter, hose")
+
+
+@pytest.mark.parametrize("schema", [Warranty, Warranty.model_json_schema()], ids=["model", "dictionary"])
+def test_structured_output_by_a_tool_call(captured, schema):
+    model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(schema)
+    (PREPARED | PROMPT | model).invoke(QUESTION, captured.config)
+
+    assert structured_answer(captured) == STRUCTURED
+
+
+def test_structured_output_with_the_raw_message(captured):
+    model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(Warranty, include_raw=True)
+    (PREPARED | PROMPT | model).invoke(QUESTION, captured.config)
+
+    assert structured_answer(captured)["parsed"] == STRUCTURED
+
+
+def test_a_field_of_a_structured_answer_that_the_caller_gets(captured):
+    model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(Warranty)
+    (PREPARED | PROMPT | model | (lambda answer: answer.reason)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, STRUCTURED["reason"])]
+
+
+def test_a_dataclass(captured):
+    (rag_chain() | (lambda text: Reply(text=text, pages=[1]))).invoke(QUESTION, captured.config)
+
+    assert structured_answer(captured) == {"text": ANSWER, "pages": [1]}
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5])
+def test_a_plain_value(captured, value):
+    (rag_chain() | (lambda text: value)).invoke(QUESTION, captured.config)
+
+    assert structured_answer(captured) == value
+
+
+# In which field
+
+
+@pytest.mark.parametrize("name", ["answer", "result", "output", "response", "final_answer", "generation", "reply", "antwort"])
+def test_a_field_beside_documents_and_question(captured, name):
+    program = RunnableParallel(**{name: rag_chain(), "context": retriever(), "question": RunnablePassthrough()})
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_an_answer_with_its_sources_as_texts(captured):
+    program = RunnableParallel(answer=rag_chain(), sources=lambda _: ["manual.pdf", "shop.pdf"])
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_an_answer_inside_a_field(captured):
+    (rag_chain() | (lambda text: {"data": {"answer": text, "pages": [1, 2]}})).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_later_model_that_writes_something_else(captured, call):
+    """After the answer another call writes follow-up questions."""
+    program = RunnablePassthrough.assign(answer=lambda fields: rag_chain().invoke(fields["question"])).assign(
+        followups=lambda fields: chat_model("How often? Why?").invoke(f"Follow up on: {fields['answer']}").text
+    )
+    list(getattr(program, call)({"question": QUESTION}, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_two_models_that_answer_at_the_same_time(captured):
+    """The second one makes a title of the question; only the first one saw documents."""
+    program = RunnableParallel(title=(lambda question: f"Title for: {question}") | chat_model("A title") | StrOutputParser(), text=rag_chain())
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_streamed_answer_beside_its_documents(captured):
+    program = RunnableParallel(context=retriever(), question=RunnablePassthrough()).assign(
+        answer=RunnablePassthrough.assign(context=lambda fields: join_texts(fields["context"])) | answer_chain()
+    )
+    list(program.stream(QUESTION, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_the_caller_gets_the_documents_too_but_they_are_not_the_answer(captured):
+    program = rag_chain() | (lambda text: {"text": text, "documents": documents(*FOUND)})
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+# Not the model's words
+
+
+def test_a_guard_that_replaces_the_answer(captured):
+    """The documents did reach a prompt, though nothing of the model's words reached the caller."""
+    (rag_chain() | (lambda text: "I must not talk about this.")).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, "I must not talk about this.")]
+
+
+def test_a_guard_that_refuses_before_anything_else(captured):
+    program = RunnableLambda(lambda question: "I must not talk about this.")
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], "I must not talk about this.")]
+
+
+def test_a_judging_model_after_the_answer(captured):
+    """Its verdict lets the answer pass; the caller gets the answer."""
+
+    def check(answer):
+        verdict = chat_model("yes").invoke(f"Is this polite? {answer}").text
+        return answer if verdict == "yes" else "I cannot say."
+
+    (rag_chain() | check).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_judging_model_that_has_the_answer_replaced(captured):
+    def check(answer):
+        verdict = chat_model("no").invoke(f"Is this polite? {answer}").text
+        return answer if verdict == "yes" else "I cannot say."
+
+    (rag_chain() | check).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, "I cannot say.")]
+
+
+def test_an_answer_with_a_note_of_the_programs_own(captured):
+    (rag_chain() | (lambda text: f"{text}\n\nThis is no legal advice.")).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, f"{ANSWER}\n\nThis is no legal advice.")]
+
+
+def test_an_empty_answer(captured):
+    """The contract does not say whether an answer without text is a text or none."""
+    rag_chain(model=chat_model(AIMessage(""))).invoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert (answer.contexts, answer.status) == (FOUND, "complete")
+    assert not answer.response
+
+
+# How models give it
+
+
+def test_the_first_of_several_choices(captured):
+    class GenerousModel(GenericFakeChatModel):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            choices = [ChatGeneration(message=AIMessage(text)) for text in (ANSWER, "Two years.", "Ten years.")]
+            return ChatResult(generations=choices)
+
+    rag_chain(model=GenerousModel(messages=iter(()))).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_an_answer_from_the_cache(captured):
+    model = chat_model()
+    model.cache = InMemoryCache()
+    for _ in range(2):
+        rag_chain(model=model).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE, COMPLETE]
+
+
+def test_a_model_that_streams_although_it_is_invoked(captured):
+    """Some models send tokens to the callbacks even then; the caller still gets the whole."""
+
+    class EagerModel(StreamingModel):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            text = "".join(chunk.text for chunk in self._stream(messages, stop, run_manager, **kwargs))
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+    rag_chain(model=EagerModel(tokens=["It runs ", "for three ", "years."])).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_model_with_bound_arguments(captured):
+    rag_chain(model=chat_model().bind(stop=["\n"])).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_what_the_model_says_of_itself_goes_with_the_answer(captured):
+    usage = {"input_tokens": 40, "output_tokens": 6, "total_tokens": 46}
+    message = AIMessage(ANSWER, usage_metadata=usage, response_metadata={"model_name": "m-1", "finish_reason": "stop"})
+    rag_chain(model=chat_model(message)).invoke(QUESTION, captured.config)
+
+    (generation,) = captured.record().generations
+    assert (generation.model, generation.finish_reason) == ("m-1", "stop")
+    assert (generation.input_tokens, generation.output_tokens) == (40, 6)
+
+
+def test_the_time_of_the_first_token(captured):
+    list(rag_chain().stream(QUESTION, captured.config))
+
+    (generation,) = captured.record().generations
+    assert generation.started_ns <= generation.first_token_ns <= generation.ended_ns
+
+
+def test_a_partial_object_of_a_stream_that_is_closed(captured):
+    """The reader got objects; what the model had said until then is the nearest text."""
+    model = StreamingModel(tokens=['{"answer": ', '"It runs ', 'for three years."', "}"])
+    chunks = (PREPARED | PROMPT | model | JsonOutputParser()).stream(QUESTION, captured.config)
+    for chunk in chunks:
+        if chunk == {"answer": "It runs"}:
+            break
+    chunks.close()
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, FOUND, "aborted")
+    assert "It runs" in answer.response
+    assert "years" not in answer.response

@@ -1,0 +1,232 @@
+"""Documents that no search brought: the caller gives them, or a state holds them."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from agent_programs import sequence
+from captures import Answered
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langgraph.checkpoint.memory import InMemorySaver
+from pydantic import BaseModel
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    HOSE,
+    PUMP,
+    QUESTION,
+    answer_chain,
+    chat_model,
+    documents,
+    join_texts,
+    look_up,
+)
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+SHOW = RunnablePassthrough.assign(context=lambda fields: join_texts(fields["context"])) | answer_chain()
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_documents_of_the_callers(captured, call):
+    list(getattr(SHOW, call)({"question": QUESTION, "context": documents(*FOUND)}, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_documents_of_the_callers_in_asynchronous_code(captured):
+    inputs = {"question": QUESTION, "context": documents(*FOUND)}
+    assert "".join([text async for text in SHOW.astream(inputs, captured.config)]) == ANSWER
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_documents_of_the_callers_of_which_one_is_left_out(captured):
+    program = RunnablePassthrough.assign(context=lambda fields: fields["context"][1:]) | SHOW
+    program.invoke({"question": QUESTION, "context": documents(*FOUND)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND[1:], ANSWER)]
+
+
+def test_documents_of_the_callers_of_which_none_is_used(captured):
+    program = RunnablePassthrough.assign(context=lambda fields: []) | SHOW
+    program.invoke({"question": QUESTION, "context": documents(*FOUND)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+
+
+def test_one_document_of_the_callers(captured):
+    program = RunnablePassthrough.assign(context=lambda fields: fields["page"].page_content) | answer_chain()
+    program.invoke({"question": QUESTION, "page": Document(page_content=PUMP)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_a_list_of_documents_and_a_question_apart(captured):
+    """The chain is called with documents alone; the question is a part of the program."""
+    program = RunnableLambda(lambda found: {"context": found, "question": QUESTION}) | SHOW
+    program.invoke(documents(*FOUND), captured.config)
+
+    answer = captured.answer()
+    assert (answer.contexts, answer.response) == (FOUND, ANSWER)
+
+
+def test_documents_as_dictionaries(captured):
+    given = [{"page_content": text, "metadata": {"page": i}, "type": "Document"} for i, text in enumerate(FOUND)]
+    program = (
+        RunnablePassthrough.assign(context=lambda fields: "\n".join(found["page_content"] for found in fields["context"]))
+        | answer_chain()
+    )
+    program.invoke({"question": QUESTION, "context": given}, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_texts_of_the_callers_are_not_documents(captured):
+    """Nothing tells them from any other text that a chain is called with."""
+    program = RunnablePassthrough.assign(context=lambda fields: "\n".join(fields["context"])) | answer_chain()
+    program.invoke({"question": QUESTION, "context": FOUND}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+# In the state of a graph
+
+
+class TypedState(TypedDict):
+    question: str
+    found: list[Document]
+    answer: str
+
+
+class PydanticState(BaseModel):
+    question: str
+    found: list[Document] = []
+    answer: str = ""
+
+
+@dataclass
+class DataclassState:
+    question: str
+    found: list[Document] = field(default_factory=list)
+    answer: str = ""
+
+
+class Shelf(BaseModel):
+    name: str
+    pages: list[Document]
+
+
+class NestedState(TypedDict):
+    question: str
+    found: Any
+    answer: str
+
+
+def value(state, name):
+    return state[name] if isinstance(state, dict) else getattr(state, name)
+
+
+def searching_graph(state_type, found=look_up, **options):
+    def find(state: state_type):
+        return {"found": found(value(state, "question"))}
+
+    def answer(state: state_type):
+        given = value(state, "found")
+        given = given.pages if isinstance(given, Shelf) else given["pages"] if isinstance(given, dict) else given
+        return {"answer": chat_model().invoke(f"{join_texts(given)}\n\n{value(state, 'question')}").text}
+
+    return sequence(state_type, find, answer, **options)
+
+
+@pytest.mark.parametrize("state_type", [TypedState, PydanticState, DataclassState])
+def test_documents_that_a_node_puts_into_the_state(captured, state_type):
+    searching_graph(state_type).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda _: Shelf(name="pumps", pages=documents(*FOUND)),
+        lambda _: {"pages": documents(*FOUND)},
+        lambda _: {"pages": tuple(documents(*FOUND))},
+    ],
+    ids=["model", "dictionary", "tuple"],
+)
+def test_documents_in_an_object_of_the_state(captured, found):
+    searching_graph(NestedState, found).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_node_that_finds_nothing(captured):
+    searching_graph(TypedState, lambda _: []).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+
+
+def test_documents_that_the_caller_puts_into_the_state(captured):
+    def answer(state: TypedState):
+        return {"answer": chat_model().invoke(f"{join_texts(state['found'])}\n\n{state['question']}").text}
+
+    sequence(TypedState, answer).invoke({"question": QUESTION, "found": documents(HOSE, PUMP)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP], ANSWER)]
+
+
+def test_documents_that_nodes_add_to_one_list(captured):
+    class AddingState(TypedDict):
+        question: str
+        found: Annotated[list[Document], operator.add]
+        answer: str
+
+    def find_first(state: AddingState):
+        return {"found": documents(PUMP)}
+
+    def find_more(state: AddingState):
+        return {"found": documents(HOSE)}
+
+    def answer(state: AddingState):
+        return {"answer": chat_model().invoke(f"{join_texts(state['found'])}\n\n{state['question']}").text}
+
+    sequence(AddingState, find_first, find_more, answer).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+
+
+def test_old_documents_that_the_state_still_holds(captured):
+    """The second turn neither searches nor shows the model what the first one found."""
+
+    def find(state: TypedState):
+        return {"found": look_up(state["question"])} if "pump" in state["question"] else {}
+
+    def answer(state: TypedState):
+        shown = join_texts(state["found"]) if "pump" in state["question"] else ""
+        return {"answer": chat_model().invoke(f"{shown}\n\n{state['question']}").text}
+
+    graph = sequence(TypedState, find, answer, checkpointer=InMemorySaver())
+    for question in (QUESTION, "Thank you!"):
+        graph.invoke({"question": question}, captured.thread())
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER), Answered("Thank you!", [], ANSWER)]
+
+
+def test_old_documents_of_the_state_that_the_model_is_shown_again(captured):
+    """They are no history: the state, as the contract says, is a place where documents come from."""
+
+    def find(state: TypedState):
+        return {"found": look_up(state["question"])} if "pump" in state["question"] else {}
+
+    def answer(state: TypedState):
+        return {"answer": chat_model().invoke(f"{join_texts(state['found'])}\n\n{state['question']}").text}
+
+    graph = sequence(TypedState, find, answer, checkpointer=InMemorySaver())
+    for question in (QUESTION, "Are you sure?"):
+        graph.invoke({"question": question}, captured.thread())
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER), Answered("Are you sure?", [PUMP], ANSWER)]

@@ -1,0 +1,159 @@
+"""The question is the user's own words, however a program is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pytest
+from captures import Answered
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
+from langchain_core.runnables import RunnableLambda
+from pydantic import BaseModel
+from rag_programs import ANSWER, FOUND, PUMP, QUESTION, TopicRetriever, chat_model, documents, join_texts, rag_chain, retriever
+
+CONTEXT = documents(PUMP)
+TALK = [HumanMessage("Hello there!"), AIMessage("Good day."), HumanMessage(QUESTION)]
+
+
+class Mood(str, Enum):
+    ASKED = QUESTION
+
+
+class Request(BaseModel):
+    user_id: int
+    question: str
+
+
+@dataclass
+class Ticket:
+    number: int
+    text: str
+
+
+class Turn(BaseModel):
+    messages: list[Any]
+
+
+INPUTS = {
+    "text": QUESTION,
+    "question": {"question": QUESTION},
+    "query": {"query": QUESTION, "k": 3},
+    "input": {"input": QUESTION, "chat_history": [HumanMessage("Earlier words?")]},
+    "user query": {"user_query": QUESTION, "language": "en"},
+    "user input": {"language": "English", "userInput": QUESTION},
+    "message": {"message": QUESTION},
+    "prompt": {"prompt": QUESTION, "temperature": 0.5},
+    "a name of its own": {"frage": QUESTION, "sprache": "de"},
+    "request in a request": {"input": {"question": QUESTION}},
+    "deep request": {"payload": {"request": {"question": QUESTION, "trace": "abc"}}},
+    "other fields first": {"persona": "a plumber", "tone": "kind", "question": QUESTION},
+    "documents beside it": {"context": CONTEXT, "question": QUESTION},
+    "texts beside it": {"context": [PUMP], "question": QUESTION},
+    "message list": TALK,
+    "messages field": {"messages": TALK},
+    "one message": HumanMessage(QUESTION),
+    "a message as question": {"question": HumanMessage(QUESTION), "chat_history": TALK[:2]},
+    "role dictionaries": {"messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": QUESTION}]},
+    "role tuples": {"messages": [("system", "Be kind."), ("human", QUESTION)]},
+    "system message last": {"messages": [HumanMessage(QUESTION), SystemMessage("Answer in one sentence.")]},
+    "assistant message last": {"messages": [HumanMessage(QUESTION), AIMessage("Let me see.")]},
+    "chat prompt": ChatPromptValue(messages=TALK),
+    "text prompt": StringPromptValue(text=QUESTION),
+    "pydantic model": Request(user_id=7, question=QUESTION),
+    "dataclass": Ticket(number=7, text=QUESTION),
+    "model of messages": Turn(messages=TALK),
+    "enumeration": {"question": Mood.ASKED},
+    "history of pairs": {"question": QUESTION, "chat_history": [("Hello?", "Good day.")]},
+    "history as text": {"history": "Human: What is a pump?\nAI: A machine.", "question": QUESTION},
+    "conversation id": {"conversation_id": "c-12", "text": QUESTION},
+    "empty fields beside it": {"query": "", "question": QUESTION, "context": ""},
+    "question and search words": {"question": QUESTION, "query_hint": "pump warranty"},
+    "files beside it": {"files": ["manual.pdf"], "question": QUESTION},
+}
+
+
+@pytest.mark.parametrize("inputs", INPUTS.values(), ids=INPUTS)
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_question_in_this_form(captured, inputs, call):
+    program = RunnableLambda(lambda _: rag_chain().invoke("search words of the program's own"))
+    list(getattr(program, call)(inputs, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}],
+        [{"type": "image", "base64": "AAAA", "mime_type": "image/png"}, {"type": "text", "text": QUESTION}],
+        [QUESTION, {"type": "file", "file": {"filename": "photo.pdf", "file_data": "AAAA"}}],
+        [{"type": "text", "text": "How long is the warranty "}, {"type": "text", "text": "on the pump?"}],
+    ],
+    ids=["image url", "image", "file", "two texts"],
+)
+def test_the_text_of_a_question_with_pictures(captured, content):
+    def rag(messages):
+        context = join_texts(retriever().invoke(messages[-1].text))
+        return chat_model().invoke([("system", f"Use: {context}"), *messages])
+
+    RunnableLambda(rag).invoke([HumanMessage(content)], captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
+
+
+def test_a_picture_without_words_is_no_question(captured):
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    program = RunnableLambda(lambda messages: chat_model().invoke(messages))
+    program.invoke([HumanMessage([picture])], captured.config)
+
+    assert captured.answers() == [Answered(None, None, ANSWER)]
+
+
+def test_the_words_before_they_were_rewritten(captured):
+    """The program cleans the question up before it searches and asks."""
+    program = RunnableLambda(lambda question: question.strip().lower()) | rag_chain(TopicRetriever())
+    program.invoke("  WHAT OF THE PUMP?  ", captured.config)
+
+    assert captured.answers() == [Answered("  WHAT OF THE PUMP?  ", [PUMP], ANSWER)]
+
+
+def test_a_translated_question(captured):
+    translate = chat_model("How long is the warranty of the pump?")
+    program = (lambda question: f"Translate: {question}") | translate | (lambda message: message.text) | rag_chain(TopicRetriever())
+    program.invoke("Wie lange hat die Pumpe Garantie?", captured.config)
+
+    assert captured.answers() == [Answered("Wie lange hat die Pumpe Garantie?", [PUMP], ANSWER)]
+
+
+def test_a_question_that_the_program_reads_from_a_store(captured):
+    """The input is an id; the words that were searched for are all that is known of the question."""
+    program = RunnableLambda(lambda ticket: rag_chain().invoke(QUESTION))
+    program.invoke({"ticket": 4711}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
+
+
+def test_two_questions_in_one_conversation_are_two_requests(captured):
+    history = []
+    program = RunnableLambda(lambda fields: rag_chain().invoke(fields["messages"][-1].text))
+    for question in (QUESTION, "Are you sure?"):
+        history.append(HumanMessage(question))
+        history.append(AIMessage(program.invoke({"messages": history}, captured.config)))
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER), Answered("Are you sure?", FOUND, ANSWER)]
+
+
+def test_an_input_that_the_program_changes_while_it_runs(captured):
+    """The record holds what was true when the program was called."""
+
+    def rag(fields):
+        fields["question"] = "rewritten"
+        fields["messages"].append(HumanMessage("rewritten"))
+        return rag_chain().invoke(fields["question"])
+
+    RunnableLambda(rag).invoke({"messages": [HumanMessage(QUESTION)], "question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]

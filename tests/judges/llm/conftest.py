@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragspan.judges.base import Completion
+from ragspan.judges.llm import LLMJudge
+from ragspan.outcomes import Usage
+
+
+class ScriptedClient:
+    """Answers each request with the next list of texts, or raises it if it is an error, and notes what it is asked."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+        self.requests = []
+
+    async def complete(self, messages, *, schema, n, temperature):
+        self.requests.append({"messages": messages, "schema": schema, "n": n, "temperature": temperature})
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return [Completion(text=text, usage=Usage(requests=1, output_tokens=7)) for text in answer]
+
+    @property
+    def prompts(self):
+        return ["\n".join(message["content"] for message in request["messages"]) for request in self.requests]
+
+    @property
+    def tasks(self):
+        """What stands after the material in each request."""
+        return [prompt[prompt.index("<<<end of response") :].partition("\n")[2] for prompt in self.prompts]
+
+
+@pytest.fixture
+def scripted():
+    """Makes a judge over a client with a script; gives both."""
+
+    def make(*answers, **options):
+        client = ScriptedClient(*answers)
+        return LLMJudge(client, name="scripted", **options), client
+
+    return make
+
+
+@pytest.fixture
+def reply():
+    """Makes the JSON text of a reply."""
+
+    def make(**answer):
+        return json.dumps({"answer": answer})
+
+    return make

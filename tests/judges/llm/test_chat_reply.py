@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from types import SimpleNamespace as Thing
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.llm.chat_reply import read_completions, split_usage
+from ragspan.outcomes import Usage
+
+
+def chat(*texts, usage=None):
+    return Thing(choices=[Thing(message=Thing(content=text), finish_reason="stop") for text in texts], usage=usage)
+
+
+@given(st.tuples(*[st.integers(0, 10_000)] * 4), st.integers(1, 9))
+def test_the_shares_of_a_requests_choices_add_up_to_the_whole(figures, parts):
+    requests, input_tokens, cached_tokens, output_tokens = figures
+    whole = Usage(
+        requests=requests, input_tokens=input_tokens, cached_tokens=cached_tokens, output_tokens=output_tokens
+    )
+
+    assert sum(split_usage(whole, parts), Usage()) == whole
+
+
+def test_a_choice_holds_the_models_text():
+    assert [completion.text for completion in read_completions(chat("a", "b"))] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        "cheap",
+        Thing(prompt_tokens="many"),
+        Thing(prompt_tokens=1.5, completion_tokens=None),
+        {"prompt_tokens": []},
+    ],
+)
+def test_usage_that_cannot_be_read_still_counts_as_a_request(usage):
+    [completion] = read_completions(chat("a", usage=usage))
+
+    assert completion.usage == Usage(requests=1)
+
+
+@pytest.mark.parametrize("details", [None, Thing(cached_tokens=None), Thing()])
+def test_cached_tokens_are_optional(details):
+    usage = Thing(prompt_tokens=3, completion_tokens=2, prompt_tokens_details=details)
+
+    [completion] = read_completions(chat("a", usage=usage))
+
+    assert completion.usage == Usage(requests=1, input_tokens=3, output_tokens=2)
+
+
+@pytest.mark.parametrize("choice", [None, "text", Thing(), Thing(message=None), Thing(message=Thing(content=["a"]))])
+def test_a_choice_of_another_shape_is_kept_with_an_empty_text(choice):
+    reply = chat("a")
+    reply.choices.append(choice)
+
+    assert [completion.text for completion in read_completions(reply)] == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    "reply", [None, "text", [], Thing(), Thing(choices=None), Thing(choices=[]), Thing(choices="a")]
+)
+def test_an_answer_without_choices_is_an_error(reply):
+    with pytest.raises(JudgeError) as raised:
+        read_completions(reply)
+
+    assert raised.value.error_type == "InvalidResponse"

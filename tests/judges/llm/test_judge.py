@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import pytest
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.usage import metered
+from ragspan.records import RagRecord
+
+RATE_LIMITED = JudgeError("RateLimitError", "Slow down.")
+
+
+@pytest.fixture
+def vote(reply):
+    def make(verdict="grounded"):
+        return reply(grounding={"reasoning": "because", "verdict": verdict})
+
+    return make
+
+
+@pytest.fixture
+def claim_verdicts(reply):
+    """Makes a reply with a verdict for each (number, verdict)."""
+
+    def make(*findings):
+        items = [{"number": number, "reasoning": "because", "verdict": verdict} for number, verdict in findings]
+        return reply(claim_verdicts=items)
+
+    return make
+
+
+@pytest.fixture
+def passage_verdicts(reply):
+    def make(*findings):
+        items = [{"number": number, "reasoning": "because", "verdict": verdict} for number, verdict in findings]
+        return reply(passage_verdicts=items)
+
+    return make
+
+
+# Votes and ratings
+
+
+async def test_a_vote_carries_the_reasoning_of_the_model(scripted, vote, super_bowl):
+    judge, _ = scripted([vote("grounded"), vote("not_grounded")])
+
+    votes = await judge.vote_adherence(super_bowl, 2)
+
+    assert votes == [Vote(grounded=True, explanation="because"), Vote(grounded=False, explanation="because")]
+
+
+async def test_a_rating_carries_its_value(scripted, reply, super_bowl):
+    judge, _ = scripted([reply(completeness={"reasoning": "half", "value": 0.5})])
+
+    assert await judge.rate_completeness(super_bowl, 1) == [Rating(value=0.5, explanation="half")]
+
+
+async def test_several_votes_are_sampled_and_a_single_one_is_not(scripted, vote, super_bowl):
+    judge, client = scripted([vote()] * 3, [vote()], temperature=0.9)
+
+    await judge.vote_adherence(super_bowl, 3)
+    await judge.vote_adherence(super_bowl, 1)
+
+    assert [(request["n"], request["temperature"]) for request in client.requests] == [(3, 0.9), (1, 0.0)]
+
+
+async def test_missing_votes_are_asked_for_once_more_singly_and_sampled_too(scripted, vote, super_bowl):
+    judge, client = scripted([vote()], [vote()], [vote("maybe")])
+
+    votes = await judge.vote_adherence(super_bowl, 3)
+
+    assert len(votes) == 2
+    assert [(request["n"], request["temperature"]) for request in client.requests] == [(3, 0.7), (1, 0.7), (1, 0.7)]
+
+
+@pytest.mark.parametrize("verdict", ["maybe", "GROUNDED", "", "true", None, True, 1])
+async def test_a_verdict_that_is_not_on_the_menu_is_no_vote(scripted, vote, super_bowl, verdict):
+    judge, client = scripted([vote(verdict)], [vote(verdict)])
+
+    with pytest.raises(JudgeError) as raised:
+        await judge.vote_adherence(super_bowl, 1)
+
+    assert raised.value.error_type == "InvalidVerdict"
+    assert len(client.requests) == 2
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, "0.5", True, None, [0.5]])
+async def test_a_rating_that_is_no_number_from_0_to_1_is_none(scripted, reply, super_bowl, value):
+    wrong = reply(completeness={"reasoning": "r", "value": value})
+    judge, _ = scripted([wrong, reply(completeness={"reasoning": "r", "value": 1})], [wrong])
+
+    assert await judge.rate_completeness(super_bowl, 2) == [Rating(value=1.0, explanation="r")]
+
+
+async def test_an_error_while_asking_again_does_not_cost_the_votes_that_are_there(scripted, vote, super_bowl):
+    judge, _ = scripted([vote()], RATE_LIMITED, [vote()])
+
+    assert len(await judge.vote_adherence(super_bowl, 3)) == 2
+
+
+async def test_an_error_of_the_first_request_is_the_judges(scripted, super_bowl):
+    judge, client = scripted(RATE_LIMITED)
+
+    with pytest.raises(JudgeError, match=r"Slow down\."):
+        await judge.vote_adherence(super_bowl, 3)
+
+    assert len(client.requests) == 1
+
+
+# Claims
+
+
+async def test_claims_are_those_of_the_model_without_blank_ones(scripted, reply, super_bowl):
+    judge, client = scripted([reply(claims=[" One. ", "", "Two."])])
+
+    assert await judge.extract_claims(super_bowl) == ["One.", "Two."]
+    assert client.requests[0]["temperature"] == 0.0
+
+
+async def test_a_response_may_make_no_claim(scripted, reply, super_bowl):
+    judge, client = scripted([reply(claims=[])])
+
+    assert await judge.extract_claims(super_bowl) == []
+    assert len(client.requests) == 1
+
+
+async def test_claims_that_are_no_list_of_texts_are_asked_for_again(scripted, reply, super_bowl):
+    judge, _ = scripted([reply(claims=["One.", 2])], [reply(claims=["One."])])
+
+    assert await judge.extract_claims(super_bowl) == ["One."]
+
+
+# One verdict each
+
+
+async def test_each_claim_gets_its_verdict_by_its_number(scripted, claim_verdicts, super_bowl):
+    judge, client = scripted([claim_verdicts((2, "unsupported"), (1, "supported"))])
+
+    verdicts = await judge.verify_claims(super_bowl, ["a", "b"])
+
+    assert verdicts == [
+        ClaimVerdict(index=0, supported=True, claim="a", explanation="because"),
+        ClaimVerdict(index=1, supported=False, claim="b", explanation="because"),
+    ]
+    assert "1. a\n2. b\n" in client.tasks[0]
+
+
+async def test_each_passage_gets_its_verdict_by_its_number(scripted, passage_verdicts, super_bowl):
+    judge, _ = scripted([passage_verdicts((3, "useful"), (1, "not_useful"), (2, "useful"))])
+
+    verdicts = await judge.judge_usefulness(super_bowl)
+
+    assert verdicts == [
+        ChunkVerdict(index=0, useful=False, explanation="because"),
+        ChunkVerdict(index=1, useful=True, explanation="because"),
+        ChunkVerdict(index=2, useful=True, explanation="because"),
+    ]
+
+
+async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_verdicts, super_bowl):
+    first = claim_verdicts((2, "supported"), (2, "unsupported"), (9, "supported"), (3, "perhaps"))
+    judge, client = scripted([first], [claim_verdicts((1, "unsupported"), (3, "supported"), (2, "unsupported"))])
+
+    verdicts = await judge.verify_claims(super_bowl, ["a", "b", "c"])
+
+    assert [verdict.supported for verdict in verdicts] == [False, True, True]
+    assert "1. a\n3. c\n" in client.tasks[1]
+    assert "for each of these numbers: 1, 3." in client.tasks[1]
+
+
+async def test_only_the_missing_passages_are_asked_about_again(scripted, passage_verdicts, super_bowl):
+    judge, client = scripted([passage_verdicts((1, "useful"))], [passage_verdicts((2, "useful"), (3, "useful"))])
+
+    assert len(await judge.judge_usefulness(super_bowl)) == 3
+    assert "for each of these numbers: 2, 3." in client.tasks[1]
+
+
+async def test_what_is_missing_twice_is_left_out(scripted, claim_verdicts, super_bowl):
+    judge, client = scripted([claim_verdicts((1, "supported"))], [claim_verdicts((2, "supported"))])
+
+    verdicts = await judge.verify_claims(super_bowl, ["a", "b", "c"])
+
+    assert [verdict.index for verdict in verdicts] == [0, 1]
+    assert len(client.requests) == 2
+
+
+async def test_an_error_while_asking_again_does_not_cost_the_verdicts_that_are_there(
+    scripted, claim_verdicts, super_bowl
+):
+    judge, _ = scripted([claim_verdicts((1, "supported"))], RATE_LIMITED)
+
+    assert [verdict.index for verdict in await judge.verify_claims(super_bowl, ["a", "b"])] == [0]
+
+
+async def test_a_judge_without_any_valid_verdict_fails(scripted, super_bowl):
+    judge, _ = scripted(["garbage"], ["{}"])
+
+    with pytest.raises(JudgeError) as raised:
+        await judge.judge_usefulness(super_bowl)
+
+    assert raised.value.error_type == "InvalidVerdict"
+
+
+async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
+    judge, client = scripted()
+
+    assert await judge.verify_claims(super_bowl, []) == []
+    assert await judge.judge_usefulness(RagRecord(question="q", contexts=None, response="r")) == []
+    assert client.requests == []
+
+
+# Cost and cuts
+
+
+async def test_the_usage_of_every_request_is_reported(scripted, claim_verdicts, super_bowl):
+    judge, _ = scripted(["garbage"], [claim_verdicts((1, "supported"))])
+
+    with metered() as meter:
+        await judge.verify_claims(super_bowl, ["a"])
+
+    assert (meter.total.requests, meter.total.output_tokens) == (2, 14)
+
+
+async def test_an_explanation_says_when_the_judge_saw_only_a_part(scripted, vote):
+    judge, client = scripted([vote()], max_context_chars=1000, max_response_chars=50)
+    record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 200)
+
+    [found] = await judge.vote_adherence(record, 1)
+
+    assert found.explanation == (
+        "because [the judge saw only 1,000 of 5,600 characters of the passages and 50 of 200 characters of the response]"
+    )
+    assert "<<<passage 1 (first 500 of 600 characters)" in client.prompts[0]
+    assert "<<<response (first 50 of 200 characters)" in client.prompts[0]
+    assert client.prompts[0].count("y" * 500) == 1
+    assert "y" * 501 not in client.prompts[0]

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.judges.llm import replies
+from ragspan.judges.llm.replies import CLAIM_VERDICTS, CLAIMS, COMPLETENESS, GROUNDING, PASSAGE_VERDICTS, REPLY_SCHEMA
+
+FORMS = [GROUNDING, COMPLETENESS, CLAIMS, CLAIM_VERDICTS, PASSAGE_VERDICTS]
+BRANCHES = REPLY_SCHEMA["properties"]["answer"]["anyOf"]
+GROUNDED = {"reasoning": "r", "verdict": "grounded"}
+
+
+def example(schema):
+    """A value that satisfies a schema."""
+    if schema["type"] == "object":
+        return {key: example(value) for key, value in schema["properties"].items()}
+    if schema["type"] == "array":
+        return [example(schema["items"])]
+    return schema["enum"][0] if "enum" in schema else {"string": "text", "number": 0.5, "integer": 1}[schema["type"]]
+
+
+def objects_in(schema):
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema
+        for value in schema.values():
+            yield from objects_in(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from objects_in(item)
+
+
+@pytest.mark.parametrize(("form", "branch"), list(zip(FORMS, BRANCHES, strict=True)))
+def test_what_satisfies_a_branch_of_the_schema_can_be_read(form, branch):
+    [read] = [form.read(json.dumps({"answer": example(branch)}))]
+
+    assert read
+    assert list(branch["properties"]) == [form.key]
+
+
+def test_the_schema_keeps_to_what_strict_endpoints_demand():
+    for schema in objects_in(REPLY_SCHEMA):
+        assert schema["additionalProperties"] is False
+        assert schema["required"] == list(schema["properties"])
+    first_keys = [next(iter(branch["properties"])) for branch in BRANCHES]
+    assert len(set(first_keys)) == len(BRANCHES)
+
+
+def test_reasoning_comes_before_the_verdict():
+    judged = [schema for schema in objects_in(REPLY_SCHEMA) if {"verdict", "value"} & schema["properties"].keys()]
+
+    assert len(judged) == 4
+    for schema in judged:
+        assert list(schema["properties"])[-2] == "reasoning"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "grounded",
+        "null",
+        "[]",
+        "{}",
+        '{"answer": null}',
+        '{"answer": {}}',
+        json.dumps({"grounding": GROUNDED}),
+        json.dumps({"answer": GROUNDED}),
+        json.dumps({"answer": {"completeness": GROUNDED}}),
+        json.dumps({"answer": {"grounding": GROUNDED, "claims": []}}),
+        json.dumps({"answer": {"grounding": GROUNDED}, "note": "sure"}),
+        json.dumps({"answer": {"grounding": GROUNDED | {"confidence": 1}}}),
+        json.dumps({"answer": {"grounding": {"verdict": "grounded"}}}),
+        json.dumps({"answer": {"grounding": {"reasoning": None, "verdict": "grounded"}}}),
+        json.dumps({"answer": {"grounding": [GROUNDED]}}),
+        json.dumps({"answer": {"grounding": GROUNDED}}) + " Hope this helps!",
+        json.dumps({"answer": {"grounding": GROUNDED}})[:-1],
+        '{"answer": {"grounding": {"reasoning": "\\ud800", "verdict": "grounded"}}}',
+        '{"answer": {"grounding": {"reasoning": "\ud800", "verdict": "grounded"}}}',
+        '{"answer": {"grounding": ' + "[" * 100_000,
+        "```" * 50_000,
+    ],
+)
+def test_what_does_not_satisfy_the_schema_is_no_reply(text):
+    assert GROUNDING.read(text) is None
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "-0.0001", "1.0001", '"1"', "true"])
+def test_a_rating_is_a_number_from_0_to_1(value):
+    reply = '{"answer": {"completeness": {"reasoning": "r", "value": VALUE}}}'
+
+    assert COMPLETENESS.read(reply.replace("VALUE", "1")).value == 1
+    assert COMPLETENESS.read(reply.replace("VALUE", value)) is None
+
+
+@pytest.mark.parametrize("wrapped", ["```json\nREPLY\n```", "```\nREPLY\n```", "  REPLY\n"])
+def test_a_reply_that_is_one_code_block_is_read(wrapped):
+    text = wrapped.replace("REPLY", json.dumps({"answer": {"grounding": GROUNDED}}))
+
+    assert GROUNDING.read(text) == replies.Grounding(**GROUNDED)
+
+
+def test_a_finding_that_is_wrong_spoils_no_other():
+    right = {"number": 2, "reasoning": "r", "verdict": "supported"}
+    wrong = [{"number": True}, right | {"verdict": "yes"}, right | {"number": 1.5}, right | {"more": 1}, None, 3]
+
+    found = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": [*wrong, right]}}))
+
+    assert found == [replies.ClaimFinding(**right)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(text=st.text(st.characters()))
+def test_reading_never_raises(form, text):
+    assert not form.read(text)

@@ -1,0 +1,182 @@
+"""What holds for any text, however strange or long."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.overlap.refusals import is_refusal
+from ragspan.records import RagRecord
+
+# Text with what breaks judges: surrogates, controls, bidirectional and combining marks, pieces of JSON and of refusals.
+pieces = st.sampled_from(
+    [
+        *[
+            "\ud800",
+            "\udfff",
+            "\x00",
+            "\u202e",
+            "\u200b",
+            "\u0301",
+            "\u00ad",
+            "\ufb01",
+            "½",
+            "١٢",
+            "字",
+            "🙂",
+            "İ",
+            "ß",
+        ],
+        *["1:5 pm", "99:99 am", "5 p.m.", "1,000", "0.00", "1st", "per cent", "U.S.", "n't", "'s", "$", "%"],
+        *[
+            '{"a": ',
+            "[",
+            "]",
+            "}",
+            "null",
+            "true",
+            "false",
+            '"',
+            "\\",
+            "not",
+            "no",
+            "but",
+            "is",
+            "I don't know.",
+            "Sure!",
+        ],
+        *[" ", "\n", ". ", "!", ", ", "- ", "1. ", "tower", "Tower", "passage"],
+    ]
+)
+texts = st.one_of(st.text(max_size=80), st.lists(pieces, max_size=25).map("".join))
+
+
+async def ask_everything(record):
+    judge = OverlapJudge()
+    claims = await judge.extract_claims(record)
+    return (
+        await judge.vote_adherence(record, 2),
+        await judge.rate_completeness(record, 2),
+        await judge.verify_claims(record, claims),
+        await judge.judge_usefulness(record),
+    )
+
+
+@given(
+    question=st.none() | texts,
+    contexts=st.none() | st.lists(texts, max_size=4),
+    response=st.none() | texts,
+)
+@example(question=None, contexts=['{"Open": false, "": null, "a": {"": true}}'], response="It is open, but a is not.")
+@example(question="\ud800", contexts=["\ud800"], response="\ud800 tower \udfff.")
+@settings(max_examples=300, deadline=None)
+async def test_every_question_is_answered_within_its_bounds(question, contexts, response):
+    record = RagRecord(question=question, contexts=contexts, response=response)
+
+    votes, ratings, verdicts, chunks = await ask_everything(record)
+
+    assert len(votes) == len(ratings) == 2
+    assert all(0 <= vote.probability <= 1 and vote.grounded == (vote.probability >= 0.5) for vote in votes)
+    assert all(0 <= rating.value <= 1 for rating in ratings)
+    assert all(0 <= verdict.probability <= 1 for verdict in verdicts)
+    assert [chunk.index for chunk in chunks] == list(range(len(contexts or ())))
+    for verdict in (*votes, *ratings, *verdicts, *chunks):
+        assert verdict.explanation.encode()  # an exporter can send it
+
+
+@given(texts)
+@settings(max_examples=300, deadline=None)
+async def test_a_passage_that_is_the_answer_supports_it_at_least_as_well_as_none(text):
+    alone = RagRecord(question=None, contexts=[], response=text)
+    copied = RagRecord(question=None, contexts=[text], response=text)
+
+    (without, *_), (with_copy, *_) = [(await ask_everything(record))[0] for record in (alone, copied)]
+
+    assert without.probability <= with_copy.probability
+
+
+@given(texts)
+def test_any_text_is_a_refusal_or_is_none(text):
+    assert is_refusal(text) in {True, False}
+
+
+HOSTILE = [
+    *[
+        "a",
+        "A",
+        " ",
+        "\n",
+        ".",
+        "!",
+        "1",
+        "-",
+        "*",
+        "#",
+        '"',
+        "'",
+        "(",
+        "[",
+        "{",
+        "\\",
+        ":",
+        ",",
+        "’",
+        "é",
+        "字",
+        "\ud800",
+    ],
+    *[
+        "1,111,",
+        "1:",
+        "5 p",
+        "a.",
+        "U.S. ",
+        "ha-",
+        "a'",
+        "\u0315\u0300",
+        "e\u0301",
+        "\u200b",
+        "x\n",
+        "is not, ",
+        '{"a":',
+    ],
+    *["sorry ", "no such ", "I do not have ", "Here is ", "thanks, ", "the answer ", "not "],
+]
+
+
+async def seconds(text):
+    record = RagRecord(question=text, contexts=[text, "tower"], response=text)
+    spent = []
+    for _ in range(3):
+        started = time.thread_time()
+        await ask_everything(record)
+        is_refusal(text)
+        spent.append(time.thread_time() - started)
+    return min(spent)
+
+
+@pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
+async def test_time_grows_in_proportion_to_a_hostile_text(piece):
+    short, long = [await seconds(piece * (length // len(piece))) for length in (5_000, 40_000)]
+
+    assert long < 24 * short + 0.02  # 8 times the text: about 8 for linear, 64 for quadratic time
+
+
+async def test_a_huge_record_takes_little_more_time_than_the_largest_that_is_read():
+    def record(scale):
+        sentences = " ".join(
+            f"Item {number} costs {number * 7} euros in shop {number % 97}." for number in range(1_000)
+        )
+        return RagRecord(question="What is it?", contexts=[sentences * 10 * scale] * 2, response=sentences * scale)
+
+    started = time.thread_time()
+    await ask_everything(record(1))
+    largest = time.thread_time() - started
+    started = time.thread_time()
+    await ask_everything(record(10))
+
+    assert time.thread_time() - started < 3 * largest + 0.1

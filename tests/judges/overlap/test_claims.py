@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from ragspan.judges.overlap.claims import MAX_CHARACTERS, MAX_CLAIMS, read_claims
+
+
+def test_claims_are_the_sentences_without_their_list_markers():
+    response = "Two steps follow.\n1. Wash the towel.\n- Dry it outdoors."
+
+    assert read_claims(response) == ("Two steps follow.", "Wash the towel.", "Dry it outdoors.")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Sure!",
+        "Hello there!",
+        "Thank you for asking!",
+        "Of course, I'd be happy to help!",
+        "I’m happy to help you with that.",
+        "I hope this helps!",
+        "Please let me know if you have further questions.",
+        "Feel free to ask for more details.",
+        "Is there anything else I can help you with?",
+        "Here is a summary of the article in 42 words or less:",
+        "Sure, here are the steps:",
+    ],
+)
+def test_courtesies_and_announcements_claim_nothing(sentence):
+    assert read_claims(f"{sentence}\nThe tower opened in 1889.") == ("The tower opened in 1889.",)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Sure, the tower opened in 1889.",
+        "Absolutely, according to the text it is closed.",
+        "Thanks to its harbour, the city grew.",
+        "Here is where the river begins.",
+        "Hi-Fi systems are sold there.",
+        "Unable to answer based on the passages.",
+    ],
+)
+def test_what_is_said_after_a_courtesy_or_looks_like_one_is_a_claim(sentence):
+    assert read_claims(sentence) == (sentence,)
+
+
+@pytest.mark.parametrize("response", ["", "   ", "...", "Yes.", "It is what it is.", "🙂"])
+def test_text_without_content_claims_nothing(response):
+    assert read_claims(response) == ()
+
+
+def test_only_the_first_claims_of_a_long_response_are_read():
+    assert len(read_claims("Cats sleep. " * 2 * MAX_CLAIMS)) == MAX_CLAIMS
+    assert sum(map(len, read_claims("cat " * MAX_CHARACTERS))) <= MAX_CHARACTERS

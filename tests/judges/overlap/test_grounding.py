@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from ragspan.judges.overlap.grounding import Grade, answer_score, probability
+
+PASSAGE = (
+    "Marie Curie was born in Warsaw on 7 Nov 1867. She discovered polonium and radium with Pierre Curie. In 1903 she "
+    "received the Nobel Prize in Physics, with a purse of 12,500 francs. The lab opened at 5 p.m. on three days a week."
+)
+
+
+def test_a_sentence_taken_from_a_passage_has_the_full_score(grade):
+    found = grade("She discovered polonium and radium with Pierre Curie.", "Something else.", PASSAGE)
+
+    assert found.score == pytest.approx(1.0)
+    assert found.passage == 1
+
+
+def test_a_sentence_of_which_nothing_is_there_scores_below_zero(grade):
+    found = grade("Bananas ripen quicker beside avocados.", PASSAGE)
+
+    assert found.score < 0
+    assert found.passage is None
+    assert found.longest_gap == 5
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Born on November 7, 1867.",
+        "The purse was 12500 francs.",
+        "The lab opened at 17:00.",
+        "The lab opened on 3 days.",
+    ],
+)
+def test_numbers_are_found_however_they_are_written(grade, sentence):
+    assert grade(sentence, PASSAGE).numbers == ()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "numbers"),
+    [
+        ("Born in 1876.", ("1876",)),
+        ("The purse was 12,000 francs and 5%.", ("12,000", "5")),
+        ("The lab opened at 5 a.m. on four days.", ("5 a.m.", "four")),
+    ],
+)
+def test_numbers_that_no_passage_holds_are_named_as_they_are_written(grade, sentence, numbers):
+    assert grade(sentence, PASSAGE).numbers == numbers
+
+
+def test_capitalised_words_are_names_unless_they_begin_the_sentence(grade):
+    found = grade("Scholars say that Lise Meitner helped.", PASSAGE)
+
+    assert found.names == ("Lise", "Meitner")
+    assert found.words == ("Scholars", "helped")
+
+
+def test_a_number_word_with_a_capital_is_no_name(grade):
+    found = grade("Of these, Four remain.", PASSAGE)
+
+    assert (found.numbers, found.names) == (("Four",), ())
+
+
+def test_words_about_a_text_are_not_missed(grade):
+    found = grade("According to the document, the author mentions polonium.", PASSAGE)
+
+    assert (found.words, found.longest_gap) == ((), 0)
+    assert found.window == 1.0
+
+
+def test_a_word_of_the_question_counts_half_and_is_not_missed(grade):
+    alone = grade("The spouse was Pierre.", PASSAGE)
+    asked = grade("The spouse was Pierre.", PASSAGE, question="Who was her spouse?")
+
+    assert (alone.words, asked.words) == (("spouse",), ())
+    assert (alone.window, asked.window) == (0.5, 0.75)
+
+
+def test_words_that_stand_far_apart_count_less_than_words_that_stand_together(grade):
+    far = grade("polonium purse week", *[PASSAGE.replace(". ", ". Filler text stands here. More filler. Again. ")])
+    near = grade("polonium radium Pierre", PASSAGE)
+
+    assert far.words == near.words == ()
+    assert far.window == pytest.approx(1 / 3)
+    assert near.window == 1.0
+
+
+def test_words_in_the_same_order_count_more_than_the_same_words_shuffled(grade):
+    ordered = grade("she discovered polonium and radium", PASSAGE)
+    shuffled = grade("radium and she polonium discovered", PASSAGE)
+
+    assert ordered.window == shuffled.window
+    assert ordered.trigrams > shuffled.trigrams
+    assert ordered.score > shuffled.score
+
+
+def test_the_opposite_of_a_structured_value_costs_more_than_anything_else(grade):
+    passage = '{"name": "Blue Door", "OutdoorSeating": false}'
+
+    said, denied = grade("Blue Door has outdoor seating.", passage), grade("Blue Door has no outdoor seating.", passage)
+
+    assert said.conflicts == ("outdoor seating",)
+    assert denied.conflicts == ()
+    assert probability(said.score) < 0.5 < probability(denied.score)
+
+
+def test_a_sentence_without_content_has_nothing_to_be_found(grade):
+    assert grade("So it is.", PASSAGE) == Grade(sentence="So it is.")
+
+
+def test_without_passages_nothing_is_found(grade):
+    assert grade("Curie discovered polonium.").window == 0.0
+
+
+def test_an_answer_scores_between_its_mean_and_its_worst_sentence():
+    good, bad = Grade(sentence="good", window=1.0, trigrams=1.0), Grade(sentence="bad", longest_gap=4)
+
+    assert answer_score([good]) == pytest.approx(1.0)
+    assert bad.score < answer_score([good, good, bad]) < (good.score + good.score + bad.score) / 3
+
+
+def test_the_probability_rises_with_the_score_and_stays_within_its_bounds():
+    probabilities = [probability(score / 10) for score in range(-30, 31)]
+
+    assert all(lower < higher for lower, higher in itertools.pairwise(probabilities))
+    assert min(probabilities) > 0
+    assert max(probabilities) < 1

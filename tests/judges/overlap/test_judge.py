@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from ragspan.judges import OverlapJudge
+from ragspan.judges.base import ChunkVerdict
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+
+COPIED = "The Eiffel Tower opened in March 1889."
+INVENTED = "It was painted pink by Pablo Picasso in 1968."
+
+
+async def test_a_copied_answer_is_grounded_and_an_invented_one_is_not(judge, record_of):
+    (copied,) = await judge.vote_adherence(record_of(COPIED), 1)
+    (invented,) = await judge.vote_adherence(record_of(INVENTED), 1)
+
+    assert copied.grounded
+    assert copied.probability > 0.9
+    assert not invented.grounded
+    assert invented.probability < 0.1
+
+
+async def test_the_explanation_names_the_weakest_sentence_and_what_the_passages_lack(judge, record_of):
+    (vote,) = await judge.vote_adherence(record_of(f"{COPIED} {INVENTED}"), 1)
+
+    assert INVENTED in vote.explanation
+    assert COPIED not in vote.explanation
+    assert "numbers not in the passages: 1968" in vote.explanation
+    assert "names not in the passages: Pablo, Picasso" in vote.explanation
+
+
+async def test_all_votes_and_ratings_are_equal(judge, record_of):
+    record = record_of(f"{COPIED} {INVENTED}")
+
+    votes, ratings = await judge.vote_adherence(record, 3), await judge.rate_completeness(record, 3)
+
+    assert len(votes) == len(ratings) == 3
+    assert len(set(votes)) == len(set(ratings)) == 1
+
+
+async def test_an_unsupported_sentence_lowers_the_score_and_a_supported_one_less(adherence):
+    alone = await adherence(COPIED)
+    with_supported = await adherence(f"{COPIED} It is 330 metres tall.")
+    with_invented = await adherence(f"{COPIED} {INVENTED}")
+
+    assert with_invented < with_supported <= alone
+
+
+async def test_a_wrong_number_lowers_the_score(adherence):
+    assert await adherence("It is 330 metres tall.") > await adherence("It is 350 metres tall.")
+
+
+async def test_a_passage_that_is_missing_lowers_the_score(adherence, record_of):
+    contexts = record_of("").contexts
+
+    assert await adherence(COPIED, contexts=contexts) > await adherence(COPIED, contexts=contexts[1:])
+
+
+async def test_courtesies_change_no_score(adherence):
+    assert await adherence(f"Sure, I'd be happy to help! {COPIED} I hope this helps!") == await adherence(COPIED)
+
+
+async def test_a_response_without_content_is_not_grounded(judge, record_of):
+    (vote,) = await judge.vote_adherence(record_of("Yes."), 1)
+
+    assert (vote.grounded, vote.probability) == (False, 0.0)
+
+
+async def test_a_refusal_is_scored_like_any_answer(judge, record_of):
+    record = record_of("The passages do not mention the price.")
+
+    assert await judge.extract_claims(record) == ["The passages do not mention the price."]
+    assert len(await judge.verify_claims(record, await judge.extract_claims(record))) == 1
+
+
+async def test_each_claim_gets_a_verdict_with_its_reasons(judge, record_of):
+    record = record_of(f"Sure!\n1. {COPIED}\n2. {INVENTED}")
+
+    claims = await judge.extract_claims(record)
+    supported, unsupported = await judge.verify_claims(record, claims)
+
+    assert claims == [COPIED, INVENTED]
+    assert (supported.index, supported.claim, supported.supported) == (0, COPIED, True)
+    assert (unsupported.index, unsupported.claim, unsupported.supported) == (1, INVENTED, False)
+    assert supported.probability > 0.5 > unsupported.probability
+    assert "numbers not in the passages: 1968" in unsupported.explanation
+
+
+async def test_claims_that_another_judge_extracted_are_verified_too(judge, record_of):
+    record = record_of(COPIED)
+
+    verdicts = await judge.verify_claims(
+        record, ["The Louvre opened in 1793.", "The Louvre is closed on Tuesdays.", ""]
+    )
+
+    assert [verdict.supported for verdict in verdicts] == [True, False, False]
+
+
+async def test_an_answer_that_covers_more_is_more_complete(judge, record_of):
+    full = f"{COPIED} The Eiffel Tower was built by the company of Gustave Eiffel."
+
+    (short_rating,) = await judge.rate_completeness(record_of(COPIED), 1)
+    (full_rating,) = await judge.rate_completeness(record_of(full), 1)
+
+    assert short_rating.value < full_rating.value <= 1
+    assert "company" in short_rating.explanation
+    assert "company" not in full_rating.explanation
+
+
+async def test_a_refusal_is_half_as_complete(judge, record_of):
+    passages = ["The passages do not mention the price of the Eiffel Tower."]
+    refusal = record_of(passages[0], contexts=passages)
+
+    (rating,) = await judge.rate_completeness(refusal, 1)
+
+    assert rating.value < 0.5
+    assert rating.explanation.startswith("the response is a refusal")
+
+
+async def test_the_passage_that_was_used_is_useful(judge, record_of):
+    first, second = await judge.judge_usefulness(record_of(COPIED))
+
+    assert (first.index, first.useful) == (0, True)
+    assert (second.index, second.useful) == (1, False)
+
+
+async def test_every_context_gets_a_verdict_even_without_a_response(judge, record_of):
+    verdicts = await judge.judge_usefulness(record_of(None))
+
+    assert [type(verdict) for verdict in verdicts] == [ChunkVerdict] * 2
+    assert not any(verdict.useful for verdict in verdicts)
+
+
+async def test_values_in_json_are_contradicted_in_the_answer(judge, record_of):
+    record = record_of("Blue Door has outdoor seating.", contexts=['{"name": "Blue Door", "OutdoorSeating": false}'])
+
+    (vote,) = await judge.vote_adherence(record, 1)
+
+    assert not vote.grounded
+    assert "the passages say otherwise about: outdoor seating" in vote.explanation
+
+
+async def test_the_metrics_take_it(judge, record_of):
+    record = record_of(COPIED)
+
+    scores = [
+        await metric.score(record)
+        for metric in (ContextAdherence(judge), Faithfulness(judge), Completeness(judge), ContextUtilization(judge))
+    ]
+
+    assert [score.label for score in scores] == ["pass"] * 4
+    assert {score.judge for score in scores} == {"overlap"}
+
+
+def test_it_is_made_without_arguments_and_says_its_name():
+    assert OverlapJudge().name == "overlap"
+    assert repr(OverlapJudge()) == "OverlapJudge(name='overlap')"
+
+
+async def test_two_judges_agree(record_of):
+    record = record_of(f"{COPIED} {INVENTED}")
+
+    assert await OverlapJudge().vote_adherence(record, 1) == await OverlapJudge().vote_adherence(record, 1)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from ragspan.judges.overlap.refusals import is_refusal
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "I do not have specific information.",
+        "I don’t have any information about that.",
+        "I don't know.",
+        "I'm sorry, but I cannot answer that.",
+        "Unable to answer based on given passages.",
+        "The passages do not say when it opened.",
+        "The document doesn't provide any information about the filming location.",
+        "There is no mention of the price in the provided text.",
+        "The answer cannot be found in the context.",
+        "Unfortunately, the opening date is not mentioned in the given passages.",
+        "Based on the documents, it is not possible to determine the author.",
+        "I'm sorry, but I don't have that information. Is there anything else I can help you with?",
+        "We don't have enough information. The question cannot be answered.",
+    ],
+)
+def test_refusals_are_recognised(response):
+    assert is_refusal(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "",
+        "The tower opened in 1889.",
+        "We do not have parking.",
+        "Sorry, we are not open on Sundays.",
+        "Breakfast is not provided to guests.",
+        "The police were unable to find the suspect.",
+        "No, the scanner does not support encrypted images.",
+        "There is no evidence that sugar causes hyperactivity.",
+        "The text does not have to be signed.",
+        "No information is shared with third parties.",
+        "We cannot provide refunds after thirty days.",
+    ],
+)
+def test_answers_that_deny_something_are_no_refusals(response):
+    assert not is_refusal(response)
+
+
+def test_a_stock_phrase_at_the_end_of_a_full_answer_makes_no_refusal():
+    response = "The tower opened in 1889. It is 330 metres tall. The passages do not mention its colour."
+
+    assert not is_refusal(response)
+
+
+def test_an_answer_of_which_half_refuses_is_a_refusal():
+    assert is_refusal("The passages do not mention its colour. It is 330 metres tall.")

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+
+from ragspan.judges.overlap.sentences import split_sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One ends. Two ends! Does three end? Yes", ["One ends.", "Two ends!", "Does three end?", "Yes"]),
+        ('He said "stop." Then he left.', ['He said "stop."', "Then he left."]),
+        ("A heading\nThe first line\n\nThe second", ["A heading", "The first line", "The second"]),
+        ("Mixed: • apples • pears", ["Mixed:", "apples", "pears"]),
+        ("これは本です。それは犬です。", ["これは本です。", "それは犬です。"]),
+    ],
+)
+def test_sentences_end_at_stops_line_breaks_and_bullets(text, sentences):
+    assert list(split_sentences(text)) == sentences
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Dr. Smith met Prof. Jones at 5 p.m. yesterday.",
+        "J. R. R. Tolkien wrote it.",
+        "Use fruit, e.g. apples, vs. nuts.",
+        "It costs 3.50 at example.com today.",
+        "Acme Inc. Boston makes it.",
+    ],
+)
+def test_stops_inside_a_sentence_do_not_end_it(sentence):
+    assert list(split_sentences(sentence)) == [sentence]
+
+
+def test_an_abbreviation_ends_a_sentence_before_a_word_that_only_begins_one():
+    assert list(split_sentences("He lives in the U.S. The house is old.")) == [
+        "He lives in the U.S.",
+        "The house is old.",
+    ]
+
+
+def test_list_markers_are_left_out():
+    text = "1. Wash it\n2) Dry it\n- Fold it\n* Store it\n(3) Wear it\na) Mend it\n## Title"
+
+    assert list(split_sentences(text)) == [
+        *["Wash it", "Dry it", "Fold it", "Store it", "Wear it", "Mend it", "Title"],
+    ]
+
+
+def test_a_number_that_ends_a_sentence_is_no_list_number():
+    assert list(split_sentences("It opened in 1889. It closed.")) == ["It opened in 1889.", "It closed."]
+
+
+def test_pieces_without_a_letter_or_digit_are_no_sentences():
+    assert list(split_sentences("...\n---\n  \n*** !!! \n? ok")) == ["ok"]

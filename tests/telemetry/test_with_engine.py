@@ -1,0 +1,81 @@
+"""The emitter and the metrics as the engine uses them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from ragspan.engine import ScoringEngine
+from ragspan.judges.usage import report_usage
+from ragspan.outcomes import Score, Usage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Half:
+    name: str = "half"
+
+    async def score(self, record):
+        report_usage(Usage(requests=1, input_tokens=10, output_tokens=2))
+        return Score(value=0.5, threshold=0.4, judge="gpt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WaitsForTheAnswersSpan:
+    """Has its score when the answer's span has been exported without it."""
+
+    exported: threading.Event = field(default_factory=threading.Event)
+    name: str = "slow"
+
+    def score(self, record):
+        assert self.exported.wait(30)
+        return Score(value=0.25)
+
+    def on_start(self, span, parent_context=None): ...
+
+    def on_end(self, span):
+        if span.name.startswith("rag"):
+            self.exported.set()
+
+    def _on_ending(self, span): ...
+
+    def force_flush(self, timeout_millis):
+        return True
+
+
+@pytest.fixture
+def score_one(telemetry, make_record):
+    def run(*metrics, score_wait):
+        emitters = [telemetry.emitter(score_wait=score_wait)]
+        with ScoringEngine(metrics=metrics, emitters=emitters, meter_provider=telemetry.meter_provider) as engine:
+            engine.submit(make_record())
+            assert engine.flush(timeout=30)
+
+    return run
+
+
+def test_a_timely_score_is_on_the_answers_span(telemetry, score_one):
+    score_one(Half(), score_wait=30)
+
+    assert telemetry.span("rag rivers").attributes["ragspan.score.half"] == 0.5
+    assert len(telemetry.spans) == 3
+
+
+def test_a_late_score_is_in_the_same_trace(telemetry, score_one):
+    slow = WaitsForTheAnswersSpan()
+    telemetry.tracer_provider.add_span_processor(slow)
+    score_one(slow, score_wait=0)
+
+    rag, late = telemetry.span("rag rivers"), telemetry.span("evaluation slow")
+    assert late.attributes["ragspan.score.slow"] == 0.25
+    assert late.attributes["ragspan.evaluation.duration_ms"] >= 0
+    assert late.parent.span_id == rag.context.span_id
+    assert "ragspan.score.slow" not in rag.attributes
+
+
+def test_the_engine_tells_what_it_did(telemetry, score_one):
+    score_one(Half(), score_wait=30)
+
+    assert telemetry.points("ragspan.judge.duration")[0].attributes["gen_ai.evaluation.name"] == "half"
+    assert sum(point.value for point in telemetry.points("ragspan.judge.tokens")) == 12

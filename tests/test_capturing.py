@@ -1,0 +1,166 @@
+import asyncio
+import logging
+import threading
+from types import SimpleNamespace
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+
+import ragspan
+from ragspan import RagRecord, RetrievedContext
+from ragspan.capturing import add_context_recorder, enclosing_answer
+from ragspan.testing import RecordingSink
+
+
+@pytest.fixture
+def sink():
+    return RecordingSink()
+
+
+def test_a_block_makes_one_record_of_what_was_set(sink):
+    with ragspan.capture(question="When?", sink=sink, name="desk", session_id="s", user_id="u", tags=["t"]) as answer:
+        answer.contexts = ["At night.", RetrievedContext(text="Daily.", rank=1)]
+        answer.response = "At night."
+
+    (record,) = sink.records()
+    assert (record.question, record.response, record.status) == ("When?", "At night.", "complete")
+    assert [context.text for context in record.contexts] == ["At night.", "Daily."]
+    assert (record.name, record.session_id, record.user_id, record.tags) == ("desk", "s", "u", ("t",))
+    assert record.ended_ns > record.started_ns
+
+
+def test_what_was_not_set_is_unknown(sink):
+    with ragspan.capture(sink=sink):
+        pass
+
+    (record,) = sink.records()
+    assert (record.question, record.contexts, record.response) == (None, None, None)
+
+
+def test_documents_of_frameworks_are_taken_as_contexts(sink):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = [SimpleNamespace(page_content="text", id="d", metadata={"source": "a.md"})]
+
+    assert sink.records()[0].contexts == (RetrievedContext(text="text", id="d", metadata={"source": "a.md"}),)
+
+
+def test_contexts_that_cannot_be_read_are_left_out_and_the_block_goes_on(sink, caplog):
+    with caplog.at_level(logging.WARNING, logger="ragspan"), ragspan.capture(sink=sink) as answer:
+        answer.contexts = "one string"
+        answer.response = "r"
+
+    assert sink.records()[0].response == "r"
+    assert "not a single string" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "error_type"),
+    [
+        (ValueError("x"), "error", "ValueError"),
+        (asyncio.CancelledError(), "aborted", None),
+        (KeyboardInterrupt(), "aborted", None),
+    ],
+)
+def test_an_exception_passes_through_and_marks_the_answer(sink, error, status, error_type):
+    with pytest.raises(type(error)), ragspan.capture(sink=sink):
+        raise error
+
+    (record,) = sink.records()
+    assert (record.status, record.error_type) == (status, error_type)
+
+
+def test_the_current_span_becomes_the_parent(sink):
+    tracer = TracerProvider(shutdown_on_exit=False).get_tracer("app")
+    with tracer.start_as_current_span("request") as span, ragspan.capture(sink=sink):
+        pass
+
+    parent = sink.records()[0].parent
+    assert (parent.trace_id, parent.span_id) == (span.get_span_context().trace_id, span.get_span_context().span_id)
+
+
+async def test_blocks_of_concurrent_tasks_do_not_mix(sink):
+    async def ask(name):
+        with ragspan.capture(question=name, sink=sink) as answer:
+            await asyncio.sleep(0)
+            ragspan.record_contexts([f"passage of {name}"])
+            await asyncio.sleep(0)
+            answer.response = name
+
+    names = [f"q{number}" for number in range(20)]
+    await asyncio.gather(*map(ask, names))
+
+    records = sink.records()
+    assert sorted(record.question for record in records) == sorted(names)
+    assert all(record.contexts[0].text == f"passage of {record.question}" == f"passage of {record.response}" for record in records)
+
+
+def test_a_block_may_be_left_in_another_context(sink):
+    def lines():
+        with ragspan.capture(question="q", sink=sink):
+            yield "line"
+
+    opened = lines()
+    next(opened)
+    closer = threading.Thread(target=opened.close)
+    closer.start()
+    closer.join()
+
+    assert sink.records()[0].status == "aborted"
+    assert enclosing_answer() is None
+
+
+def test_recorded_contexts_follow_those_that_were_set(sink):
+    with ragspan.capture(sink=sink) as answer:
+        ragspan.record_contexts(["recorded"])
+        answer.contexts = ["set"]
+
+    assert [context.text for context in sink.records()[0].contexts] == ["set", "recorded"]
+
+
+def test_recording_contexts_outside_of_any_answer_does_nothing():
+    ragspan.record_contexts(["nobody asks"])
+
+
+class RecorderOfOneRequest:
+    """An integration that takes contexts while a request of its own runs."""
+
+    def __init__(self):
+        self.running = False
+        self.taken = []
+
+    def __call__(self, contexts):
+        if self.running:
+            self.taken += contexts
+        return self.running
+
+
+def test_an_integration_is_asked_first(sink):
+    recorder = RecorderOfOneRequest()
+    add_context_recorder(recorder)
+    recorder.running = True
+    with ragspan.capture(sink=sink):
+        ragspan.record_contexts(["for the integration"])
+    recorder.running = False
+
+    assert [context.text for context in recorder.taken] == ["for the integration"]
+    assert sink.records()[0].contexts is None
+
+
+class SeenInside:
+    """A part whose capture holds what an integration saw."""
+
+    def __init__(self, record):
+        self.record = record
+
+    def close(self):
+        return self.record
+
+
+def test_what_integrations_saw_inside_fills_in_what_was_not_set(sink):
+    seen = RagRecord(question="seen", contexts=["seen"], response="seen")
+    with ragspan.capture(sink=sink) as answer:
+        enclosing_answer().part("integration", lambda: SeenInside(seen))
+        answer.response = "set"
+
+    (record,) = sink.records()
+    assert (record.question, record.contexts[0].text, record.response) == ("seen", "seen", "set")

@@ -1,0 +1,124 @@
+import logging
+
+import pytest
+
+from ragspan import ConfigurationError, Settings
+from ragspan.config import is_enabled
+
+
+def test_without_variables_the_embedded_judge_scores_everything():
+    settings = Settings.from_environment({})
+
+    assert settings == Settings()
+    assert settings.judge == "overlap"
+    assert settings.sample_rate == 1.0
+
+
+def test_an_api_key_lying_about_switches_no_paid_judge_on():
+    assert Settings.from_environment({"OPENAI_API_KEY": "secret"}).judge == "overlap"
+
+
+def test_every_variable_is_read():
+    settings = Settings.from_environment(
+        {
+            "RAGSPAN_ENABLED": "no",
+            "RAGSPAN_JUDGE": "openai:gpt-4o-mini",
+            "RAGSPAN_JUDGE_BASE_URL": "http://localhost:1/v1",
+            "RAGSPAN_JUDGE_API_KEY": "secret",
+            "RAGSPAN_METRICS": "faithfulness, completeness,faithfulness",
+            "RAGSPAN_SAMPLE_RATE": "0.25",
+            "RAGSPAN_SCORE_UNSAMPLED": "true",
+            "RAGSPAN_CONCURRENCY": "4",
+            "RAGSPAN_QUEUE_SIZE": "8",
+            "RAGSPAN_QUEUE_BYTES": "1024",
+            "RAGSPAN_DROP": "Newest",
+            "RAGSPAN_METRIC_TIMEOUT": "1.5",
+            "RAGSPAN_EXIT_TIMEOUT": "0",
+            "RAGSPAN_SCORE_WAIT": "0",
+            "RAGSPAN_SPANS": "scores",
+            "RAGSPAN_OPENINFERENCE": "off",
+            "RAGSPAN_EXPLANATIONS": "0",
+            "RAGSPAN_CAPTURE_CONTENT": "1",
+        }
+    )
+
+    assert settings == Settings(
+        enabled=False,
+        judge="openai:gpt-4o-mini",
+        judge_base_url="http://localhost:1/v1",
+        judge_api_key="secret",
+        metrics=("faithfulness", "completeness"),
+        sample_rate=0.25,
+        score_unsampled=True,
+        concurrency=4,
+        queue_size=8,
+        queue_bytes=1024,
+        drop="newest",
+        metric_timeout=1.5,
+        exit_timeout=0.0,
+        score_wait=0.0,
+        spans="scores",
+        openinference=False,
+        explanations=False,
+        capture_content=True,
+    )
+
+
+def test_an_empty_variable_counts_as_unset():
+    assert Settings.from_environment({"RAGSPAN_JUDGE": " "}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("RAGSPAN_ENABLED", "maybe", "true or false"),
+        ("RAGSPAN_JUDGE", "gpt-4o", "openai:<model>"),
+        ("RAGSPAN_JUDGE", "openai:", "openai:<model>"),
+        ("RAGSPAN_METRICS", "faithfullness", "context_adherence, completeness"),
+        ("RAGSPAN_SAMPLE_RATE", "1.5", "from 0 to 1"),
+        ("RAGSPAN_SAMPLE_RATE", "nan", "from 0 to 1"),
+        ("RAGSPAN_CONCURRENCY", "0", "at least 1"),
+        ("RAGSPAN_QUEUE_SIZE", "many", "at least 1"),
+        ("RAGSPAN_DROP", "random", "'oldest' or 'newest'"),
+        ("RAGSPAN_METRIC_TIMEOUT", "0", "more than 0"),
+        ("RAGSPAN_EXIT_TIMEOUT", "inf", "0 or more"),
+        ("RAGSPAN_SPANS", "all", "'answer' or 'scores'"),
+        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "some", "SPAN_ONLY"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_the_variable_the_value_and_what_is_allowed(name, value, allowed):
+    with pytest.raises(ConfigurationError) as refusal:
+        Settings.from_environment({name: value})
+
+    for part in (name, repr(value), allowed):
+        assert part in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "captured"),
+    [("true", True), ("SPAN_ONLY", True), ("SPAN_AND_EVENT", True), ("NO_CONTENT", False), ("EVENT_ONLY", False)],
+)
+def test_opentelemetrys_own_switch_for_content_is_followed(value, captured):
+    variable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+    assert Settings.from_environment({variable: value}).capture_content is captured
+    assert Settings.from_environment({variable: value, "RAGSPAN_CAPTURE_CONTENT": "false"}).capture_content is False
+
+
+def test_a_misspelt_variable_is_pointed_out(caplog):
+    with caplog.at_level(logging.WARNING, logger="ragspan"):
+        Settings.from_environment({"RAGSPAN_JUGDE": "overlap"})
+
+    assert "did you mean RAGSPAN_JUDGE?" in caplog.text
+
+
+def test_the_api_key_is_not_shown():
+    assert "secret" not in repr(Settings(judge_api_key="secret"))
+
+
+def test_the_switch_is_read_from_the_environment(monkeypatch):
+    assert is_enabled()
+
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+
+    assert not is_enabled()

@@ -1,0 +1,156 @@
+"""`ragspan demo` as a user runs it: in a process of its own."""
+
+import http.server
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from ragspan.demo import SCRIPT
+from ragspan.demo.corpus import Search, documentation
+
+METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+
+
+def demo(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "ragspan.cli", "demo", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80", **environment},
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def shown():
+    done = demo()
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_it_answers_a_dozen_questions_and_shows_a_tree_for_each_call(shown):
+    questions = [question for asked in SCRIPT for question in asked.questions]
+
+    assert len(questions) == 12
+    assert all(asked.questions[0] in shown for asked in SCRIPT if len(asked.questions) == 1)
+    assert shown.count("rag documentation") + shown.count("rag agent") == 12
+
+
+def test_answers_are_good_bad_refused_and_left_early(shown):
+    assert re.search(r"faithfulness +1\.00 pass", shown)
+    assert re.search(r"faithfulness +0\.00 fail", shown)
+    assert "complete  refusal" in shown
+    assert "answer_aborted" in shown
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_summary_has_every_metric_by_its_full_name_at_80_columns(shown, metric):
+    assert re.search(rf"│ {metric} +│ +11 │", shown)
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_it_says_which_judge_scored_and_what_to_type_next(shown):
+    assert "Scores by the overlap judge" in shown
+    assert "ragspan demo --otlp http://localhost:4318" in shown
+
+
+def test_scores_that_come_late_are_spans_of_the_same_trace(fake_openai):
+    def slowly(request):
+        threading.Event().wait(0.3)  # a provider's latency
+        vote = json.dumps({"answer": {"grounding": {"reasoning": "It is all there.", "verdict": "grounded"}}})
+        return fake_openai.says(*[vote] * request.get("n", 1))
+
+    fake_openai.answer = slowly
+    done = demo(
+        RAGSPAN_SCORE_WAIT="0.05",
+        RAGSPAN_METRICS="context_adherence",
+        RAGSPAN_JUDGE="openai:slow",
+        RAGSPAN_JUDGE_BASE_URL=fake_openai.base_url,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("evaluation context_adherence") == 11
+    assert re.search(r"│ context_adherence +│ +11 │ +11 │", done.stdout)
+    assert "Scores by the openai:slow judge" in done.stdout
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Takes OTLP over HTTP."""
+
+    received: list[bytes]
+
+    def do_POST(self):
+        self.received.append(self.rfile.read(int(self.headers["content-length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def collector():
+    handler = type("OneCollector", (Collector,), {"received": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", handler.received
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_it_sends_the_spans_to_an_otlp_endpoint(collector):
+    url, received = collector
+
+    done = demo("--otlp", url)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(rf"Sent \d+ spans to {url}", done.stdout)
+    assert b"ragspan.score.faithfulness" in b"".join(received)
+
+
+def test_an_endpoint_where_nobody_listens_is_told_and_fails():
+    done = demo("--otlp", "http://127.0.0.1:9", OTEL_EXPORTER_OTLP_TIMEOUT="1")
+
+    assert done.returncode == 1
+    assert "could not be sent to http://127.0.0.1:9" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "complaint"),
+    [
+        (["--framework", "haystack"], {}, "--framework is 'haystack', but should be one of: langchain"),
+        (["--model", "gpt-4o"], {}, "--model is 'gpt-4o', but should be 'openai:<name>'"),
+        ([], {"RAGSPAN_SAMPLE_RATE": "2"}, "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
+    ],
+)
+def test_wrong_usage_is_refused_in_one_line(arguments, environment, complaint):
+    done = demo(*arguments, **environment)
+
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_picture_loads_nothing_from_anywhere(tmp_path):
+    picture = tmp_path / "demo.svg"
+
+    demo("--picture", str(picture))
+
+    drawn = picture.read_text(encoding="utf-8")
+    assert "faithfulness" in drawn
+    assert re.findall(r"https?://(?!www\.w3\.org)", drawn) == []
+
+
+def test_the_search_finds_the_passage_that_a_question_is_about():
+    best, _ = Search(documentation()).find("What happens when the queue is full?")[0]
+
+    assert best.source == "operations.md"
+    assert "queue_size" in best.text

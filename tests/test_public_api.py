@@ -1,0 +1,53 @@
+"""What `import ragspan` promises."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import ragspan
+
+FRAMEWORKS = ("langchain", "langchain_core", "llama_index", "openai", "torch", "transformers", "pandas", "rich", "typer")
+
+
+@pytest.mark.parametrize("name", ragspan.__all__)
+def test_every_public_name_exists(name):
+    assert getattr(ragspan, name) is not None
+
+
+def test_the_public_names_are_sorted_and_listed():
+    assert ragspan.__all__ == sorted(ragspan.__all__)
+    assert set(ragspan.__all__) <= set(dir(ragspan))
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'ScoringEngin'"):
+        ragspan.ScoringEngin  # noqa: B018  the access is what is tested
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("ragspan.metrics", ["Completeness", "ContextAdherence", "ContextUtilization", "Faithfulness", "FaithfulnessWithHHEM"]),
+        ("ragspan.judges", ["OpenAIJudge", "OverlapJudge"]),
+        ("ragspan.telemetry", ["OTelEmitter"]),
+        ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink"]),
+    ],
+)
+def test_the_names_that_users_type_can_be_imported(module, names):
+    assert set(names) <= set(dir(importlib.import_module(module)))
+
+
+def loaded_after(statement):
+    program = f"import sys; {statement}; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {module.partition(".")[0] for module in done.stdout.split()}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import ragspan", "from ragspan import ScoringEngine, capture, default_engine", "import ragspan.judges, ragspan.metrics"],
+)
+def test_importing_ragspan_imports_no_framework_and_no_client(statement):
+    assert not loaded_after(statement) & set(FRAMEWORKS)

@@ -1,0 +1,169 @@
+import enum
+import json
+import math
+import threading
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan import Generation, RagRecord, RecordError, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.records import as_contexts
+
+texts = st.text(alphabet=st.characters(), max_size=30)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+metadata = st.dictionaries(texts, plain, max_size=3)
+optional_texts = st.none() | texts
+contexts = st.builds(
+    RetrievedContext,
+    text=texts,
+    id=optional_texts,
+    rank=st.none() | st.integers(min_value=0, max_value=99),
+    score=st.none() | st.floats(allow_nan=False, allow_infinity=False),
+    truncated=st.booleans(),
+    metadata=metadata,
+)
+records = st.builds(
+    RagRecord,
+    question=optional_texts,
+    contexts=st.none() | st.lists(contexts, max_size=3).map(tuple),
+    response=optional_texts,
+    status=st.sampled_from(["complete", "aborted", "error", "interrupted"]),
+    parent=st.none()
+    | st.builds(
+        SpanAnchor,
+        trace_id=st.integers(min_value=1, max_value=2**128 - 1),
+        span_id=st.integers(min_value=1, max_value=2**64 - 1),
+        trace_flags=st.integers(min_value=0, max_value=255),
+        is_remote=st.booleans(),
+    ),
+    tags=st.lists(texts, max_size=2).map(tuple),
+    metadata=metadata,
+)
+
+
+def make(**changes):
+    return RagRecord(**({"question": "q", "contexts": ["c"], "response": "r"} | changes))
+
+
+def test_a_record_made_by_hand_takes_strings_as_contexts_and_fills_id_and_times():
+    record = RagRecord(question="When?", contexts=["At night."], response="At night.")
+
+    assert record.contexts == (RetrievedContext(text="At night."),)
+    assert record.record_id
+    assert record.record_id != make().record_id
+    assert record.ended_ns == record.started_ns > 0
+    assert record.to_record() is record
+
+
+def test_no_contexts_and_unknown_contexts_stay_different():
+    assert make(contexts=[]).contexts == ()
+    assert make(contexts=None).contexts is None
+
+
+def test_a_single_string_is_refused_where_contexts_belong():
+    with pytest.raises(TypeError, match="not a single string"):
+        make(contexts="one passage")
+
+
+def test_an_unknown_status_is_refused_with_the_statuses_that_are():
+    with pytest.raises(ValueError, match="complete, aborted, error, interrupted, not 'done'"):
+        make(status="done")
+
+
+def test_an_end_before_the_start_is_moved_to_the_start():
+    assert make(started_ns=5, ended_ns=3).ended_ns == 5
+
+
+@given(records)
+def test_json_gives_back_an_equal_record(record):
+    assert RagRecord.from_json(record.to_json()) == record
+
+
+def test_json_gives_back_the_parts_of_a_record():
+    part = RetrievedContext(text="c", rank=0, source="a.md", metadata={"page": 3})
+    record = make(
+        contexts=[part],
+        evidence=["leaf"],
+        swallowed_errors=("TimeoutError",),
+        retrievals=(Retrieval(name="r", query="q", started_ns=1, ended_ns=2, contexts=(part,)),),
+        generations=(Generation(model="m", provider=None, started_ns=1, ended_ns=2, input_tokens=7),),
+    )
+
+    assert RagRecord.from_json(record.to_json()) == record
+
+
+class Colour(str, enum.Enum):
+    RED = "red"
+
+
+def test_metadata_that_json_cannot_hold_becomes_the_name_of_its_type():
+    held = {"lock": threading.Lock(), "nan": math.nan, "rows": (i for i in range(3)), "colour": Colour.RED, 3: object()}
+
+    kept = RagRecord.from_json(make(metadata=held).to_json()).metadata
+
+    assert kept == {"lock": "lock", "nan": "float", "rows": "generator", "colour": "red", "3": "object"}
+    assert list(held["rows"]) == [0, 1, 2]
+
+
+def test_metadata_that_holds_itself_is_cut_off():
+    endless: dict[str, object] = {}
+    endless["again"] = endless
+
+    assert "again" in RagRecord.from_json(make(metadata=endless).to_json()).metadata
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "JSON text"),
+        ("[" * 100_000, "JSON text"),
+        ("[]", "object"),
+        ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
+        ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
+        ('{"question": null, "contexts": [], "response": null, "status": "x"}', r"\$\.status"),
+        ('{"question": NaN, "contexts": [], "response": null}', "NaN"),
+        ('{"question": "q"}', "contexts"),
+        (b"\xff", "JSON text"),
+    ],
+)
+def test_text_that_is_no_record_is_refused_with_the_field(text, complaint):
+    with pytest.raises(RecordError, match=complaint):
+        RagRecord.from_json(text)
+
+
+def test_fields_of_later_versions_are_ignored():
+    later = json.loads(make().to_json()) | {"mood": "good"}
+
+    assert RagRecord.from_json(json.dumps(later)).question == "q"
+
+
+def test_the_size_counts_every_text_once():
+    text = "x" * 10_000
+    passage = RetrievedContext(text=text)
+    search = Retrieval(name="r", query="q", started_ns=1, ended_ns=2, contexts=(passage,))
+
+    assert 10_000 < make(contexts=[passage], retrievals=(search,)).size_hint < 11_000
+
+
+@pytest.mark.parametrize(
+    ("passage", "text"),
+    [
+        ("plain", "plain"),
+        (SimpleNamespace(page_content="langchain", id="d1", metadata={"page": 1}), "langchain"),
+        (SimpleNamespace(get_content=lambda: "llama", node_id="n1"), "llama"),
+        (SimpleNamespace(text="other"), "other"),
+    ],
+)
+def test_passages_of_frameworks_become_contexts(passage, text):
+    assert as_contexts([passage])[0].text == text
+
+
+def test_a_passage_without_text_is_refused():
+    with pytest.raises(TypeError, match="int"):
+        as_contexts([3])

@@ -1,0 +1,141 @@
+"""The public names as users type them: checked by the type checker, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import ragspan
+from ragspan import (
+    EngineStats,
+    MetricFailure,
+    NotApplicable,
+    Outcome,
+    RagRecord,
+    RetrievedContext,
+    Score,
+    ScoredRecord,
+    ScoringEngine,
+    ShutdownReport,
+    SpanAnchor,
+)
+from ragspan.judges import ChunkVerdict, ClaimVerdict, Judge, OpenAIJudge, OverlapJudge, Rating, Verifier, Vote
+from ragspan.metrics import (
+    Completeness,
+    ContextAdherence,
+    ContextUtilization,
+    Faithfulness,
+    FaithfulnessWithHHEM,
+    Metric,
+)
+from ragspan.telemetry import Emitter, OTelEmitter
+from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
+from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+
+
+def build_an_engine() -> ScoringEngine:
+    judge: Judge = OpenAIJudge("gpt-4o-mini", base_url="http://localhost:8000/v1", api_key="key")
+    metrics: list[Metric] = [
+        ContextAdherence(judge, polls=3),
+        Completeness(judge, polls=3),
+        ContextUtilization(judge),
+        Faithfulness(judge),
+    ]
+    emitters: list[Emitter] = [OTelEmitter(score_wait=5.0, spans="scores", capture_content=True)]
+    return ScoringEngine(metrics=metrics, emitters=emitters, queue_size=10, drop="newest", sample_rate=0.5)
+
+
+def use_an_engine(engine: ScoringEngine) -> tuple[bool, ShutdownReport, EngineStats]:
+    engine.submit(RagRecord(question="q", contexts=[RetrievedContext(text="c"), "d"], response="r"))
+    return engine.flush(timeout=10), engine.shutdown(timeout=10), engine.stats()
+
+
+def attach_handlers(engine: ScoringEngine) -> int:
+    RagspanLangChainInstrumentor().instrument(sink=engine)
+    return RagspanCallbackHandler().open_runs + RagspanCallbackHandler(sink=RecordingSink()).open_runs
+
+
+def capture_plain_code(question: str, passages: Sequence[str]) -> str:
+    with ragspan.capture(question=question, name="desk", tags=["a"]) as answer:
+        answer.contexts = passages
+        answer.response = "answer"
+        ragspan.record_contexts(["more"])
+    return answer.response
+
+
+def read_an_outcome(outcome: Outcome) -> float | str:
+    if isinstance(outcome, Score):
+        return outcome.value
+    if isinstance(outcome, NotApplicable):
+        return outcome.reason
+    failure: MetricFailure = outcome
+    return failure.error_type
+
+
+@dataclass(frozen=True)
+class AsyncMetric:
+    name: str = "a"
+
+    async def score(self, record: RagRecord) -> Outcome:
+        return Score(value=1.0 if record.response else 0.0)
+
+
+@dataclass(frozen=True)
+class SyncMetric:
+    name: str = "b"
+
+    def score(self, record: RagRecord) -> Outcome:
+        return NotApplicable(reason="no_response") if record.response is None else Score(value=1.0)
+
+
+class OwnVerifier:
+    name = "own"
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        return [ClaimVerdict(index=index, supported=bool(record.contexts)) for index, _ in enumerate(claims)]
+
+
+class OwnJudge(OwnVerifier):
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
+        return [Vote(grounded=bool(record.contexts))] * votes
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
+        return [Rating(value=1.0 if record.contexts else 0.0)] * ratings
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        return [record.response or ""]
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+        return [ChunkVerdict(index=index, useful=True) for index, _ in enumerate(record.contexts or ())]
+
+
+class OwnEmitter:
+    score_wait = 0.0
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:
+        return record.parent
+
+    def emit(self, scored: ScoredRecord) -> None:
+        print(scored.record.record_id, scored.late)
+
+    def flush(self, timeout: float) -> bool:
+        return timeout >= 0
+
+    def shutdown(self, timeout: float) -> None:
+        print(timeout)
+
+
+def bring_your_own() -> ScoringEngine:
+    judge: Judge = OwnJudge()
+    verifier: Verifier = OwnVerifier()
+    return ScoringEngine(
+        metrics=[
+            AsyncMetric(),
+            SyncMetric(),
+            Faithfulness(judge),
+            FaithfulnessWithHHEM(judge, verifier),
+            Completeness(OverlapJudge()),
+            ContextAdherence(FakeJudge()),
+        ],
+        emitters=[OwnEmitter(), RecordingEmitter()],
+    )
