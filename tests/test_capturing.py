@@ -91,7 +91,10 @@ async def test_blocks_of_concurrent_tasks_do_not_mix(sink):
 
     records = sink.records()
     assert sorted(record.question for record in records) == sorted(names)
-    assert all(record.contexts[0].text == f"passage of {record.question}" == f"passage of {record.response}" for record in records)
+    assert all(
+        record.contexts[0].text == f"passage of {record.question}" == f"passage of {record.response}"
+        for record in records
+    )
 
 
 def test_a_block_may_be_left_in_another_context(sink):

@@ -37,7 +37,10 @@ def test_what_a_member_instruments_it_also_depends_on(member):
 @pytest.mark.parametrize("file", [ROOT / "pyproject.toml", *MEMBERS], ids=lambda file: file.parent.name)
 def test_every_dependency_has_a_floor(file):
     about = project(file)
-    wanted = [*about["dependencies"], *(line for extra in about.get("optional-dependencies", {}).values() for line in extra)]
+    wanted = [
+        *about["dependencies"],
+        *(line for extra in about.get("optional-dependencies", {}).values() for line in extra),
+    ]
 
     assert [line for line in wanted if ">=" not in line] == []
 
@@ -61,7 +64,19 @@ def test_the_wheels_install_into_a_clean_environment_and_work(tmp_path):
     python = tmp_path / "clean" / "bin" / "python"
     constraints = ("-c", ROOT / "constraints.txt")
     if importlib.util.find_spec("uv"):
-        run(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, *constraints, *wheels, cwd=tmp_path)
+        run(
+            sys.executable,
+            "-m",
+            "uv",
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            python,
+            *constraints,
+            *wheels,
+            cwd=tmp_path,
+        )
     else:
         run(python, "-m", "pip", "install", "--quiet", *constraints, *wheels, cwd=tmp_path)
     program = (

@@ -8,7 +8,17 @@ import pytest
 
 import ragspan
 
-FRAMEWORKS = ("langchain", "langchain_core", "llama_index", "openai", "torch", "transformers", "pandas", "rich", "typer")
+FRAMEWORKS = (
+    "langchain",
+    "langchain_core",
+    "llama_index",
+    "openai",
+    "torch",
+    "transformers",
+    "pandas",
+    "rich",
+    "typer",
+)
 
 
 @pytest.mark.parametrize("name", ragspan.__all__)
@@ -29,7 +39,10 @@ def test_an_unknown_name_is_an_attribute_error():
 @pytest.mark.parametrize(
     ("module", "names"),
     [
-        ("ragspan.metrics", ["Completeness", "ContextAdherence", "ContextUtilization", "Faithfulness", "FaithfulnessWithHHEM"]),
+        (
+            "ragspan.metrics",
+            ["Completeness", "ContextAdherence", "ContextUtilization", "Faithfulness", "FaithfulnessWithHHEM"],
+        ),
         ("ragspan.judges", ["OpenAIJudge", "OverlapJudge"]),
         ("ragspan.telemetry", ["OTelEmitter"]),
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink"]),
@@ -47,7 +60,11 @@ def loaded_after(statement):
 
 @pytest.mark.parametrize(
     "statement",
-    ["import ragspan", "from ragspan import ScoringEngine, capture, default_engine", "import ragspan.judges, ragspan.metrics"],
+    [
+        "import ragspan",
+        "from ragspan import ScoringEngine, capture, default_engine",
+        "import ragspan.judges, ragspan.metrics",
+    ],
 )
 def test_importing_ragspan_imports_no_framework_and_no_client(statement):
     assert not loaded_after(statement) & set(FRAMEWORKS)

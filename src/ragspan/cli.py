@@ -50,5 +50,6 @@ def demo(
     if not delivered:
         raise typer.Exit(1)
 
+
 if __name__ == "__main__":
     app()

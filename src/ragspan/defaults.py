@@ -51,7 +51,7 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
 def engine_from(settings: Settings) -> ScoringEngine:
     """An engine as these settings describe it."""
     return ScoringEngine(
-        metrics=_metrics(settings) if settings.enabled else (),
+        metrics=metrics_from(settings) if settings.enabled else (),
         emitters=[
             OTelEmitter(
                 score_wait=settings.score_wait,
@@ -84,6 +84,7 @@ def judge_from(settings: Settings) -> Judge:
     return OpenAIJudge(model, base_url=settings.judge_base_url, api_key=settings.judge_api_key)
 
 
-def _metrics(settings: Settings) -> Sequence[Metric]:
+def metrics_from(settings: Settings) -> Sequence[Metric]:
+    """The metrics that these settings name, with their judge."""
     judge = judge_from(settings)
     return [_METRICS[name](judge) for name in settings.metrics]

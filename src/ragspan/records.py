@@ -120,7 +120,7 @@ class RagRecord:
 
     if TYPE_CHECKING:  # a dataclass cannot say that it takes more than it keeps: contexts may be plain strings
 
-        def __init__(  # noqa: D107
+        def __init__(
             self,
             *,
             question: str | None,

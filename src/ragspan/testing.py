@@ -53,12 +53,15 @@ class RecordingEmitter:
     scored: list[ScoredRecord] = field(default_factory=list)
     on_emit: Callable[[ScoredRecord], None] | None = None
     """Called with each one as well: to set an event, say."""
+    keep: bool = True
+    """False leaves it at that call, for more records than memory holds."""
 
     def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  it starts no spans
         return None
 
     def emit(self, scored: ScoredRecord) -> None:
-        self.scored.append(scored)
+        if self.keep:
+            self.scored.append(scored)
         if self.on_emit is not None:
             self.on_emit(scored)
 

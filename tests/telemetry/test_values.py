@@ -53,6 +53,10 @@ def test_what_has_no_form_is_left_out(hopeless):
     assert encodable({"a": hopeless, "b": 1}) == {"b": 1}
 
 
+def test_lists_of_names_are_bounded():
+    assert encodable({"a": ["n" * 1000] * 1000}) == {"a": ("n" * 255 + "…",) * 50}
+
+
 def test_numbers_of_other_libraries_become_floats():
     from fractions import Fraction
 

@@ -12,8 +12,8 @@ from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import create_retriever_tool, tool
-from langgraph.prebuilt import ToolNode
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langgraph.types import Command
 from pydantic import BaseModel
 from rag_programs import (
@@ -162,17 +162,27 @@ def test_a_tool_that_shows_the_model_some_of_its_artifact(captured):
     assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
 
 
-def test_a_tool_that_returns_documents_as_they_are(captured):
-    """LangGraph prints them into the tool message."""
+@tool
+def find_pages(query: str) -> list[Document]:
+    """Find pages."""
+    return look_up(query)
 
-    @tool
-    def look_up_page(query: str) -> list[Document]:
-        """Look something up."""
-        return look_up(query)
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+def test_a_tool_whose_documents_an_agent_prints_into_its_message(captured):
+    """LangChain turns them into text before any callback sees them."""
+    agent = agent_with(find_pages, script=[calls(("find_pages", {"query": "pump"})), ANSWER])
+    agent.invoke(user_says(QUESTION), captured.config)
 
-    assert captured.answers() == [ON_THE_PUMP]
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+def test_a_tool_whose_documents_a_function_uses(captured):
+    def rag(question):
+        return chat_model().invoke(f"{join_texts(find_pages.invoke({'query': 'motor pump'}))}\n\n{question}").text
+
+    RunnableLambda(rag).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
 
 
 def test_a_tool_that_returns_documents_as_json(captured):
@@ -209,12 +219,12 @@ def test_a_tool_that_fails_and_an_agent_that_tries_again(captured):
     def look_up_page(query: str) -> str:
         """Look something up."""
         if query == "pump":
-            raise ValueError("one word is not enough")
+            raise ToolException("One word is not enough.")
         return join_texts(TopicRetriever().invoke(query))
 
+    look_up_page.handle_tool_error = True
     again = calls(("look_up_page", {"query": "the pump"}))
-    node = ToolNode([look_up_page], handle_tool_errors=True)
-    create_agent(scripted_model(calls(LOOK_UP), again, ANSWER), node).invoke(user_says(QUESTION), captured.config)
+    agent_with(look_up_page, script=[calls(LOOK_UP), again, ANSWER]).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
 

@@ -20,6 +20,8 @@ MAX_TEXT_CHARS = 8192
 """Longer text is cut: backends refuse whole batches for one oversized attribute."""
 MAX_NAME_CHARS = 256
 """For names, ids and types, which have no reason to be long."""
+MAX_ITEMS = 50
+"""For lists of names."""
 
 _INT64 = 2**63
 
@@ -60,6 +62,8 @@ _key = functools.lru_cache(maxsize=1024)(well_formed)
 
 
 def _encodable_value(value: object) -> AttributeValue | None:
+    if value is None:
+        return None
     if isinstance(value, str):
         return well_formed(bounded(value, MAX_TEXT_CHARS))
     if isinstance(value, float):
@@ -69,7 +73,7 @@ def _encodable_value(value: object) -> AttributeValue | None:
     if isinstance(value, int):
         return value if -_INT64 <= value < _INT64 else None
     if isinstance(value, (list, tuple)):
-        return tuple(named(item) for item in value if isinstance(item, str))
+        return tuple(named(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
     if isinstance(value, numbers.Real):  # figures of retrievers may be NumPy's
         return number if math.isfinite(number := float(value)) else None
     return None

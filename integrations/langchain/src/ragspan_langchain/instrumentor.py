@@ -12,7 +12,7 @@ from importlib.metadata import requires
 from typing import Any
 
 from langchain_core.tracers.context import register_configure_hook
-from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
 from ragspan.config import is_enabled
 from ragspan_langchain.handler import RagspanCallbackHandler
@@ -21,7 +21,7 @@ _DISTRIBUTION = "ragspan-langchain"
 _handler: RagspanCallbackHandler | None = None
 
 
-class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # the package is not typed
+class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # as above
     """Captures every LangChain request of the process: `RagspanLangChainInstrumentor().instrument()`.
 
     `opentelemetry-instrument python app.py` finds it by its entry point. `instrument(sink=...)` takes a sink, else the

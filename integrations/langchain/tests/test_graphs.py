@@ -1,0 +1,470 @@
+"""Graphs of nodes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from agent_programs import RagState, answer_node, rag_graph, retrieve_node, search_agent, calls, search, sequence, user_says
+from captures import Answered
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphRecursionError
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph, add_messages
+from langgraph.types import Command, Send
+from pydantic import BaseModel
+from rag_programs import (
+    ANSWER,
+    FILTER,
+    FOUND,
+    HOSE,
+    MOTOR,
+    PUMP,
+    QUESTION,
+    TopicRetriever,
+    answer_chain,
+    chat_model,
+    config_reaches_async_functions,
+    documents,
+    join_texts,
+    look_up,
+    rag_chain,
+    retriever,
+)
+
+ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_node_that_searches_a_store(captured, call):
+    list(getattr(rag_graph(), call)({"question": QUESTION}, captured.config))
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+async def test_a_graph_in_asynchronous_code(captured):
+    await rag_graph().ainvoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+@config_reaches_async_functions
+async def test_a_graph_of_asynchronous_nodes(captured):
+    async def find(state: RagState):
+        return {"context": await TopicRetriever().ainvoke(state["question"])}
+
+    async def answer(state: RagState):
+        fields = {"context": join_texts(state["context"]), "question": state["question"]}
+        return {"answer": await answer_chain().ainvoke(fields)}
+
+    await sequence(RagState, find, answer).ainvoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_batch_of_graphs(captured):
+    rag_graph().batch([{"question": QUESTION}, {"question": "And the hose?"}], captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP, Answered("And the hose?", [HOSE], ANSWER)]
+
+
+def test_a_chain_as_a_node(captured):
+    def answer(state: RagState):
+        return {"answer": rag_chain().invoke(state["question"])}
+
+    sequence(RagState, answer).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
+
+
+def test_a_graph_as_a_step_of_a_chain(captured):
+    program = (lambda question: {"question": question}) | rag_graph() | (lambda state: state["answer"])
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_an_output_schema_that_hides_the_documents(captured):
+    class Output(TypedDict):
+        answer: str
+
+    graph = StateGraph(RagState, output_schema=Output)
+    graph.add_sequence([retrieve_node, answer_node])
+    graph.add_edge(START, "retrieve_node")
+    graph.compile().invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_private_channel_between_two_nodes(captured):
+    class Private(TypedDict):
+        found: list[Document]
+
+    class Public(TypedDict):
+        question: str
+        answer: str
+
+    def find(state: Public) -> Private:
+        return {"found": look_up(state["question"])}
+
+    def answer(state: Private):
+        return {"answer": chat_model().invoke(f"Use: {join_texts(state['found'])}").text}
+
+    graph = StateGraph(Public)
+    graph.add_node("find", find)
+    graph.add_node("answer", answer, input_schema=Private)
+    graph.add_edge(START, "find")
+    graph.add_edge("find", "answer")
+    graph.compile().invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+# Courses of graphs
+
+
+def test_a_router_between_search_and_talk(captured):
+    def route(state: RagState):
+        return "retrieve_node" if "pump" in state["question"] else "talk"
+
+    def talk(state: RagState):
+        return {"answer": "Good day!"}
+
+    graph = StateGraph(RagState)
+    graph.add_node("retrieve_node", retrieve_node)
+    graph.add_node("answer_node", answer_node)
+    graph.add_node("talk", talk)
+    graph.add_conditional_edges(START, route, ["retrieve_node", "talk"])
+    graph.add_edge("retrieve_node", "answer_node")
+    compiled = graph.compile()
+    for question in (QUESTION, "Hello!"):
+        compiled.invoke({"question": question}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP, Answered("Hello!", [], "Good day!")]
+
+
+def test_a_loop_that_rewrites_the_question(captured):
+    """The state's question is overwritten; the record holds the user's, and what the last search found."""
+
+    def find(state: RagState):
+        return {"context": TopicRetriever().invoke(state["question"])}
+
+    def rewrite(state: RagState):
+        better = chat_model("the filter and the hose").invoke(f"Rewrite: {state['question']}").text
+        return {"question": better}
+
+    def enough(state: RagState):
+        return "answer_node" if state["context"] else "rewrite"
+
+    graph = StateGraph(RagState)
+    for node in (find, rewrite, answer_node):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "find")
+    graph.add_conditional_edges("find", enough, ["answer_node", "rewrite"])
+    graph.add_edge("rewrite", "find")
+    graph.compile().invoke({"question": "What of the weather?"}, captured.config)
+
+    assert captured.answers() == [Answered("What of the weather?", [FILTER, HOSE], ANSWER)]
+
+
+def test_a_loop_whose_first_search_was_graded_as_useless(captured):
+    """A model saw the first result and called for another search."""
+
+    def find(state: RagState):
+        return {"context": TopicRetriever().invoke(state["question"])}
+
+    def grade(state: RagState):
+        verdict = chat_model("no").invoke(f"Useful for {state['question']}? {join_texts(state['context'])}").text
+        return Command(goto="find", update={"question": "the hose"}) if "pump" in state["question"] and verdict else Command(
+            goto="answer_node"
+        )
+
+    graph = StateGraph(RagState)
+    graph.add_node("find", find)
+    graph.add_node("grade", grade, destinations=("find", "answer_node"))
+    graph.add_node("answer_node", answer_node)
+    graph.add_edge(START, "find")
+    graph.add_edge("find", "grade")
+    graph.compile().invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]
+
+
+class FanState(TypedDict):
+    question: str
+    found: Annotated[list[Document], operator.add]
+    answer: str
+
+
+def fan_out(*topics):
+    """One search for each topic at the same time, and one answer."""
+
+    def find(state: dict[str, Any]):
+        return {"found": TopicRetriever().invoke(state["topic"])}
+
+    def answer(state: FanState):
+        unique = {found.page_content: found for found in state["found"]}.values()
+        return {"answer": chat_model().invoke(f"{state['question']}\n\n{join_texts(unique)}").text}
+
+    graph = StateGraph(FanState)
+    graph.add_node("find", find)
+    graph.add_node("answer", answer)
+    graph.add_conditional_edges(START, lambda state: [Send("find", {"topic": topic}) for topic in topics], ["find"])
+    graph.add_edge("find", "answer")
+    graph.add_edge("answer", END)
+    return graph.compile()
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_searches_that_are_sent_out_at_the_same_time(captured, call):
+    list(getattr(fan_out("motor", "pump", "motor hose"), call)({"question": QUESTION}, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
+
+
+def test_partial_answers_that_are_sent_out_and_combined(captured):
+    class PartsState(TypedDict):
+        question: str
+        parts: Annotated[list[str], operator.add]
+        answer: str
+
+    def part(state: dict[str, Any]):
+        text = rag_chain(TopicRetriever(), chat_model(f"About the {state['topic']} all is known.")).invoke(state["topic"])
+        return {"parts": [text]}
+
+    def combine(state: PartsState):
+        return {"answer": chat_model().invoke(f"{state['question']}\n" + "\n".join(state["parts"])).text}
+
+    graph = StateGraph(PartsState)
+    graph.add_node("part", part)
+    graph.add_node("combine", combine)
+    graph.add_conditional_edges(
+        START, lambda state: [Send("part", {"topic": topic}) for topic in ("pump", "hose")], ["part"]
+    )
+    graph.add_edge("part", "combine")
+    graph.compile().invoke({"question": QUESTION}, captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, set(answer.contexts), answer.response) == (QUESTION, {PUMP, HOSE}, ANSWER)
+
+
+def test_a_graph_inside_a_graph(captured):
+    def answer(state: RagState):
+        return {"answer": chat_model().invoke(f"{state['question']}\n{join_texts(state['context'])}").text}
+
+    inner = sequence(RagState, retrieve_node)
+    graph = StateGraph(RagState)
+    graph.add_node("research", inner)
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "research")
+    graph.add_edge("research", "answer")
+    graph.compile().invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_graph_that_a_node_invokes_with_a_state_of_its_own(captured):
+    def research(state: RagState):
+        return {"answer": rag_graph().invoke({"question": state["question"]})["answer"]}
+
+    sequence(RagState, research).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_function_with_tasks_instead_of_nodes(captured):
+    @task
+    def find(question):
+        return look_up(question)
+
+    @entrypoint()
+    def rag(question):
+        return answer_chain().invoke({"context": join_texts(find(question).result()), "question": question})
+
+    rag.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+# Messages
+
+
+def test_a_graph_of_messages(captured):
+    def answer(state: MessagesState):
+        found = TopicRetriever().invoke(state["messages"][-1].text)
+        return {"messages": [chat_model().invoke([SystemMessage(f"Use: {join_texts(found)}"), *state["messages"]])]}
+
+    sequence(MessagesState, answer).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_messages_under_a_name_of_their_own(captured):
+    class Talk(TypedDict):
+        talk: Annotated[list[AnyMessage], add_messages]
+        found: list[Document]
+
+    def find(state: Talk):
+        return {"found": look_up(state["talk"][-1].text)}
+
+    def answer(state: Talk):
+        return {"talk": [chat_model().invoke([SystemMessage(join_texts(state["found"])), *state["talk"]])]}
+
+    sequence(Talk, find, answer).invoke({"talk": [HumanMessage(QUESTION)]}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_greeting_that_stands_before_the_conversation(captured):
+    def answer(state: MessagesState):
+        found = TopicRetriever().invoke(state["messages"][-1].text)
+        return {"messages": [chat_model().invoke([SystemMessage(join_texts(found)), *state["messages"]])]}
+
+    messages = [AIMessage("How can I help?"), HumanMessage(QUESTION)]
+    sequence(MessagesState, answer).invoke({"messages": messages}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_an_answer_that_the_graph_keeps_as_an_object(captured):
+    class Reply(BaseModel):
+        text: str
+        pages: list[int]
+
+    class ObjectState(TypedDict):
+        question: str
+        reply: Reply
+
+    def answer(state: ObjectState):
+        return {"reply": Reply(text=rag_chain().invoke(state["question"]), pages=[1])}
+
+    sequence(ObjectState, answer).invoke({"question": QUESTION}, captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts) == (QUESTION, FOUND)
+    assert answer.response in (ANSWER, f'{{"text": "{ANSWER}", "pages": [1]}}')
+
+
+def test_a_final_node_that_writes_the_state_only(captured):
+    """The last node to run is no model; the answer is a field that an earlier one wrote."""
+
+    class LoggedState(TypedDict):
+        question: str
+        context: list[Document]
+        answer: str
+        log: list[str]
+
+    def log(state: LoggedState):
+        return {"log": ["answered", "filed"]}
+
+    sequence(LoggedState, retrieve_node, answer_node, log).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+# Turns
+
+
+def test_each_turn_of_a_remembered_graph_is_a_request(captured):
+    graph = rag_graph(checkpointer=InMemorySaver())
+    for question in (QUESTION, "And the hose?"):
+        graph.invoke({"question": question}, captured.thread())
+
+    first, second = captured.records()
+    assert Answered.of(first) == ON_THE_PUMP
+    assert Answered.of(second) == Answered("And the hose?", [HOSE], ANSWER)
+    assert (first.session_id, second.session_id) == ("conversation", "conversation")
+
+
+def test_an_answer_of_the_turn_before_is_not_this_turns(captured):
+    """The second turn fails to answer; the state still holds the first answer."""
+
+    def answer_pumps(state: RagState):
+        return answer_node(state) if "pump" in state["question"] else {}
+
+    graph = sequence(RagState, retrieve_node, answer_pumps, checkpointer=InMemorySaver())
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke({"question": "And the hose?"}, captured.thread())
+
+    first, second = captured.answers()
+    assert first == ON_THE_PUMP
+    assert second.question == "And the hose?"
+    assert second.status == "complete"
+
+
+# Errors
+
+
+def test_a_graph_that_goes_in_circles(captured):
+    def again(state: RagState):
+        return Command(goto="again")
+
+    graph = StateGraph(RagState)
+    graph.add_node("again", again, destinations=("again",))
+    graph.add_edge(START, "again")
+    with pytest.raises(GraphRecursionError):
+        graph.compile().invoke({"question": QUESTION}, captured.config | {"recursion_limit": 3})
+
+    assert captured.answers() == [Answered(QUESTION, [], None, "error")]
+
+
+def test_a_node_that_fails_after_the_search(captured):
+    def fail(state: RagState):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        sequence(RagState, retrieve_node, fail).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], None, "error")]
+
+
+def test_a_node_that_fails_after_the_answer(captured):
+    def fail(state: RagState):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        sequence(RagState, retrieve_node, answer_node, fail).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error")]
+
+
+def test_an_agent_as_a_node_beside_documents_in_the_state(captured):
+    """Both kinds of documents reach prompts behind the answer."""
+
+    class Mixed(MessagesState):
+        found: list[Document]
+
+    def find(state: Mixed):
+        found = documents(FILTER)
+        return {"found": found, "messages": [SystemMessage(f"Known already: {join_texts(found)}")]}
+
+    graph = StateGraph(Mixed)
+    graph.add_node("find", find)
+    graph.add_node("agent", search_agent(calls(search("pump")), ANSWER))
+    graph.add_edge(START, "find")
+    graph.add_edge("find", "agent")
+    graph.compile().invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [FILTER, PUMP], ANSWER)]
+
+
+def test_a_retriever_as_a_node(captured):
+    class Found(TypedDict):
+        question: str
+        found: list[Document]
+        answer: str
+
+    def answer(state: Found):
+        return {"answer": chat_model().invoke(f"{state['question']}\n{join_texts(state['found'])}").text}
+
+    graph = StateGraph(Found)
+    graph.add_node("find", (lambda state: state["question"]) | retriever() | (lambda found: {"found": found}))
+    graph.add_node("answer", answer)
+    graph.add_edge(START, "find")
+    graph.add_edge("find", "answer")
+    graph.compile().invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
