@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
+import re
 from collections.abc import Callable
 from typing import Any, TypedDict
 
 from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.messages.tool import tool_call_chunk
+from langchain_core.outputs import ChatGenerationChunk
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, create_retriever_tool
 from langgraph.graph import START, StateGraph
@@ -21,6 +25,20 @@ class ScriptedModel(GenericFakeChatModel):
 
     def bind_tools(self, tools, **kwargs):
         return self
+
+    def _stream(self, messages, stop=None, run_manager=None, **kwargs):
+        message = next(self.messages)
+        called = [
+            tool_call_chunk(name=call["name"], args=json.dumps(call["args"]), id=call["id"], index=place)
+            for place, call in enumerate(message.tool_calls)
+        ]
+        words = re.split(r"(?<=\s)", message.text)
+        for place, word in enumerate(words):
+            last = place == len(words) - 1
+            chunk = AIMessageChunk(word, tool_call_chunks=called if last else [], chunk_position="last" if last else None)
+            if run_manager:
+                run_manager.on_llm_new_token(word, chunk=ChatGenerationChunk(message=chunk))
+            yield ChatGenerationChunk(message=chunk)
 
 
 def scripted_model(*script: AIMessage | str) -> ScriptedModel:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import html
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 _MAX_NORMALISED = 1_000_000
 """Characters up to which white space is evened out; beyond, texts are looked for as they stand."""
-_MAX_WORDS = 100_000
-"""Words of a prompt, and of all excerpts together, that are compared."""
+_MAX_WORDS = 50_000
+"""Words of a prompt, and of all texts that are no whole part of it together, that are compared."""
 _SHORT = 20
 """Texts below this length must stand between word boundaries."""
 _MAX_PLACES = 1000
@@ -25,10 +27,11 @@ _MAX_PLACES = 1000
 _HEAD = 64
 _MIN_HEAD = 24
 """Characters of a text's beginning that make an excerpt."""
+_MAX_HEAD = 10_000
 _SHINGLE = 5
 _MIN_WORDS = 8
 """Words in runs of at least `_SHINGLE` that make an excerpt."""
-_NEARLY_ALL = 0.95
+_NEARLY_ALL = 0.9
 
 _word = re.compile(r"\w+")
 
@@ -50,7 +53,7 @@ class PromptText:
         self._evened = len(text) <= _MAX_NORMALISED
         self._text = self._even(text)
         self._taken: list[tuple[int, int]] = []
-        self._index: dict[tuple[str, ...], list[tuple[int, int]]] | None = None
+        self._shingles: _Shingles | None = None
 
     def find(self, texts: Sequence[str]) -> list[Match | None]:
         """Where each text stands in the prompt; equal texts share a place."""
@@ -59,22 +62,19 @@ class PromptText:
         for text in distinct:
             found[text] = self._whole(text)
         rest = [text for text in distinct if found[text] is None]
-        heads = sorted(((self._head_length(text), text) for text in rest), reverse=True)
-        for length, text in heads:
-            found[text] = self._head(text, length)
-        for text in rest:
-            found[text] = found[text] or self._excerpt(text)
+        for length, text in sorted(((self._head_length(text), text) for text in rest), reverse=True):
+            found[text] = self._excerpt(text, length, _MAX_WORDS // len(rest))
         return [found.get(text) for text in texts]
 
     def holds(self, text: str) -> bool:
         """Whether the prompt holds a text of at least two words, whole or for the most part, outside of what is taken."""
-        words = _word.findall(text[:_MAX_NORMALISED])
-        if len(words) < 2:  # noqa: PLR2004
+        words = sum(1 for _ in islice(_word.finditer(text), _MAX_WORDS))
+        if words < 2:  # noqa: PLR2004  one word stands anywhere
             return False
         if self._place(self._even(text), whole_words=True) is not None:
             return True
-        covered, _ = self._covered(text)
-        return covered >= max(_MIN_WORDS, 0.6 * len(words))
+        covered, _ = self._covered(text, _MAX_WORDS)
+        return covered >= max(_MIN_WORDS, 0.6 * words)
 
     # Whole texts
 
@@ -115,7 +115,7 @@ class PromptText:
 
     def _head_length(self, text: str) -> int:
         """How much of a text's beginning stands somewhere in the prompt."""
-        evened = self._even(text[: _MAX_NORMALISED // 10])
+        evened = self._even(text[:_MAX_HEAD])
         low, high = 0, len(evened)
         while low < high:
             middle = (low + high + 1) // 2
@@ -125,52 +125,78 @@ class PromptText:
                 high = middle - 1
         return low
 
-    def _head(self, text: str, length: int) -> Match | None:
-        if length < _MIN_HEAD:
+    def _excerpt(self, text: str, head_length: int, most: int) -> Match | None:
+        """A text of which the prompt holds enough: its beginning, or runs of words."""
+        spans: list[tuple[int, int]] = []
+        head = self._even(text[:_MAX_HEAD])[:head_length]
+        start = self._place(head, whole_words=False) if head_length >= _MIN_HEAD else None
+        covered, runs = self._covered(text, most)
+        if start is not None:
+            spans.append((start, start + head_length))
+        if covered >= _MIN_WORDS:
+            spans += runs
+        if not spans:
             return None
-        head = self._even(text[: _MAX_NORMALISED // 10])[:length]
-        start = self._place(head, whole_words=False)
-        if start is None:
-            return None
-        self._taken.append((start, start + length))
-        return Match(start=start, whole=False)
-
-    def _excerpt(self, text: str) -> Match | None:
-        covered, spans = self._covered(text)
-        if covered < _MIN_WORDS:
-            return None
+        spans = _merged(spans)
         self._taken += spans
-        total = sum(1 for _ in _word.finditer(text[:_MAX_NORMALISED]))
-        return Match(start=min(start for start, _ in spans), whole=covered >= _NEARLY_ALL * total)
+        shown = sum(end - start for start, end in spans)
+        total = sum(1 for _ in islice(_word.finditer(text), most))
+        whole = covered >= _NEARLY_ALL * total and shown >= _NEARLY_ALL * len(self._even(text))
+        return Match(start=spans[0][0], whole=whole)
 
-    def _covered(self, text: str) -> tuple[int, list[tuple[int, int]]]:
+    def _covered(self, text: str, most: int) -> tuple[int, list[tuple[int, int]]]:
         """How many words of a text stand in runs in the free part of the prompt, and where the runs are."""
-        index = self._shingles()
-        words = [match.group().lower() for match, _ in zip(_word.finditer(text), range(_MAX_WORDS), strict=False)]
+        if self._shingles is None:
+            self._shingles = _Shingles(self._text)
         covered: set[int] = set()
         spans: list[tuple[int, int]] = []
-        for place in range(len(words) - _SHINGLE + 1):
-            for span in index.get(tuple(words[place : place + _SHINGLE]), ()):
-                if self._taker_of(*span) is None:
-                    covered.update(range(place, place + _SHINGLE))
-                    spans.append(span)
-                    break
+        for place, key in enumerate(_runs(_lower_words(text, most))):
+            span = next((span for span in self._shingles.places(key) if self._taker_of(*span) is None), None)
+            if span is not None:
+                covered.update(range(place, place + _SHINGLE))
+                spans.append(span)
         return len(covered), _merged(spans)
-
-    def _shingles(self) -> dict[tuple[str, ...], list[tuple[int, int]]]:
-        """Every run of `_SHINGLE` words in the prompt with its first few places."""
-        if self._index is None:
-            self._index = {}
-            matches = [match for match, _ in zip(_word.finditer(self._text), range(_MAX_WORDS), strict=False)]
-            words = [match.group().lower() for match in matches]
-            for place in range(len(words) - _SHINGLE + 1):
-                places = self._index.setdefault(tuple(words[place : place + _SHINGLE]), [])
-                if len(places) < 4:  # noqa: PLR2004  enough to find one that is free
-                    places.append((matches[place].start(), matches[place + _SHINGLE - 1].end()))
-        return self._index
 
     def _even(self, text: str) -> str:
         return " ".join(text.split()) if self._evened else text
+
+
+class _Shingles:
+    """Every run of `_SHINGLE` words in a text, with its first few places.
+
+    Runs are kept as numbers, not as tuples: a hundred thousand small containers keep the garbage collector busy, and
+    with it every thread of the process.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._starts = array("Q")
+        self._ends = array("Q")
+        self._first: dict[int, int] = {}
+        self._more: dict[int, list[int]] = {}
+        for match in islice(_word.finditer(text), _MAX_WORDS):
+            self._starts.append(match.start())
+            self._ends.append(match.end())
+        for place, key in enumerate(_runs(_lower_words(text, _MAX_WORDS))):
+            if self._first.setdefault(key, place) != place:
+                more = self._more.setdefault(key, [])
+                if len(more) < 3:  # noqa: PLR2004  enough to find one that is free
+                    more.append(place)
+
+    def places(self, key: int) -> Iterator[tuple[int, int]]:
+        """Where a run begins and ends, for each of its places."""
+        first = self._first.get(key)
+        if first is not None:
+            for place in (first, *self._more.get(key, ())):
+                yield self._starts[place], self._ends[place + _SHINGLE - 1]
+
+
+def _lower_words(text: str, most: int) -> list[str]:
+    return [match.group().lower() for match in islice(_word.finditer(text), most)]
+
+
+def _runs(words: Sequence[str]) -> Iterator[int]:
+    """A number for every run of `_SHINGLE` words, the same for the same words in this process."""
+    return (hash(tuple(words[place : place + _SHINGLE])) for place in range(len(words) - _SHINGLE + 1))
 
 
 def _spellings(text: str) -> Iterator[str]:

@@ -1,0 +1,266 @@
+"""`ragspan.capture` around chains, and `ragspan.record_contexts` inside them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+import pytest
+from agent_programs import RagState, answer_node, calls, scripted_model, sequence, user_says
+from captures import Answered
+from langchain.agents import create_agent
+from langchain.agents.middleware import dynamic_prompt
+from langchain_core.runnables import RunnableLambda, chain
+from langchain_core.tools import tool
+from ragspan.capturing import capture, record_contexts
+from rag_programs import (
+    ANSWER,
+    FILTER,
+    FOUND,
+    HOSE,
+    PUMP,
+    QUESTION,
+    TopicRetriever,
+    answer_chain,
+    chat_model,
+    config_reaches_async_functions,
+    documents,
+    join_texts,
+    look_up,
+    rag_chain,
+    retriever,
+)
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
+
+
+# A block around chains
+
+
+def test_a_chain_inside_a_block_makes_no_record_of_its_own(captured):
+    with capture(sink=captured.sink):
+        rag_chain().invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_what_is_set_by_hand_goes_first(captured):
+    with capture(QUESTION, sink=captured.sink, session_id="s-1") as answer:
+        answer.response = rag_chain().invoke("rephrased words", captured.config).upper()
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, FOUND, ANSWER.upper())
+    assert record.session_id == "s-1"
+
+
+def test_a_retriever_and_a_model_that_are_called_apart(captured):
+    with capture(QUESTION, sink=captured.sink) as answer:
+        found = retriever().invoke(QUESTION, captured.config)
+        prompt = f"{join_texts(found[:2])}\n\n{QUESTION}"
+        answer.response = chat_model().invoke(prompt, captured.config).text
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, FOUND[:2], ANSWER)
+    assert len(record.retrievals) == 1
+    assert len(record.generations) == 1
+
+
+def test_a_retriever_and_a_model_that_are_called_apart_and_nothing_set_by_hand(captured):
+    with capture(sink=captured.sink):
+        found = retriever().invoke(QUESTION, captured.config)
+        chat_model().invoke(f"{join_texts(found)}\n\n{QUESTION}", captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.response) == (QUESTION, FOUND, ANSWER)
+
+
+async def test_a_block_in_asynchronous_code(captured):
+    async with contextlib.AsyncExitStack() as stack:
+        answer = stack.enter_context(capture(QUESTION, sink=captured.sink))
+        found = await retriever().ainvoke(QUESTION, captured.config)
+        reply = await chat_model().ainvoke(f"{join_texts(found)}\n\n{QUESTION}", captured.config)
+        answer.response = reply.text
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_blocks_at_the_same_time_are_not_mixed(captured):
+    async def ask(question):
+        with capture(question, sink=captured.sink) as answer:
+            found = await TopicRetriever().ainvoke(question, captured.config)
+            answer.response = (await chat_model().ainvoke(f"{join_texts(found)}\n\n{question}", captured.config)).text
+
+    questions = ["The pump?", "The hose?", "The filter?"] * 5
+    await asyncio.gather(*(ask(f"{number} {question}") for number, question in enumerate(questions)))
+
+    topics = {"pump": [PUMP], "hose": [HOSE], "filter": [FILTER]}
+    answers = captured.answers()
+    assert len(answers) == 15
+    assert all(answer.contexts == topics[answer.question.split()[-1].rstrip("?")] for answer in answers)
+
+
+def test_two_chains_in_one_block(captured):
+    """One finds what to ask the other for; the block's answer is the last one's."""
+    with capture(sink=captured.sink):
+        rag_chain(retriever(HOSE), chat_model("First words.")).invoke(QUESTION, captured.config)
+        rag_chain(retriever(PUMP)).invoke("And then?", captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, ANSWER)
+    assert PUMP in answer.contexts
+
+
+def test_a_streamed_chain_in_a_block(captured):
+    with capture(sink=captured.sink):
+        list(rag_chain().stream(QUESTION, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_chain_that_fails_in_a_block(captured):
+    def fail(_):
+        raise ZeroDivisionError
+
+    with contextlib.suppress(ZeroDivisionError), capture(sink=captured.sink):
+        (rag_chain() | fail).invoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, FOUND, "error")
+
+
+def test_a_chain_after_the_block_is_a_request_of_its_own(captured):
+    with capture(QUESTION, sink=captured.sink) as answer:
+        answer.response = "By hand."
+    rag_chain().invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, "By hand."), COMPLETE]
+
+
+# Documents that callbacks cannot see
+
+
+def search_by_hand(question):
+    found = look_up(question)
+    record_contexts(found)
+    return found
+
+
+def test_documents_that_a_function_searches_for_itself(captured):
+    @chain
+    def rag(question):
+        return answer_chain().invoke({"context": join_texts(search_by_hand(question)), "question": question})
+
+    rag.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+@config_reaches_async_functions
+async def test_documents_that_an_asynchronous_function_searches_for_itself(captured):
+    @chain
+    async def rag(question):
+        await asyncio.to_thread(search_by_hand, question)
+        return await answer_chain().ainvoke({"context": "as above", "question": question})
+
+    await rag.ainvoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_texts_that_a_function_searches_for_itself(captured):
+    def rag(question):
+        record_contexts([PUMP, HOSE])
+        return ANSWER
+
+    RunnableLambda(rag).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+
+
+def test_documents_beside_those_of_a_retriever(captured):
+    @chain
+    def rag(question):
+        found = [*retriever(FILTER).invoke(question), *search_by_hand(question)]
+        return answer_chain().invoke({"context": join_texts(found), "question": question})
+
+    rag.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [FILTER, PUMP], ANSWER)]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_documents_that_a_node_searches_for_itself(captured, call):
+    def answer(state: RagState) -> dict[str, Any]:
+        context = join_texts(search_by_hand(state["question"]))
+        return {"answer": answer_chain().invoke({"context": context, "question": state["question"]})}
+
+    list(getattr(sequence(RagState, answer), call)({"question": QUESTION}, captured.config))
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_documents_that_middleware_searches_for_itself(captured):
+    @dynamic_prompt
+    def prompt(request):
+        return "Use:\n" + join_texts(search_by_hand(request.state["messages"][-1].text))
+
+    create_agent(scripted_model(ANSWER), [], middleware=[prompt]).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_documents_that_a_tool_searches_for_itself(captured):
+    @tool
+    def look_up_page(query: str) -> str:
+        """Look something up."""
+        return join_texts(search_by_hand(query))
+
+    agent = create_agent(scripted_model(calls(("look_up_page", {"query": "pump"})), ANSWER), [look_up_page])
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_documents_inside_a_chain_inside_a_block(captured):
+    @chain
+    def rag(question):
+        return answer_chain().invoke({"context": join_texts(search_by_hand(question)), "question": question})
+
+    with capture(sink=captured.sink):
+        rag.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_documents_of_two_requests_at_the_same_time(captured):
+    @chain
+    def rag(question):
+        return answer_chain().invoke({"context": join_texts(search_by_hand(question)), "question": question})
+
+    rag.batch(["The pump?", "The hose?"], captured.config)
+
+    assert captured.answers() == [Answered("The pump?", [PUMP], ANSWER), Answered("The hose?", [HOSE], ANSWER)]
+
+
+def test_documents_that_nobody_asked_for_outside_of_any_request(captured):
+    record_contexts(documents(HOSE))
+    rag_chain().invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_node_before_and_a_node_after_the_recording_one(captured):
+    """The recording node ends before the model is called; its documents count all the same."""
+
+    def find(state: RagState):
+        record_contexts(look_up(state["question"]))
+        return {}
+
+    def answer(state: RagState):
+        return answer_node({**state, "context": look_up(state["question"])})
+
+    sequence(RagState, find, answer).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]

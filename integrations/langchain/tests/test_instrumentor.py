@@ -1,0 +1,154 @@
+"""Capture without a change in the program, and switched off."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import threading
+
+import pytest
+from captures import Answered, Captures, CollectingSink
+from langchain_core.runnables import RunnableLambda
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from ragspan.defaults import set_default_engine
+from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain, retriever
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+
+
+@pytest.fixture
+def instrumented(captured):
+    """Every LangChain call of the process is captured."""
+    instrumentor = RagspanLangChainInstrumentor()
+    instrumentor.instrument(sink=captured.sink)
+    yield instrumentor
+    if instrumentor.is_instrumented_by_opentelemetry:
+        instrumentor.uninstrument()
+
+
+def test_a_call_without_any_handler(captured, instrumented):
+    rag_chain().invoke(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_handler_that_is_passed_as_well(captured, instrumented, call):
+    list(getattr(rag_chain(), call)(QUESTION, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_an_asynchronous_call(captured, instrumented):
+    async for _ in rag_chain().astream(QUESTION):
+        pass
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_call_in_a_plain_thread(captured, instrumented):
+    thread = threading.Thread(target=rag_chain().invoke, args=(QUESTION,))
+    thread.start()
+    thread.join()
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_handler_of_another_sink_has_a_record_of_its_own(captured, instrumented, new_captures):
+    other = new_captures()
+    rag_chain().invoke(QUESTION, other.config)
+
+    assert captured.answers() == [COMPLETE]
+    assert other.answers() == [COMPLETE]
+
+
+def test_a_retriever_that_passes_no_callbacks_on(captured, instrumented):
+    """Its inner call would be a root of its own; it belongs to the request around it."""
+    source = RunnableLambda(lambda question: FixedRetriever(result=lambda: documents(*FOUND)).invoke(question))
+    rag_chain(source).invoke(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_no_call_is_captured_any_more(captured, instrumented):
+    instrumented.uninstrument()
+    rag_chain().invoke(QUESTION)
+
+    assert captured.answers() == []
+
+
+def test_instrumented_again(captured, instrumented):
+    instrumented.uninstrument()
+    instrumented.instrument(sink=captured.sink)
+    rag_chain().invoke(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_instrumented_again_with_another_sink(captured, instrumented):
+    other = Captures(CollectingSink())
+    instrumented.uninstrument()
+    instrumented.instrument(sink=other.sink)
+    rag_chain().invoke(QUESTION)
+
+    assert captured.answers() == []
+    assert other.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("openinference_first", [True, False])
+def test_beside_openinference(captured, openinference_first):
+    """Whichever comes first, there is one record for a request."""
+    ours, theirs = RagspanLangChainInstrumentor(), LangChainInstrumentor()
+    instruments = [lambda: theirs.instrument(), lambda: ours.instrument(sink=captured.sink)]
+    for instrument in instruments if openinference_first else reversed(instruments):
+        instrument()
+    try:
+        rag_chain().invoke(QUESTION)
+    finally:
+        theirs.uninstrument()
+        ours.uninstrument()
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_the_entry_point_is_the_instrumentor():
+    points = importlib.metadata.entry_points(group="opentelemetry_instrumentor", name="ragspan_langchain")
+
+    assert [point.load() for point in points] == [RagspanLangChainInstrumentor]
+
+
+def test_what_is_instrumented_is_what_the_distribution_needs():
+    """`opentelemetry-instrument` checks the same versions that the package installs with."""
+    needed = importlib.metadata.requires("ragspan-langchain")
+    wanted = RagspanLangChainInstrumentor().instrumentation_dependencies()
+
+    assert len(wanted) == 1
+    assert set(wanted) <= set(needed)
+
+
+# Switched off, and by default
+
+
+def test_switched_off_by_the_environment(captured, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    handler = RagspanCallbackHandler(sink=captured.sink)
+    rag_chain().invoke(QUESTION, {"callbacks": [handler]})
+
+    assert captured.answers() == []
+
+
+def test_a_handler_without_a_sink_reports_to_the_default_engine():
+    sink = CollectingSink()
+    previous = set_default_engine(sink)
+    try:
+        rag_chain().invoke(QUESTION, {"callbacks": [RagspanCallbackHandler()]})
+    finally:
+        set_default_engine(previous)
+
+    assert [capture.to_record().response for capture in sink.take()] == [ANSWER]
+
+
+def test_a_bare_search_of_an_instrumented_process_is_no_answer(captured, instrumented):
+    retriever().invoke(QUESTION)
+
+    assert captured.answers() == []

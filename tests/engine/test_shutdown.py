@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+from ragspan.engine import ShutdownReport
+
+
+def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ThreadMetric(lambda _: None), emitters=[emitter], concurrency=1)
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+    report = engine.shutdown(fakes.PATIENCE)
+
+    assert emitter.journal == ["open", "emit"] * 3 + ["shutdown"]
+    assert report.abandoned == 0
+    assert engine.stats().scored == 3
+
+
+def test_the_report_counts_only_what_happened_in_the_shutdown(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(fakes.CallingMetric(lambda _: metric.release(), "releasing"), metric, concurrency=1)
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    waiting = fakes.HangingMetric()
+    engine = make_engine(waiting)
+    engine.submit(fakes.a_record())
+    waiting.wait_until_started()
+    threading.Timer(0, waiting.release).start()
+    report = engine.shutdown(fakes.PATIENCE)
+
+    assert (report.finished, report.abandoned) == (1, 0)
+
+
+@pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
+@pytest.mark.parametrize("timeout", [0, 0.2])
+def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kind: str, timeout: float):
+    metric, emitter = getattr(fakes, kind)(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter], concurrency=1)
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    began = time.monotonic()
+    report = engine.shutdown(timeout)
+
+    assert time.monotonic() - began < timeout + 0.1
+    assert (report.finished, report.abandoned) == (0, 3)
+    stats = engine.stats()
+    assert (stats.submitted, stats.queued, stats.in_flight, dict(stats.dropped)) == (3, 0, 0, {"shutdown": 3})
+    assert emitter.journal == ["open", "shutdown"]
+    assert "3 records were abandoned: the time for their scores was up" in caplog.messages
+
+
+def test_shutdown_cancels_what_it_abandons(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric)
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    engine.shutdown(0)
+
+    assert metric.was_cancelled.wait(fakes.PATIENCE)
+
+
+def test_a_second_call_returns_the_first_report(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
+    engine.submit(fakes.a_record())
+    report = engine.shutdown(fakes.PATIENCE)
+
+    assert engine.shutdown(0) is report
+    assert emitter.journal.count("shutdown") == 1
+
+
+def test_two_threads_that_shut_down_get_one_report(fakes, make_engine):
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter])
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    reports: list[ShutdownReport] = []
+    threads = [threading.Thread(target=lambda: reports.append(engine.shutdown(fakes.PATIENCE))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    metric.release()
+    for thread in threads:
+        thread.join(fakes.PATIENCE)
+
+    assert reports[0] is reports[1]
+    assert (reports[0].finished, emitter.journal.count("shutdown")) == (1, 1)
+
+
+def test_an_engine_that_was_never_used_shuts_down_at_once(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    report = make_engine(fakes.ConstantMetric(), emitters=[emitter]).shutdown(0)
+
+    assert (report.finished, report.abandoned, emitter.journal) == (0, 0, ["shutdown"])
+
+
+def test_shutdown_ends_the_threads(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ThreadMetric(lambda _: None, "ending"), emitters=[emitter], name="ending")
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+    threads = [thread for thread in threading.enumerate() if "ending" in thread.name or "ListEm" in thread.name]
+    assert sorted({thread.name for thread in threads}) == ["ending-worker", "ragspan-ListEmitter", "ragspan-ending"]
+
+    engine.shutdown(fakes.PATIENCE)
+    for thread in threads:
+        thread.join(fakes.PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_shutdown_in_a_metric_waits_for_nobody(fakes, make_engine):
+    """It abandons the record that it is called for."""
+    reports: list[ShutdownReport] = []
+    called = threading.Event()
+
+    def shut_down(_: object) -> None:
+        reports.append(engine.shutdown(fakes.PATIENCE))
+        called.set()
+
+    engine = make_engine(fakes.CallingMetric(shut_down))
+    engine.submit(fakes.a_record())
+
+    assert called.wait(fakes.PATIENCE)
+    assert reports[0].abandoned == 1
+    assert engine.stats().dropped == {"shutdown": 1}
+
+
+@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="signals")
+def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine):
+    """As the second Ctrl-C or SIGTERM does. It cannot wait for the call that it interrupts."""
+    nested: list[ShutdownReport] = []
+
+    class Interrupting(fakes.ListEmitter):
+        def shutdown(self, timeout: float) -> None:
+            signal.raise_signal(signal.SIGUSR1)  # Python runs the handler in the main thread, which is shutting down
+            handled.wait(fakes.PATIENCE)
+
+    handled = threading.Event()
+
+    def handle(*_: object) -> None:
+        nested.append(engine.shutdown(fakes.PATIENCE))
+        handled.set()
+
+    engine = make_engine(fakes.ConstantMetric(), emitters=[Interrupting()])
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        report = engine.shutdown(fakes.PATIENCE)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert report.seconds < fakes.PATIENCE
+    assert [(interim.finished, interim.abandoned) for interim in nested] == [(0, 0)]
+
+
+def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, monkeypatch):
+    """Ctrl-C while waiting; the hook at the end of the process does the rest."""
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter])
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    interrupt = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        engine.shutdown(fakes.PATIENCE)
+    assert emitter.journal == ["open"]
+
+    metric.release()
+    assert engine.shutdown(fakes.PATIENCE).abandoned == 0
+    assert emitter.journal == ["open", "emit", "shutdown"]
