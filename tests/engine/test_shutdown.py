@@ -22,19 +22,22 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
 
 
 def test_the_report_counts_only_what_happened_in_the_shutdown(fakes, make_engine):
-    metric = fakes.HangingMetric()
-    engine = make_engine(fakes.CallingMetric(lambda _: metric.release(), "releasing"), metric, concurrency=1)
-    engine.submit(fakes.a_record())
+    metric = fakes.BlockingMetric()
+    engine = make_engine(metric)
+    engine.submit(fakes.FakeCapture())
     assert engine.flush(fakes.PATIENCE)
-
-    waiting = fakes.HangingMetric()
-    engine = make_engine(waiting)
     engine.submit(fakes.a_record())
-    waiting.wait_until_started()
-    threading.Timer(0, waiting.release).start()
-    report = engine.shutdown(fakes.PATIENCE)
+    metric.wait_until_started()
+    reports: list[ShutdownReport] = []
+    shutting_down = threading.Thread(target=lambda: reports.append(engine.shutdown(fakes.PATIENCE)))
+    shutting_down.start()
+    while "shutdown" not in engine.stats().dropped:  # until it takes nothing any more
+        engine.submit(fakes.FakeCapture())
+    metric.release()
+    shutting_down.join(fakes.PATIENCE)
 
-    assert (report.finished, report.abandoned) == (1, 0)
+    stats = engine.stats()
+    assert (reports[0].finished, reports[0].abandoned) == (stats.finished - 1, 0)
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
@@ -131,23 +134,39 @@ def test_shutdown_in_a_metric_waits_for_nobody(fakes, make_engine):
     assert engine.stats().dropped == {"shutdown": 1}
 
 
-@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="signals")
-def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine):
-    """As the second Ctrl-C or SIGTERM does. It cannot wait for the call that it interrupts."""
-    nested: list[ShutdownReport] = []
+needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system has no signals for threads")
 
-    class Interrupting(fakes.ListEmitter):
+
+@pytest.fixture
+def emitter_that_signals(fakes):
+    """An emitter whose first `shutdown` sends the main thread a signal, and ends when that was handled."""
+
+    class Signalling(fakes.ListEmitter):
+        def __init__(self, number: int) -> None:
+            super().__init__()
+            self.handled = threading.Event()
+            self._number = number
+
         def shutdown(self, timeout: float) -> None:
-            signal.raise_signal(signal.SIGUSR1)  # Python runs the handler in the main thread, which is shutting down
-            handled.wait(fakes.PATIENCE)
+            super().shutdown(timeout)
+            if not self.handled.is_set():
+                signal.pthread_kill(threading.main_thread().ident, self._number)
+                self.handled.wait(fakes.PATIENCE)
 
-    handled = threading.Event()
+    return Signalling
+
+
+@needs_signals
+def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine, emitter_that_signals):
+    """As the second SIGTERM may. It cannot wait for the call that it interrupts."""
+    nested: list[ShutdownReport] = []
+    emitter = emitter_that_signals(signal.SIGUSR1)
 
     def handle(*_: object) -> None:
         nested.append(engine.shutdown(fakes.PATIENCE))
-        handled.set()
+        emitter.handled.set()
 
-    engine = make_engine(fakes.ConstantMetric(), emitters=[Interrupting()])
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
     before = signal.signal(signal.SIGUSR1, handle)
     try:
         report = engine.shutdown(fakes.PATIENCE)
@@ -158,18 +177,15 @@ def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine):
     assert [(interim.finished, interim.abandoned) for interim in nested] == [(0, 0)]
 
 
-def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, monkeypatch):
-    """Ctrl-C while waiting; the hook at the end of the process does the rest."""
-    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter])
+@needs_signals
+def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitter_that_signals):
+    """After a Ctrl-C, the hook at the end of the process does the rest."""
+    emitter = emitter_that_signals(signal.SIGINT)
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
     engine.submit(fakes.a_record())
-    metric.wait_until_started()
-    interrupt = threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT))
-    interrupt.start()
     with pytest.raises(KeyboardInterrupt):
         engine.shutdown(fakes.PATIENCE)
-    assert emitter.journal == ["open"]
+    emitter.handled.set()
 
-    metric.release()
     assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert emitter.journal == ["open", "emit", "shutdown"]
+    assert emitter.journal == ["open", "emit", "shutdown", "shutdown"]

@@ -40,6 +40,8 @@ def conflicts():
         ("Take-out is not available.", ("take out",)),
         ("No street parking, although they have a garage.", ("garage", "street")),
         ("It does not take cards and has outdoor seating.", ("outdoor seating",)),
+        ("No reservations but outdoor seating.", ("outdoor seating",)),
+        ("Street parking lots are not provided.", ("street",)),
     ],
 )
 def test_the_opposite_of_a_flag_is_a_conflict(conflicts, sentence, topics):
@@ -56,6 +58,8 @@ def test_the_opposite_of_a_flag_is_a_conflict(conflicts, sentence, topics):
         "While there is no garage, street parking is available.",
         "Garage parking and outdoor seating are not available.",
         "It is unclear whether there is outdoor seating.",
+        "They offer takeout and reservations are not accepted.",
+        "Street musicians with old guitars are not rare.",
         "The food is good.",
         "The restaurant is large.",
         "",

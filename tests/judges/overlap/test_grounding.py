@@ -98,6 +98,24 @@ def test_words_in_the_same_order_count_more_than_the_same_words_shuffled(grade):
     assert ordered.score > shuffled.score
 
 
+@pytest.mark.parametrize(
+    ("findings", "score"),
+    [
+        ({}, 0.35 + 0.15),
+        ({"numbers": ("1",)}, 0.5 - 0.15),
+        ({"numbers": ("1", "2", "3")}, 0.5 - 0.3),
+        ({"names": ("A",)}, 0.5 - 0.05),
+        ({"names": ("A", "B", "C", "D")}, 0.5 - 0.15),
+        ({"longest_gap": 3}, 0.5 - 0.15),
+        ({"longest_gap": 9}, 0.5 - 0.2),
+        ({"structured": True}, 0.5 + 0.3),
+        ({"structured": True, "conflicts": ("wifi",)}, 0.5 - 0.5),
+    ],
+)
+def test_each_finding_has_its_price(findings, score):
+    assert Grade(sentence="s", window=0.5, trigrams=0.5, **findings).score == pytest.approx(score)
+
+
 def test_the_opposite_of_a_structured_value_costs_more_than_anything_else(grade):
     passage = '{"name": "Blue Door", "OutdoorSeating": false}'
 

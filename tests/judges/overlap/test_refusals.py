@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.refusals import is_refusal
+from ragspan.judges.overlap.refusals import MAX_CHARACTERS, is_refusal
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,11 @@ def test_a_stock_phrase_at_the_end_of_a_full_answer_makes_no_refusal():
     assert not is_refusal(response)
 
 
-def test_an_answer_of_which_half_refuses_is_a_refusal():
-    assert is_refusal("The passages do not mention its colour. It is 330 metres tall.")
+def test_an_answer_of_which_half_refuses_is_a_refusal_whatever_courtesies_follow():
+    assert is_refusal("The passages do not mention its colour. It is 330 metres tall. I hope this helps!")
+
+
+def test_only_the_beginning_of_a_response_is_looked_at():
+    beginning = "I don't know. " + "and so on " * (MAX_CHARACTERS // 10)
+
+    assert is_refusal(f"{beginning}. It opened in 1889. It is 330 metres tall.")

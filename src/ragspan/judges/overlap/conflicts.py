@@ -135,10 +135,10 @@ class _Clause:
     def _denied_before(self, start: int) -> bool:
         """True after a negation, up to the next verb or subject that is not itself negated."""
         denied = False
-        for before, word, after in zip(["", *self._keys], self._keys[:start], [*self._keys[1:], ""], strict=False):
+        for before, word in zip(["", *self._keys], self._keys[:start], strict=False):
             if word in NEGATIONS:
                 denied = True
-            elif word in _restarts() and before not in NEGATIONS and after not in NEGATIONS:
+            elif word in _restarts() and before not in NEGATIONS:
                 denied = False
         return denied
 
