@@ -38,9 +38,15 @@ def test_a_wrong_value_is_refused_by_name(fakes, argument: str, value: object, a
     ("metrics", "message"),
     [
         ("faithfulness", "metrics is 'faithfulness', but should be a list"),
-        ([SimpleNamespace(name="m")], r"metrics\[0\] is a SimpleNamespace, but should be an object with a score method"),
+        (
+            [SimpleNamespace(name="m")],
+            r"metrics\[0\] is a SimpleNamespace, but should be an object with a score method",
+        ),
         ([SimpleNamespace(score=print)], r"metrics\[0\].name is None, but should be lower case"),
-        ([SimpleNamespace(score=print, name="My Metric")], r"metrics\[0\].name is 'My Metric', but should be lower case"),
+        (
+            [SimpleNamespace(score=print, name="My Metric")],
+            r"metrics\[0\].name is 'My Metric', but should be lower case",
+        ),
     ],
 )
 def test_something_that_is_no_metric_is_refused(metrics: object, message: str):

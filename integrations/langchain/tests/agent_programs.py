@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypedDict
 
 from langchain.agents import create_agent
@@ -35,7 +35,9 @@ class ScriptedModel(GenericFakeChatModel):
         words = re.split(r"(?<=\s)", message.text)
         for place, word in enumerate(words):
             last = place == len(words) - 1
-            chunk = AIMessageChunk(word, tool_call_chunks=called if last else [], chunk_position="last" if last else None)
+            chunk = AIMessageChunk(
+                word, tool_call_chunks=called if last else [], chunk_position="last" if last else None
+            )
             if run_manager:
                 run_manager.on_llm_new_token(word, chunk=ChatGenerationChunk(message=chunk))
             yield ChatGenerationChunk(message=chunk)
@@ -74,6 +76,11 @@ def search_tool() -> BaseTool:
 def search_agent(*script: AIMessage | str, **options: Any) -> Runnable:
     """An agent with the search tool, whose model plays this script."""
     return create_agent(scripted_model(*script), [search_tool()], **options)
+
+
+def agent_with(*tools: BaseTool, script: Sequence[AIMessage | str], **options: Any) -> Runnable:
+    """An agent with tools of the test's own, whose model plays this script."""
+    return create_agent(scripted_model(*script), list(tools), **options)
 
 
 def user_says(text: str) -> dict[str, Any]:

@@ -115,6 +115,12 @@ def first_chunks(count: int, text: str = ANSWER) -> str:
     return "".join(re.split(r"(\s)", text)[:count])
 
 
+def say(*lines: str) -> Callable[[Any], str]:
+    """A function that asks one model after another, which give these answers in turn."""
+    model = chat_model(*lines)
+    return lambda prompt: model.invoke(prompt).text
+
+
 class HangingModel(GenericFakeChatModel):
     """Never answers an asynchronous call; says so by calling `waiting`."""
 
@@ -122,6 +128,15 @@ class HangingModel(GenericFakeChatModel):
     waiting: Any
 
     async def _agenerate(self, *args, **kwargs):
+        self.waiting()
+        await asyncio.Event().wait()
+
+
+class PausingModel(HangingModel):
+    """Streams one token and never goes on; says so by calling `waiting`."""
+
+    async def _astream(self, *args, **kwargs):
+        yield token("It ")
         self.waiting()
         await asyncio.Event().wait()
 

@@ -148,7 +148,9 @@ def test_a_fallback_model(captured):
 def test_a_history_that_a_model_summarises(captured):
     """Nothing was found for this turn. Whether that was observed the contract leaves open: the prompt shows no search."""
     summary = SummarizationMiddleware(
-        model=chat_model("They spoke about the pump and its three years."), trigger=("messages", 4), keep=("messages", 1)
+        model=chat_model("They spoke about the pump and its three years."),
+        trigger=("messages", 4),
+        keep=("messages", 1),
     )
     agent = search_agent(
         calls(search("pump")), ANSWER, "You are welcome.", middleware=[summary], checkpointer=InMemorySaver()

@@ -6,12 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from agent_programs import calls, scripted_model, search, search_agent, search_tool, user_says
+from agent_programs import agent_with, calls, search, search_agent, search_tool, user_says
 from captures import Answered
-from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException, create_retriever_tool, tool
 from langgraph.types import Command
@@ -28,15 +27,15 @@ from rag_programs import (
     documents,
     join_texts,
     look_up,
-    texts_of,
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 LOOK_UP = ("look_up_page", {"query": "pump"})
 
 
-def agent_with(*tools, script=(calls(LOOK_UP), ANSWER), **options):
-    return create_agent(scripted_model(*script), list(tools), **options)
+def looking_up_with(look_up_page):
+    """An agent that calls this tool once."""
+    return agent_with(look_up_page, script=[calls(LOOK_UP), ANSWER])
 
 
 @pytest.mark.parametrize("call", ["invoke", "stream"])
@@ -99,7 +98,7 @@ def test_a_tool_that_returns_text_only_shows_no_document(captured):
         """Look something up."""
         return join_texts(look_up(query))
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
@@ -111,7 +110,7 @@ def test_a_tool_with_documents_as_its_artifact(captured):
         found = look_up(query)
         return "\n".join(f"Page {page.metadata['page']}: {page.page_content}" for page in found), found
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
 
@@ -122,7 +121,7 @@ def test_a_tool_with_an_empty_artifact(captured):
         """Look something up."""
         return "Nothing was found.", []
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
 
@@ -145,7 +144,7 @@ def test_documents_in_an_artifact_of_another_form(captured, artifact):
         found = look_up(query)
         return join_texts(found), artifact(found)
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
 
@@ -157,7 +156,7 @@ def test_a_tool_that_shows_the_model_some_of_its_artifact(captured):
         found = documents(PUMP, FILTER, MOTOR)
         return join_texts(found[:2]), found
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
 
@@ -193,7 +192,7 @@ def test_a_tool_that_returns_documents_as_json(captured):
         """Look something up."""
         return json.dumps([page.model_dump() for page in TopicRetriever().invoke(query)])
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
 
@@ -238,7 +237,7 @@ def test_a_tool_that_asks_a_model_about_what_it_found(captured):
         found = TopicRetriever().invoke(query)
         return chat_model("The manual grants three years.").invoke(f"Sum up: {join_texts(found)}").text
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
 
@@ -261,7 +260,7 @@ def test_a_tool_whose_answer_is_returned_to_the_caller_as_it_is(captured):
         """Look something up."""
         return "Three years, says page one."
 
-    agent_with(look_up_page).invoke(user_says(QUESTION), captured.config)
+    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     answer = captured.answer()
     assert (answer.question, answer.response) == (QUESTION, "Three years, says page one.")
@@ -283,100 +282,3 @@ def test_an_agent_that_answers_with_an_object(captured):
     answer = captured.answer()
     assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
     assert json.loads(answer.response) == {"years": 3, "pages": [1]}
-
-
-# Conversations
-
-
-def test_documents_of_an_earlier_turn_are_history(captured):
-    """The caller keeps the conversation and calls the agent with all of it."""
-    earlier = calls(search("pump"))
-    history = [
-        HumanMessage(QUESTION),
-        earlier,
-        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
-        AIMessage(ANSWER),
-    ]
-    agent = search_agent("You are welcome.")
-    agent.invoke({"messages": [*history, HumanMessage("Thank you!")]}, captured.config)
-
-    assert captured.answers() == [Answered("Thank you!", [], "You are welcome.")]
-
-
-def test_a_new_search_after_earlier_turns(captured):
-    earlier = calls(search("pump"))
-    history = [
-        HumanMessage(QUESTION),
-        earlier,
-        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
-        AIMessage(ANSWER),
-    ]
-    agent = search_agent(calls(search("hose")), "From Lyon.")
-    agent.invoke({"messages": [*history, HumanMessage("And the hoses?")]}, captured.config)
-
-    assert captured.answers() == [Answered("And the hoses?", [HOSE], "From Lyon.")]
-
-
-def test_the_same_document_found_again_in_a_later_turn(captured):
-    """It stands in the history too, but it was found for this question as well."""
-    earlier = calls(search("pump"))
-    history = [
-        HumanMessage(QUESTION),
-        earlier,
-        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
-        AIMessage(ANSWER),
-    ]
-    agent = search_agent(calls(search("pump")), "Yes, three.")
-    agent.invoke({"messages": [*history, HumanMessage("Three, really?")]}, captured.config)
-
-    assert captured.answers() == [Answered("Three, really?", [PUMP], "Yes, three.")]
-
-
-# Agents of agents
-
-
-def expert(*script, name="expert"):
-    agent = search_agent(*script, name=name)
-
-    @tool
-    def ask_expert(question: str) -> str:
-        """Ask the expert."""
-        return agent.invoke(user_says(question))["messages"][-1].text
-
-    return ask_expert
-
-
-ASK = ("ask_expert", {"question": "The pump's warranty?"})
-
-
-def test_an_agent_that_is_another_agents_tool(captured):
-    agent = agent_with(expert(calls(search("pump")), "The pump has three years."), script=[calls(ASK), ANSWER])
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_an_agent_that_asks_an_expert_and_searches_itself(captured):
-    agent = agent_with(
-        expert(calls(search("pump")), "The pump has three years."),
-        search_tool(),
-        script=[calls(ASK), calls(search("hose")), ANSWER],
-    )
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
-
-
-def test_an_expert_that_finds_nothing(captured):
-    agent = agent_with(expert(calls(search("weather")), "I found nothing."), script=[calls(ASK), "Nobody knows."])
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], "Nobody knows.")]
-
-
-def test_the_artifacts_of_a_search_keep_their_rank(captured):
-    search_agent(calls(search("motor pump")), ANSWER).invoke(user_says(QUESTION), captured.config)
-
-    record = captured.record()
-    assert [(context.text, context.rank) for context in record.contexts] == [(MOTOR, 0), (PUMP, 1)]
-    assert texts_of(look_up("motor pump")) == [context.text for context in record.retrievals[0].contexts]

@@ -12,8 +12,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import TraceState
-from ragspan.telemetry.suppress import suppressed
 from rag_programs import ANSWER, FOUND, QUESTION, rag_chain
+
+from ragspan.telemetry.suppress import suppressed
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 
@@ -109,7 +110,9 @@ def test_a_span_that_is_made_inside_the_chain_is_not_the_answers(captured, trace
             return rag_chain().invoke(question)
 
     with tracer.start_as_current_span("request") as span:
-        ((lambda question: question) | rag_chain().with_config(run_name="x") | observed).invoke(QUESTION, captured.config)
+        ((lambda question: question) | rag_chain().with_config(run_name="x") | observed).invoke(
+            QUESTION, captured.config
+        )
 
     assert anchored(captured.record()) == ids(span)
 
@@ -143,7 +146,11 @@ def test_the_run_span_of_openinference_under_a_current_span(captured, openinfere
     with tracer.start_as_current_span("request") as request:
         rag_chain().invoke(QUESTION, captured.config)
 
-    (span,) = [span for span in exporter.get_finished_spans() if span.name == "RunnableSequence" and span.parent and span.parent.span_id == ids(request)[1]]
+    (span,) = [
+        span
+        for span in exporter.get_finished_spans()
+        if span.name == "RunnableSequence" and span.parent and span.parent.span_id == ids(request)[1]
+    ]
     assert anchored(captured.record()) == ids(span)
 
 

@@ -8,20 +8,21 @@ from dataclasses import dataclass
 import pytest
 from agent_programs import calls, scripted_model
 from captures import Answered
-from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
-from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser, PydanticOutputParser, StrOutputParser
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.output_parsers import (
+    CommaSeparatedListOutputParser,
+    JsonOutputParser,
+    PydanticOutputParser,
+    StrOutputParser,
+)
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough, chain
 from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
     FOUND,
     PROMPT,
     QUESTION,
-    StreamingModel,
     answer_chain,
     chat_model,
     documents,
@@ -85,7 +86,11 @@ def test_reasoning_blocks_are_not_a_part_of_the_answer(captured):
         [
             {"type": "reasoning", "reasoning": "Three or four?"},
             {"type": "text", "text": "It runs for "},
-            {"type": "text", "text": "three years.", "annotations": [{"type": "citation", "cited_text": "three years"}]},
+            {
+                "type": "text",
+                "text": "three years.",
+                "annotations": [{"type": "citation", "cited_text": "three years"}],
+            },
         ]
     )
     (PREPARED | PROMPT | chat_model(message)).invoke(QUESTION, captured.config)
@@ -162,7 +167,9 @@ def test_a_plain_value(captured, value):
 # In which field
 
 
-@pytest.mark.parametrize("name", ["answer", "result", "output", "response", "final_answer", "generation", "reply", "antwort"])
+@pytest.mark.parametrize(
+    "name", ["answer", "result", "output", "response", "final_answer", "generation", "reply", "antwort"]
+)
 def test_a_field_beside_documents_and_question(captured, name):
     program = RunnableParallel(**{name: rag_chain(), "context": retriever(), "question": RunnablePassthrough()})
     program.invoke(QUESTION, captured.config)
@@ -196,7 +203,9 @@ def test_a_later_model_that_writes_something_else(captured, call):
 
 def test_two_models_that_answer_at_the_same_time(captured):
     """The second one makes a title of the question; only the first one saw documents."""
-    program = RunnableParallel(title=(lambda question: f"Title for: {question}") | chat_model("A title") | StrOutputParser(), text=rag_chain())
+    program = RunnableParallel(
+        title=(lambda question: f"Title for: {question}") | chat_model("A title") | StrOutputParser(), text=rag_chain()
+    )
     program.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [COMPLETE]
@@ -216,6 +225,50 @@ def test_the_caller_gets_the_documents_too_but_they_are_not_the_answer(captured)
     program.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [COMPLETE]
+
+
+def test_a_chain_that_only_finds_documents_gives_no_answer(captured):
+    """There may be no record of it at all; if there is one, the question is not its answer."""
+    RunnableParallel(context=retriever(), question=RunnablePassthrough()).invoke(QUESTION, captured.config)
+    (RunnablePassthrough() | retriever()).invoke(QUESTION, captured.config)
+
+    assert [answer.response for answer in captured.answers() if answer.response is not None] == []
+
+
+def test_a_prompt_that_is_only_filled_in_is_no_request(captured):
+    PROMPT.invoke({"context": "Something.", "question": QUESTION}, captured.config)
+
+    assert captured.answers() == []
+
+
+def test_the_best_of_three_attempts(captured):
+    @chain
+    def rag(question):
+        fields = {"context": join_texts(retriever().invoke(question)), "question": question}
+        attempts = answer_chain(chat_model(ANSWER, "Two years.", ANSWER)).batch([fields] * 3, {"max_concurrency": 1})
+        return max(attempts, key=attempts.count)
+
+    rag.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_step_that_adds_citations(captured):
+    cited = "It runs for three years [1].\n\nSources:\n[1] manual.pdf"
+    (rag_chain() | (lambda text: text.replace(".", " [1].") + "\n\nSources:\n[1] manual.pdf")).invoke(
+        QUESTION, captured.config
+    )
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, cited)]
+
+
+def test_a_streamed_step_that_waits_for_the_whole_answer(captured):
+    def correct(texts):
+        yield "".join(texts).replace("three", "3")
+
+    list((rag_chain() | correct).stream(QUESTION, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, "It runs for 3 years.")]
 
 
 # Not the model's words
@@ -270,77 +323,3 @@ def test_an_empty_answer(captured):
     answer = captured.answer()
     assert (answer.contexts, answer.status) == (FOUND, "complete")
     assert not answer.response
-
-
-# How models give it
-
-
-def test_the_first_of_several_choices(captured):
-    class GenerousModel(GenericFakeChatModel):
-        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-            choices = [ChatGeneration(message=AIMessage(text)) for text in (ANSWER, "Two years.", "Ten years.")]
-            return ChatResult(generations=choices)
-
-    rag_chain(model=GenerousModel(messages=iter(()))).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_an_answer_from_the_cache(captured):
-    model = chat_model()
-    model.cache = InMemoryCache()
-    for _ in range(2):
-        rag_chain(model=model).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE, COMPLETE]
-
-
-def test_a_model_that_streams_although_it_is_invoked(captured):
-    """Some models send tokens to the callbacks even then; the caller still gets the whole."""
-
-    class EagerModel(StreamingModel):
-        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-            text = "".join(chunk.text for chunk in self._stream(messages, stop, run_manager, **kwargs))
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
-
-    rag_chain(model=EagerModel(tokens=["It runs ", "for three ", "years."])).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_model_with_bound_arguments(captured):
-    rag_chain(model=chat_model().bind(stop=["\n"])).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_what_the_model_says_of_itself_goes_with_the_answer(captured):
-    usage = {"input_tokens": 40, "output_tokens": 6, "total_tokens": 46}
-    message = AIMessage(ANSWER, usage_metadata=usage, response_metadata={"model_name": "m-1", "finish_reason": "stop"})
-    rag_chain(model=chat_model(message)).invoke(QUESTION, captured.config)
-
-    (generation,) = captured.record().generations
-    assert (generation.model, generation.finish_reason) == ("m-1", "stop")
-    assert (generation.input_tokens, generation.output_tokens) == (40, 6)
-
-
-def test_the_time_of_the_first_token(captured):
-    list(rag_chain().stream(QUESTION, captured.config))
-
-    (generation,) = captured.record().generations
-    assert generation.started_ns <= generation.first_token_ns <= generation.ended_ns
-
-
-def test_a_partial_object_of_a_stream_that_is_closed(captured):
-    """The reader got objects; what the model had said until then is the nearest text."""
-    model = StreamingModel(tokens=['{"answer": ', '"It runs ', 'for three years."', "}"])
-    chunks = (PREPARED | PROMPT | model | JsonOutputParser()).stream(QUESTION, captured.config)
-    for chunk in chunks:
-        if chunk == {"answer": "It runs"}:
-            break
-    chunks.close()
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.status) == (QUESTION, FOUND, "aborted")
-    assert "It runs" in answer.response
-    assert "years" not in answer.response

@@ -201,6 +201,14 @@ def test_a_streamed_chain_with_the_handler_bound_and_given(captured):
     assert captured.answers() == [COMPLETE]
 
 
+def test_a_handler_that_is_bound_to_every_part_as_well(captured):
+    source = retriever().with_config(captured.config)
+    model = chat_model().with_config(captured.config)
+    list(rag_chain(source, model).stream(QUESTION, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
 def test_a_handler_that_stands_twice_in_the_list(captured):
     rag_chain().invoke(QUESTION, {"callbacks": [captured.handler, captured.handler]})
 
@@ -299,7 +307,9 @@ def test_session_user_and_tags_come_from_the_configuration(captured):
 
 
 def test_the_steps_of_an_answer_are_kept_beside_it(captured):
-    documents = [Document(page_content=text, id=f"id-{i}", metadata={"source": "manual.pdf"}) for i, text in enumerate(FOUND)]
+    documents = [
+        Document(page_content=text, id=f"id-{i}", metadata={"source": "manual.pdf"}) for i, text in enumerate(FOUND)
+    ]
     source = RunnablePassthrough() | retriever()
     rag_chain(source, chat_model(), lambda found: join_texts(reversed(found))).invoke(QUESTION, captured.config)
 

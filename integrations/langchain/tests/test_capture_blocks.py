@@ -13,7 +13,6 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import dynamic_prompt
 from langchain_core.runnables import RunnableLambda, chain
 from langchain_core.tools import tool
-from ragspan.capturing import capture, record_contexts
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -31,6 +30,8 @@ from rag_programs import (
     rag_chain,
     retriever,
 )
+
+from ragspan.capturing import capture, record_contexts
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)

@@ -6,11 +6,27 @@ import html
 import json
 import re
 import textwrap
+import unicodedata
 from xml.sax.saxutils import escape
 
 import pytest
 from captures import Answered
-from rag_programs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, documents, join_texts, rag_chain, retriever, texts_of
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnablePassthrough
+from rag_programs import (
+    ANSWER,
+    FILTER,
+    HOSE,
+    MOTOR,
+    PUMP,
+    QUESTION,
+    chat_model,
+    documents,
+    join_texts,
+    rag_chain,
+    retriever,
+    texts_of,
+)
 
 TRICKY = [
     'The "pump" runs at\n\t3 < 4 bar & never at 5;\nso says O\'Neill in Zürich.',
@@ -44,6 +60,20 @@ FORMATTERS = {
     "numbered lines": lambda found: "\n".join(
         f"{number}: {line}" for number, line in enumerate(join_texts(found).splitlines())
     ),
+    "numbered texts": lambda found: "\n".join(str(pair) for pair in enumerate(texts_of(found))),
+    "yaml": lambda found: "\n".join(f"- text: {json.dumps(d.page_content)}" for d in found),
+    "csv": lambda found: "\n".join('"' + d.page_content.replace('"', '""') + '"' for d in found),
+    "cdata": lambda found: "".join(f"<doc><![CDATA[{d.page_content}]]></doc>" for d in found),
+    "html lines": lambda found: "<hr>".join(d.page_content.replace("\n", "<br>") for d in found),
+    "lines as in source code": lambda found: "\n".join(d.page_content.replace("\n", "\\n") for d in found),
+    "some html entities": lambda found: "\n".join(
+        d.page_content.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;") for d in found
+    ),
+    "json for a web page": lambda found: (
+        json.dumps(texts_of(found)).replace("<", "\\u003c").replace("&", "\\u0026").replace("'", "\\u0027")
+    ),
+    "decomposed letters": lambda found: unicodedata.normalize("NFD", join_texts(found)),
+    "without full stops": lambda found: "\n".join(d.page_content.rstrip(".") for d in found),
     "bold words": lambda found: join_texts(found).replace("motor", "**motor**").replace("pump", "**pump**"),
 }
 
@@ -101,7 +131,10 @@ def chapters(*topics):
     """Long documents, each of words of its own."""
     return [
         f"Chapter on {topic}. "
-        + " ".join(f"Keep {topic}{i} with {topic}{i + 50}, or let {topic}{i + 100} dry near {topic}{i + 150}." for i in range(30))
+        + " ".join(
+            f"Keep {topic}{i} with {topic}{i + 50}, or let {topic}{i + 100} dry near {topic}{i + 150}."
+            for i in range(30)
+        )
         for topic in topics
     ]
 
@@ -109,7 +142,10 @@ def chapters(*topics):
 def forms(*models):
     """Long documents that were filled in from one form."""
     return [
-        " ".join(f"Part {i} of the {model} pump is kept in box {model}{i} on shelf {i * 7} of hall {i % 5}." for i in range(30))
+        " ".join(
+            f"Part {i} of the {model} pump is kept in box {model}{i} on shelf {i * 7} of hall {i % 5}."
+            for i in range(30)
+        )
         for model in models
     ]
 
@@ -203,7 +239,9 @@ def test_texts_that_differ_in_one_word(captured):
 
 
 def test_texts_that_differ_in_their_last_word(captured):
-    texts = [f"The spare part that belongs to the blue pump on page four is number {number}." for number in (11, 12, 13)]
+    texts = [
+        f"The spare part that belongs to the blue pump on page four is number {number}." for number in (11, 12, 13)
+    ]
 
     assert texts_asked(captured, texts, lambda found: join_texts([found[2]])) == [texts[2]]
 
@@ -225,7 +263,9 @@ def test_very_short_documents(captured, texts):
 
 
 def test_a_short_document_that_is_only_a_part_of_a_word(captured):
-    assert texts_asked(captured, ["seal", "or", HOSE], lambda found: f"Motors, seals.\n{found[2].page_content}") == [HOSE]
+    assert texts_asked(captured, ["seal", "or", HOSE], lambda found: f"Motors, seals.\n{found[2].page_content}") == [
+        HOSE
+    ]
 
 
 def test_empty_documents_are_none(captured):
@@ -238,12 +278,37 @@ def test_a_long_prompt_with_many_documents(captured):
     assert texts_asked(captured, texts, lambda found: join_texts(found[::3])) == texts[::3]
 
 
+def test_texts_that_a_template_escapes(captured):
+    prompt = ChatPromptTemplate.from_template("Use {{context}}\n\n{{question}}", template_format="mustache")
+    source = {"context": retriever(*TRICKY) | join_texts, "question": RunnablePassthrough()}
+    (source | prompt | chat_model()).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, TRICKY, ANSWER)]
+
+
+def test_a_passage_that_begins_with_the_question(captured):
+    texts = [f"Q: {QUESTION}\nA: Three years.", PUMP]
+
+    assert texts_asked(captured, texts, join_texts) == texts
+
+
+def test_a_passage_that_is_the_question(captured):
+    assert texts_asked(captured, [QUESTION, PUMP], join_texts) == [QUESTION, PUMP]
+
+
+def test_a_last_passage_that_is_cut_off(captured):
+    contexts = asked(captured, [PUMP, FILTER], lambda found: join_texts(found)[: len(PUMP) + 40])
+
+    assert [(context.text, context.truncated) for context in contexts] == [(PUMP, False), (FILTER, True)]
+
+
 def test_documents_whose_titles_alone_stand_in_the_prompt(captured):
     found = documents(PUMP, FILTER)
     for document, title in zip(found, ["Warranty of the pump", "Care of the filters"], strict=True):
         document.metadata["title"] = title
     rag_chain(
-        retriever() | (lambda _: found), formatter=lambda found: "\n".join(document.metadata["title"] for document in found)
+        retriever() | (lambda _: found),
+        formatter=lambda found: "\n".join(document.metadata["title"] for document in found),
     ).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]

@@ -180,6 +180,26 @@ def test_a_step_that_returns_documents_with_scores(captured):
     assert [context.score for context in record.contexts] == [0.25]
 
 
+def test_documents_that_a_threshold_drops(captured):
+    def with_scores(question):
+        return list(zip(documents(PUMP, HOSE), [0.9, 0.1], strict=True))
+
+    source = RunnableLambda(with_scores) | (lambda pairs: [found for found, score in pairs if score > 0.5])
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_passages_of_a_class_of_the_programs_own_are_not_observable(captured):
+    class Passage:
+        text = PUMP
+
+    program = rag_chain(RunnableLambda(lambda question: [Passage()]), formatter=lambda found: found[0].text)
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
 def test_a_step_that_returns_documents_by_topic(captured):
     def by_topic(question):
         return {"service": documents(HOSE), "warranty": look_up(question)}

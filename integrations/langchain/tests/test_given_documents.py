@@ -77,7 +77,9 @@ def test_a_list_of_documents_and_a_question_apart(captured):
 def test_documents_as_dictionaries(captured):
     given = [{"page_content": text, "metadata": {"page": i}, "type": "Document"} for i, text in enumerate(FOUND)]
     program = (
-        RunnablePassthrough.assign(context=lambda fields: "\n".join(found["page_content"] for found in fields["context"]))
+        RunnablePassthrough.assign(
+            context=lambda fields: "\n".join(found["page_content"] for found in fields["context"])
+        )
         | answer_chain()
     )
     program.invoke({"question": QUESTION, "context": given}, captured.config)

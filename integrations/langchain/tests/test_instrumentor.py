@@ -9,9 +9,10 @@ import pytest
 from captures import Answered, Captures, CollectingSink
 from langchain_core.runnables import RunnableLambda
 from openinference.instrumentation.langchain import LangChainInstrumentor
+from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain, retriever
+
 from ragspan.defaults import set_default_engine
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
-from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain, retriever
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 

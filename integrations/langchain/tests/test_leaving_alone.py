@@ -17,7 +17,6 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, chain
-from ragspan_langchain import RagspanCallbackHandler
 from rag_programs import (
     ANSWER,
     FOUND,
@@ -33,6 +32,8 @@ from rag_programs import (
     texts_of,
     token,
 )
+
+from ragspan_langchain import RagspanCallbackHandler
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 

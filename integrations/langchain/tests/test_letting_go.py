@@ -221,7 +221,11 @@ def test_batches_and_failed_requests_keep_nothing_open(captured):
             raise ValueError
         return fields
 
-    program = {"question": lambda text: text, "context": retriever() | join_texts} | RunnableLambda(fail_for_two) | answer_chain()
+    program = (
+        {"question": lambda text: text, "context": retriever() | join_texts}
+        | RunnableLambda(fail_for_two)
+        | answer_chain()
+    )
     program.batch([str(number) for number in range(10)], captured.config, return_exceptions=True)
 
     assert captured.handler.open_runs == 0

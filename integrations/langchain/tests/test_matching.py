@@ -114,7 +114,12 @@ def library(varied):
 @pytest.mark.parametrize("varied", [True, False], ids=["varied", "repetitive"])
 @pytest.mark.parametrize(
     "write",
-    ["\n\n".join, json.dumps, lambda texts: "\n\n".join(texts[:5]), lambda texts: "\n".join(t[500:3500] for t in texts)],
+    [
+        "\n\n".join,
+        json.dumps,
+        lambda texts: "\n\n".join(texts[:5]),
+        lambda texts: "\n".join(t[500:3500] for t in texts),
+    ],
     ids=["joined", "json", "five of ten", "excerpts"],
 )
 def test_ten_documents_of_a_megabyte_never_hold_other_threads_up_for_long(varied, write):

@@ -134,7 +134,9 @@ def prompted(captured, *messages, **fields):
     """The contexts of a prompt of these messages; `found` is what the retriever found."""
     prompt = ChatPromptTemplate.from_messages(messages)
     source = {"found": retriever() | join_texts, "question": RunnablePassthrough()}
-    program = source | RunnablePassthrough.assign(**{key: lambda _, value=value: value for key, value in fields.items()})
+    program = source | RunnablePassthrough.assign(
+        **{key: lambda _, value=value: value for key, value in fields.items()}
+    )
     (program | prompt | chat_model()).invoke(QUESTION, captured.config)
     answer = captured.answer()
     assert (answer.question, answer.response) == (QUESTION, ANSWER)

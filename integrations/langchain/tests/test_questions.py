@@ -12,7 +12,18 @@ from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel
-from rag_programs import ANSWER, FOUND, PUMP, QUESTION, TopicRetriever, chat_model, documents, join_texts, rag_chain, retriever
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PUMP,
+    QUESTION,
+    TopicRetriever,
+    chat_model,
+    documents,
+    join_texts,
+    rag_chain,
+    retriever,
+)
 
 CONTEXT = documents(PUMP)
 TALK = [HumanMessage("Hello there!"), AIMessage("Good day."), HumanMessage(QUESTION)]
@@ -56,7 +67,9 @@ INPUTS = {
     "messages field": {"messages": TALK},
     "one message": HumanMessage(QUESTION),
     "a message as question": {"question": HumanMessage(QUESTION), "chat_history": TALK[:2]},
-    "role dictionaries": {"messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": QUESTION}]},
+    "role dictionaries": {
+        "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": QUESTION}]
+    },
     "role tuples": {"messages": [("system", "Be kind."), ("human", QUESTION)]},
     "system message last": {"messages": [HumanMessage(QUESTION), SystemMessage("Answer in one sentence.")]},
     "assistant message last": {"messages": [HumanMessage(QUESTION), AIMessage("Let me see.")]},
@@ -122,7 +135,12 @@ def test_the_words_before_they_were_rewritten(captured):
 
 def test_a_translated_question(captured):
     translate = chat_model("How long is the warranty of the pump?")
-    program = (lambda question: f"Translate: {question}") | translate | (lambda message: message.text) | rag_chain(TopicRetriever())
+    program = (
+        (lambda question: f"Translate: {question}")
+        | translate
+        | (lambda message: message.text)
+        | rag_chain(TopicRetriever())
+    )
     program.invoke("Wie lange hat die Pumpe Garantie?", captured.config)
 
     assert captured.answers() == [Answered("Wie lange hat die Pumpe Garantie?", [PUMP], ANSWER)]

@@ -60,7 +60,9 @@ def scripted(*lines):
 
 
 def retrieval_chain(source=None, model=None, **options):
-    return create_retrieval_chain(source or retriever(), create_stuff_documents_chain(model or chat_model(), CHAT_PROMPT, **options))
+    return create_retrieval_chain(
+        source or retriever(), create_stuff_documents_chain(model or chat_model(), CHAT_PROMPT, **options)
+    )
 
 
 @pytest.mark.parametrize("call", ["invoke", "stream"])
@@ -70,7 +72,7 @@ def test_a_retrieval_chain(captured, call):
     assert captured.answers() == [COMPLETE]
 
 
-@pytest.mark.parametrize("closed_at", [first for first in ("It", "It ", "It runs")])
+@pytest.mark.parametrize("closed_at", ["It", "It ", "It runs"])
 def test_a_retrieval_chain_whose_stream_is_closed(captured, closed_at):
     read = ""
     chunks = retrieval_chain().stream({"input": QUESTION}, captured.config)
@@ -137,7 +139,9 @@ def test_a_history_that_quotes_a_document_again(captured):
 
 
 def test_a_conversational_chain_that_rephrases_the_question_in_the_prompt_too(captured):
-    program = ConversationalRetrievalChain.from_llm(chat_model("How does the hose fit?", ANSWER), retriever=TopicRetriever())
+    program = ConversationalRetrievalChain.from_llm(
+        chat_model("How does the hose fit?", ANSWER), retriever=TopicRetriever()
+    )
     program.invoke({"question": "and that one?", "chat_history": [("The pump?", "It is blue.")]}, captured.config)
 
     assert captured.answers() == [Answered("and that one?", [HOSE], ANSWER)]

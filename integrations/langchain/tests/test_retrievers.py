@@ -14,7 +14,11 @@ from langchain_classic.retrievers import (
     MultiVectorRetriever,
     RePhraseQueryRetriever,
 )
-from langchain_classic.retrievers.document_compressors import DocumentCompressorPipeline, LLMChainExtractor, LLMChainFilter
+from langchain_classic.retrievers.document_compressors import (
+    DocumentCompressorPipeline,
+    LLMChainExtractor,
+    LLMChainFilter,
+)
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever

@@ -24,6 +24,8 @@ from ragspan.engine.stats import DropReason
 
 _T = TypeVar("_T")
 
+_LOOK_AGAIN = 1.0  # seconds until somebody who waits sees to it that there is a worker
+
 
 @dataclass(slots=True, eq=False)
 class _Waiter:
@@ -120,8 +122,11 @@ class Backlog:
         """Wait for everything that was submitted before; False if some of it is not out by then."""
         waiter = _Waiter()
         self._run(self._enlist, waiter)
-        with contextlib.suppress(queue.Empty):
-            waiter.is_out.get(timeout=deadline.remaining)
+        while left := deadline.remaining:
+            with contextlib.suppress(queue.Empty):
+                waiter.is_out.get(timeout=min(left, _LOOK_AGAIN))
+                break
+            self._run(self._see_to_worker)
         return self._run(self._dismiss, waiter) is True
 
     def _run(self, step: Callable[..., _T], *args: Any) -> _T | None:
@@ -182,8 +187,7 @@ class Backlog:
         for _ in lost:
             self._ledger.lost("worker_error")
         self._worker_sleeps = True
-        if len(self._queue):
-            self._see_to_worker()
+        self._see_to_worker()
         self._tell_waiters()
         return lost
 
@@ -199,8 +203,7 @@ class Backlog:
 
     def _enlist(self, waiter: _Waiter) -> None:
         waiter.ticket = self._ledger.submitted
-        if len(self._queue):
-            self._see_to_worker()  # it may have died since the last submit
+        self._see_to_worker()  # it may have died since the last submit
         self._waiters.append(waiter)
         self._tell_waiters()
 
@@ -226,6 +229,6 @@ class Backlog:
         return min([*self._in_work, *([first.ticket] if first else [])], default=None)
 
     def _see_to_worker(self) -> None:
-        if self._worker_sleeps:
+        if self._worker_sleeps and len(self._queue):
             self._worker_sleeps = False
             self._call_is_due = True

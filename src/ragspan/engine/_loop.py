@@ -26,7 +26,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, on_error: Callable[[BaseException], None]) -> None:
         super().__init__()
         self._on_error = on_error
-        self._is_disowned = False
+        self._is_given_up = False
         self.set_exception_handler(self._report)
         self.set_default_executor(DaemonThreads(_IO_THREADS, name="ragspan-io"))
 
@@ -45,17 +45,18 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         if left:
             self.call_later(_CLEAN_UP, self.stop)
             attempt(self.run_forever)
-        attempt(self.close)
+        _, error = attempt(self.close)
+        self._is_given_up = error is not None
 
     def disown(self) -> None:
         """In the child of a fork: its selector is shared with the parent, whose loop would go deaf if this were closed."""
-        self._is_disowned = True
+        self._is_given_up = True
 
     def _report(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         error = context.get("exception")
-        if isinstance(error, BaseException) and not self._is_disowned:
+        if isinstance(error, BaseException) and not self._is_given_up:
             self._on_error(error)
 
-    def __del__(self) -> None:
-        if not self._is_disowned:
+    def __del__(self) -> None:  # of the base: warns of a loop that is not closed, and closes it
+        if not self._is_given_up:
             super().__del__()

@@ -73,7 +73,10 @@ class MetricRunner:
             )
             run.end(MetricFailure(error_type="stuck", message=message))
             return run
-        run.task = asyncio.get_running_loop().create_task(self._work(run, record))
+        # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
+        # would have it closed from outside, which OpenTelemetry logs as an error.
+        with suppressed(), metered() as run.meter:
+            run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
 
     def close(self) -> None:
@@ -82,8 +85,7 @@ class MetricRunner:
 
     async def _work(self, run: MetricRun, record: RagRecord) -> None:
         try:
-            with suppressed(), metered() as run.meter:
-                outcome = _checked(await self._ask(run, record))
+            outcome = _checked(await self._ask(run, record))
         except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
             outcome = _failure(error)
         run.end(outcome)

@@ -33,6 +33,7 @@ class Scoring:
         self._emission = emission
         self._self_metrics = self_metrics
         self._log = log
+        self._is_closed = False
         self._timeout = options.metric_timeout
         self._wait = options.score_wait
         self._sampling = Sampling(rate=options.sample_rate, score_unsampled=options.score_unsampled)
@@ -56,6 +57,8 @@ class Scoring:
 
     def run_ended(self, run: MetricRun) -> None:
         """Count what a run took, unless the metric did not apply and spent nothing."""
+        if self._is_closed:
+            return  # it was cancelled, and is none of the metric's failures
         outcome = run.outcome
         if isinstance(outcome, MetricFailure):
             self._backlog.went_wrong("metric")
@@ -68,6 +71,8 @@ class Scoring:
             self._went_wrong("self_metrics", error)
 
     def close(self) -> None:
+        """Nothing that ends from here on counts."""
+        self._is_closed = True
         for runner in self._runners:
             runner.close()
 

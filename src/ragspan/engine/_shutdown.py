@@ -56,8 +56,8 @@ class Shutdown:
         if not parts.worker.is_current_thread:
             parts.backlog.wait_until_out(deadline.less_reserve())
         abandoned = parts.backlog.abandon()
-        parts.worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
         parts.scoring.close()
+        parts.worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
         parts.emission.shutdown(deadline)
         if abandoned:
             parts.log.trouble("shutdown", "%d records were abandoned: the time for their scores was up", abandoned)

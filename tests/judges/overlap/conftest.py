@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.overlap.claims import as_claim
 from ragspan.judges.overlap.evidence import read_passages
-from ragspan.judges.overlap.grounding import grade_sentences
+from ragspan.judges.overlap.grounding import grade_claims
 from ragspan.judges.overlap.text import keys
 from ragspan.records import RagRecord
 
@@ -32,7 +33,7 @@ def grade():
     """Grades one sentence against passages."""
 
     def one(sentence, *passages, question=""):
-        return grade_sentences([sentence], read_passages(passages), frozenset(keys(question)))[0]
+        return grade_claims([as_claim(sentence)], read_passages(passages), frozenset(keys(question)))[0]
 
     return one
 

@@ -25,7 +25,7 @@ def test_a_record_is_known_by_identity_and_not_by_its_id(record_of):
 def test_grades_are_worked_out_once(record_of):
     analysis = RecentAnalyses().of(record_of("It opened in 1889."))
 
-    assert analysis.grades is analysis.grade(list(analysis.claims))
+    assert analysis.grades is analysis.grade([claim.text for claim in analysis.claims])
 
 
 def test_only_the_last_few_records_are_kept(record_of):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
+from ragspan.judges.overlap.conflicts import MAX_FLAGS, find_conflicts, read_topics
 from ragspan.judges.overlap.evidence import read_passages
 
 BUSINESS = {
@@ -79,6 +79,12 @@ def test_a_flag_with_different_values_in_one_answer_contradicts_nothing(conflict
     both = json.dumps([{"OutdoorSeating": True}, {"OutdoorSeating": False}])
 
     assert conflicts("There is outdoor seating.", both) == ()
+
+
+def test_only_so_many_flags_are_compared():
+    flags = {f"Feature{chr(first)}{chr(second)}": False for first in range(97, 123) for second in range(97, 123)}
+
+    assert 0 < len(read_topics(read_passages([json.dumps(flags)]))) <= MAX_FLAGS
 
 
 def test_prose_has_no_flags_to_contradict(conflicts):

@@ -23,7 +23,7 @@ def count_words(passage):
 
 @given(passages, st.lists(words, max_size=20))
 def test_the_best_window_is_the_one_that_a_plain_search_finds(texts, wanted):
-    index = WindowIndex([Passage(sentences=text, spellings={}) for text in texts], frozenset(wanted))
+    index = WindowIndex([Passage(sentences=text, words=text) for text in texts], frozenset(wanted))
 
     held, passage = index.best(wanted)
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 from ragspan.judges import OverlapJudge
 from ragspan.judges.base import ChunkVerdict
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
@@ -153,6 +156,12 @@ async def test_the_metrics_take_it(judge, record_of):
 def test_it_is_made_without_arguments_and_says_its_name():
     assert OverlapJudge().name == "overlap"
     assert repr(OverlapJudge()) == "OverlapJudge(name='overlap')"
+
+
+def test_the_stemmer_is_loaded_with_the_first_judgement_and_not_before():
+    code = "import sys, ragspan.judges.overlap, ragspan.judges.overlap.refusals; sys.exit('snowballstemmer' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 async def test_two_judges_agree(record_of):

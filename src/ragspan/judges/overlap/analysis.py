@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragspan.judges.overlap.claims import read_claims
+from ragspan.judges.overlap.claims import as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
 from ragspan.judges.overlap.evidence import read_passages
-from ragspan.judges.overlap.grounding import Grade, answer_score, grade_sentences, probability
+from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
 from ragspan.judges.overlap.text import keys
 from ragspan.judges.overlap.usefulness import shared_with_answer
 from ragspan.records import RagRecord
@@ -34,7 +34,7 @@ class Analysis:
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
         if self._grades is None:
-            self._grades = grade_sentences(self.claims, self._passages, self._question)
+            self._grades = grade_claims(self.claims, self._passages, self._question)
         return self._grades
 
     @property
@@ -44,18 +44,18 @@ class Analysis:
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
-        if tuple(claims) == self.claims:
+        if list(claims) == [claim.text for claim in self.claims]:
             return self.grades
-        return grade_sentences(claims, self._passages, self._question)
+        return grade_claims(list(map(as_claim, claims)), self._passages, self._question)
 
     def coverage(self) -> Coverage:
         """What the response has of what the passages say about the question."""
-        answer = frozenset().union(*map(keys, self.claims))
+        answer = frozenset().union(*(claim.keys for claim in self.claims))
         return cover(answer, self._passages, self._question)
 
     def shared(self) -> list[float]:
         """What each passage shares with the response."""
-        return shared_with_answer(list(map(keys, self.claims)), self._passages)
+        return shared_with_answer([claim.keys for claim in self.claims], self._passages)
 
 
 class RecentAnalyses:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import islice
 
 from ragspan.judges.overlap.sentences import split_sentences
-from ragspan.judges.overlap.text import is_content, keys, readable
+from ragspan.judges.overlap.text import is_content, key, readable, tokens
 
 MAX_CHARACTERS = 50_000
 """Characters of a response that are read."""
@@ -31,16 +33,28 @@ _COURTESY = re.compile(
 )
 
 
-def read_claims(response: str) -> tuple[str, ...]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """A sentence with its words and what they are compared by."""
+
+    text: str
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
+
+
+def as_claim(text: str) -> Claim:
+    words = tuple(tokens(text))
+    return Claim(text=text, words=words, keys=tuple(map(key, words)))
+
+
+def read_claims(response: str) -> tuple[Claim, ...]:
     """The sentences with content, list markers left out; greetings, courtesies and "Here is ...:" are none."""
-    sentences = split_sentences(readable(response[:MAX_CHARACTERS]))
-    claims = []
-    for sentence in sentences:
-        if any(map(is_content, keys(sentence))) and not is_courtesy(sentence):
-            claims.append(sentence)
-            if len(claims) == MAX_CLAIMS:
-                break
-    return tuple(claims)
+    sentences = map(as_claim, split_sentences(readable(response[:MAX_CHARACTERS])))
+    return tuple(islice(filter(_claims_something, sentences), MAX_CLAIMS))
+
+
+def _claims_something(sentence: Claim) -> bool:
+    return any(map(is_content, sentence.keys)) and not is_courtesy(sentence.text)
 
 
 def is_courtesy(sentence: str) -> bool:

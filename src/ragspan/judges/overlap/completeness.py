@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import chain
 
 from ragspan.judges.overlap.evidence import Passage
 from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
@@ -32,18 +33,29 @@ def cover(answer: Collection[str], passages: Sequence[Passage], question: frozen
     """What an answer with these keys has of what the passages say about a question with those keys."""
     main = main_words(passages, question)
     missing = [key for key in main if key not in answer]
-    spellings = {key: spelling for passage in passages for key, spelling in passage.spellings.items()}
+    spellings = _spellings(frozenset(missing), passages)
     return Coverage(
         share=(len(main) - len(missing)) / len(main) if main else 0.0,
         missing=tuple(spellings[key] for key in missing),
     )
 
 
+def _spellings(wanted: frozenset[str], passages: Sequence[Passage]) -> dict[str, str]:
+    """Each key as a passage writes it."""
+    return {
+        key: words[keys.index(key)]
+        for passage in passages
+        for keys, words in zip(passage.sentences, passage.words, strict=True)
+        for key in wanted.intersection(keys)
+    }
+
+
 def main_words(passages: Sequence[Passage], question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the passages."""
     sentences = [frozenset(sentence) - FUNCTION_WORDS for passage in passages for sentence in passage.sentences]
-    frequency = Counter(key for sentence in sentences for key in sentence)
-    rarity = {key: math.log((len(sentences) + 1) / (count + 0.5)) for key, count in frequency.items()}
+    frequency = Counter(chain.from_iterable(sentences))
+    rarity_of = {count: math.log((len(sentences) + 1) / (count + 0.5)) for count in set(frequency.values())}
+    rarity = {key: rarity_of[count] for key, count in frequency.items()}
     asked = question & rarity.keys()
     weights: dict[str, float] = defaultdict(float)
     for sentence in sentences:

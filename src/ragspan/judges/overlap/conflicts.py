@@ -108,18 +108,20 @@ class _Clause:
 
     def __init__(self, words: Sequence[str]) -> None:
         self._keys = list(map(key, words))
-        self._places = {key: at for at, key in reversed(list(enumerate(self._keys)))}
-        self._compounds = {first + second: at for at, (first, second) in enumerate(pairwise(words))}
-        self._compounds.update({word: at for at, word in enumerate(words)})
+        self._places = {word: at for at, word in reversed(list(enumerate(self._keys)))}
+        self._compounds = {first + second: (at, at + 2) for at, (first, second) in enumerate(pairwise(words))}
+        self._compounds.update({word: (at, at + 1) for at, word in enumerate(words)})
 
     def says(self, topic: Topic) -> bool | None:
         """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
-        at = self._compounds.get(topic.compound)
-        if at is None:
-            if not topic.words <= self._places.keys():
-                return None
-            at = min(map(self._places.__getitem__, topic.words))
-        return self._polarity(at, at + len(topic.words))
+        span = self._compounds.get(topic.compound) or self._span(topic.words)
+        return self._polarity(*span) if span else None
+
+    def _span(self, words: frozenset[str]) -> tuple[int, int] | None:
+        if not words <= self._places.keys():
+            return None
+        places = [self._places[word] for word in words]
+        return min(places), max(places) + 1
 
     def _polarity(self, start: int, end: int) -> bool | None:
         if self._denied_before(start):

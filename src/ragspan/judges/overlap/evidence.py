@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -25,8 +25,8 @@ class Passage:
     """One context as it is compared: the keys of its sentences, in order."""
 
     sentences: tuple[tuple[str, ...], ...]
-    spellings: Mapping[str, str]
-    """One way in which the passage writes each key."""
+    words: tuple[tuple[str, ...], ...]
+    """The words of these sentences, as they are written."""
     structured: bool = False
     """True for JSON: its sentences are statements made of paths and values."""
     flags: tuple[Flag, ...] = ()
@@ -47,25 +47,21 @@ def _read(text: str) -> Passage:
     text = readable(text)
     structure = read_structure(text)
     statements = (text,) if structure is None else structure.statements
-    sentences: list[tuple[str, ...]] = []
-    spellings: dict[str, str] = {}
-    for statement in statements:
-        for sentence in split_sentences(statement):
-            words = tokens(sentence)
-            sentences.append(tuple(map(key, words)))
-            spellings.update(zip(sentences[-1], words, strict=True))
+    sentences = chain.from_iterable(map(split_sentences, statements))
+    words = tuple(filter(None, map(tuple, map(tokens, sentences))))
     return Passage(
-        sentences=tuple(filter(None, sentences)),
-        spellings=spellings,
+        sentences=tuple(tuple(map(key, sentence)) for sentence in words),
+        words=words,
         structured=structure is not None,
         flags=structure.flags if structure else (),
     )
 
 
 def _joined(passage: Passage, size: int) -> Passage:
-    groups = range(0, len(passage.sentences), size)
-    sentences = (tuple(chain.from_iterable(passage.sentences[at : at + size])) for at in groups)
-    return replace(passage, sentences=tuple(sentences))
+    def groups(lines: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(chain.from_iterable(lines[at : at + size])) for at in range(0, len(lines), size))
+
+    return replace(passage, sentences=groups(passage.sentences), words=groups(passage.words))
 
 
 def fair_shares(lengths: Sequence[int], total: int) -> list[int]:

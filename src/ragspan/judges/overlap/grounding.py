@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.conflicts import Topic, find_conflicts, read_topics
 from ragspan.judges.overlap.evidence import Passage, WindowIndex
-from ragspan.judges.overlap.text import is_content, is_number, key, neutral_keys, tokens
+from ragspan.judges.overlap.text import is_content, is_number, neutral_keys
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,45 +76,42 @@ def probability(score: float) -> float:
 
 
 # Logistic regression on the answers of one half of the sources of five sets of human judgements, sets and labels
-# weighted equally, gives 5.31 and .468, which `benchmarks/agreement.py` repeats; on the sentences of the three sets
-# with marked spans it gives 4.28 and .450. One rounded pair serves both.
+# weighted equally, gives 5.3 and .47, which `benchmarks/agreement.py` repeats; on the sentences of the three sets with
+# marked spans it gives 4.3 and .45. One pair serves both.
 _SLOPE, _MIDDLE = 5.3, 0.47
 
 
-def grade_sentences(
-    sentences: Sequence[str], passages: Sequence[Passage], question: frozenset[str] = frozenset()
+def grade_claims(
+    claims: Sequence[Claim], passages: Sequence[Passage], question: frozenset[str] = frozenset()
 ) -> list[Grade]:
-    """A grade for each sentence. `question` holds the keys of the question: to repeat its words is no invention."""
-    words = [tokens(sentence) for sentence in sentences]
-    grader = _Grader([list(map(key, line)) for line in words], passages, question)
-    return [grader.grade(*pair) for pair in zip(sentences, words, strict=True)]
+    """A grade for each claim. `question` holds the keys of the question: to repeat its words is no invention."""
+    grader = _Grader(claims, passages, question)
+    return list(map(grader.grade, claims))
 
 
 class _Grader:
-    """Looks up all sentences at once, so that each passage is read once."""
+    """Looks up all claims at once, so that each passage is read once."""
 
-    def __init__(
-        self, sentences: Sequence[Sequence[str]], passages: Sequence[Passage], question: frozenset[str]
-    ) -> None:
+    def __init__(self, claims: Sequence[Claim], passages: Sequence[Passage], question: frozenset[str]) -> None:
         self._passages = passages
-        self._windows = WindowIndex(passages, frozenset().union(*sentences))
-        wanted = set().union(*map(_trigrams, sentences))
+        self._windows = WindowIndex(passages, frozenset().union(*(claim.keys for claim in claims)))
+        wanted = set().union(*(_trigrams(claim.keys) for claim in claims))
         self._trigrams = set().union(*(wanted.intersection(_trigrams(list(passage.keys()))) for passage in passages))
         self._excused = neutral_keys() | question
         self._question = question - neutral_keys()
         self._topics: tuple[Topic, ...] = read_topics(passages)
 
-    def grade(self, sentence: str, words: Sequence[str]) -> Grade:
-        sought = list(map(key, words))
+    def grade(self, claim: Claim) -> Grade:
+        words, sought = claim.words, claim.keys
         content = [at for at, word in enumerate(sought) if is_content(word)]
         if not content:
-            return Grade(sentence=sentence)
+            return Grade(sentence=claim.text)
         held, passage = self._windows.best(sought[at] for at in content)
         absent = [at for at in content if self._is_absent(sought[at])]
         numbers = {at for at in absent if is_number(sought[at])}
         names = {at for at in absent if at and words[at][0].isupper()} - numbers
         return Grade(
-            sentence=sentence,
+            sentence=claim.text,
             window=(held + sum(self._credit(sought[at]) for at in content)) / len(content),
             passage=passage,
             structured=passage is not None and self._passages[passage].structured,
@@ -122,7 +120,7 @@ class _Grader:
             names=tuple(words[at] for at in absent if at in names),
             words=tuple(words[at] for at in absent if at not in numbers and at not in names),
             longest_gap=_longest_run(content, frozenset(absent)),
-            conflicts=find_conflicts(sentence, self._topics),
+            conflicts=find_conflicts(claim.text, self._topics),
         )
 
     def _is_absent(self, word: str) -> bool:

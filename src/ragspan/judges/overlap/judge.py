@@ -22,8 +22,8 @@ class OverlapJudge:
 
     It sees inventions (numbers, names and phrases that no passage holds) and contradictions of values in JSON. It does
     not see swapped arguments, paraphrased contradictions, wrong attribution, or inference, and it knows the stop words
-    and stems of English only. Answers people judged, it ranks about as well as one person ranks those of the others;
-    docs/metrics.md has the figures.
+    and stems of English only. With people's judgements of answers it agrees about as well as one annotator with the
+    others; `benchmarks/agreement.py` measures that. Completeness is the weakest of its answers.
 
     Bounds, for one record: 400,000 characters of passages, the longest cut first; 50,000 characters and 400 sentences
     of the response. What lies beyond is not read. One judge may serve any number of threads and event loops.
@@ -51,7 +51,7 @@ class OverlapJudge:
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
-        return list(self._recent.of(record).claims)
+        return [claim.text for claim in self._recent.of(record).claims]
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""

@@ -1,0 +1,263 @@
+"""Real processes that end with work in the queue."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+PRELUDE = """
+import asyncio, logging, os, sys, threading, time
+from ragspan.engine import ScoringEngine
+from ragspan.outcomes import Score
+from ragspan.records import RagRecord
+
+logging.getLogger("ragspan").addHandler(logging.NullHandler())  # what others log, or Python warns of, fails the test
+
+def record(question="q"):
+    return RagRecord(question=question, contexts=["c"], response="r")
+
+class Quick:
+    name = "quick"
+    async def score(self, record):
+        return Score(value=1.0)
+
+class InThread:
+    name = "in_thread"
+    def score(self, record):
+        return Score(value=1.0)
+
+class OnceTheMainThreadEnds:
+    '''Cannot be scored before the end of the program has begun.'''
+    name = "waiting"
+    async def score(self, record):
+        await asyncio.get_running_loop().run_in_executor(None, program_ends.wait)
+        return Score(value=1.0)
+
+program_ends = threading.Event()
+
+class Hanging:
+    name = "hanging"
+    async def score(self, record):
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                pass
+
+class Blocking:
+    name = "blocking"
+    def score(self, record):
+        threading.Event().wait()
+
+class BlockingTheLoop:
+    name = "blocking_the_loop"
+    async def score(self, record):
+        threading.Event().wait()
+
+class Printing:
+    score_wait = 10.0
+    def open(self, record): return None
+    def emit(self, scored): print("emitted", scored.record.question, *scored.outcomes, flush=True)
+    def flush(self, timeout): print("flush", flush=True); return True
+    def shutdown(self, timeout): print("shutdown", flush=True)
+"""
+
+
+@pytest.fixture
+def run(run_script):
+    """Runs a program that begins with the classes above."""
+    import textwrap
+
+    return lambda program: run_script(PRELUDE + textwrap.dedent(program)).stdout.splitlines()
+
+
+@pytest.mark.parametrize("metric", ["Quick", "InThread"])
+def test_what_is_queued_at_the_end_is_scored(run, metric: str):
+    lines = run(f"""
+        engine = ScoringEngine(metrics=[{metric}()], emitters=[Printing()], concurrency=2)
+        for number in range(50):
+            engine.submit(record(number))
+    """)
+
+    assert len([line for line in lines if line.startswith("emitted")]) == 50
+    assert lines[-2:] == ["flush", "shutdown"]
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(0)", "raise SystemExit", "pass"])
+def test_judges_may_use_threads_while_the_program_ends(run, ending: str):
+    """The drain comes before Python closes its thread pools, and the loop's own threads are no such pool."""
+    lines = run(f"""
+        import threading
+        engine = ScoringEngine(metrics=[OnceTheMainThreadEnds()], emitters=[Printing()])
+        for number in range(3):
+            engine.submit(record(number))
+        threading._register_atexit(program_ends.set)
+        {ending}
+    """)
+
+    assert sorted(lines[:3]) == [f"emitted {number} waiting" for number in range(3)]
+
+
+def test_an_engine_that_is_shut_down_has_nothing_to_do_at_the_end(run):
+    lines = run("""
+        with ScoringEngine(metrics=[Quick()], emitters=[Printing()]) as engine:
+            engine.submit(record())
+        print("end")
+    """)
+
+    assert lines == ["emitted q quick", "shutdown", "end"]
+
+
+@pytest.mark.parametrize("metric", ["Hanging", "Blocking", "BlockingTheLoop"])
+def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(run, metric: str):
+    lines = run(f"""
+        import atexit
+        engine = ScoringEngine(metrics=[{metric}()], emitters=[Printing()], exit_timeout=1.0)
+        began = time.monotonic()
+        atexit.register(lambda: print(time.monotonic() - began))  # runs after the engine's own, registered later
+        for _ in range(40):
+            engine.submit(record())
+    """)
+
+    assert 0.8 < float(lines[-1]) < 1.3
+    assert lines[-2] == "shutdown"
+
+
+def test_several_engines_share_the_time(run):
+    lines = run("""
+        import atexit
+        began = time.monotonic()
+        atexit.register(lambda: print(time.monotonic() - began))
+        engines = [ScoringEngine(metrics=[Hanging()], exit_timeout=1.0, name=f"engine{number}") for number in range(3)]
+        for engine in engines:
+            engine.submit(record())
+    """)
+
+    assert 0.8 < float(lines[-1]) < 1.6
+
+
+def test_without_time_the_end_waits_for_nothing(run):
+    lines = run("""
+        import atexit
+        began = time.monotonic()
+        atexit.register(lambda: print(time.monotonic() - began))
+        engine = ScoringEngine(metrics=[Hanging()], exit_timeout=0)
+        engine.submit(record())
+    """)
+
+    assert float(lines[-1]) < 0.5
+
+
+def test_an_emitter_that_hangs_does_not_keep_the_process(run):
+    lines = run("""
+        import atexit
+        class HangingEmitter(Printing):
+            def flush(self, timeout): threading.Event().wait()
+            def shutdown(self, timeout): threading.Event().wait()
+        began = time.monotonic()
+        atexit.register(lambda: print(time.monotonic() - began))
+        engine = ScoringEngine(metrics=[Quick()], emitters=[HangingEmitter()], exit_timeout=1.0)
+        engine.submit(record())
+    """)
+
+    assert lines[0] == "emitted q quick"
+    assert float(lines[-1]) < 1.5
+
+
+@pytest.mark.parametrize("provider_comes", ["before the first submit", "after it"])
+def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run, provider_comes: str):
+    submit_first = provider_comes == "after it"
+    lines = run(f"""
+        from opentelemetry import trace
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+        from ragspan.telemetry import OTelEmitter
+
+        class Gated:
+            name = "gated"
+            async def score(self, record):
+                await asyncio.get_running_loop().run_in_executor(None, gate.wait)
+                return Score(value=1.0)
+
+        gate = threading.Event()
+        engine = ScoringEngine(metrics=[Gated()], emitters=[OTelEmitter()])
+        if {submit_first}:
+            engine.submit(RagRecord(question="q", contexts=["c"], response="r", name="early"))
+        provider = TracerProvider()
+        formatter = lambda span: f"span {{span.name}} {{span.attributes.get('ragspan.score.gated')}}\\n"
+        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(formatter=formatter)))
+        trace.set_tracer_provider(provider)
+        engine.submit(RagRecord(question="q", contexts=["c"], response="r", name="late"))
+        gate.set()
+    """)
+
+    assert "span rag late 1.0" in lines
+
+
+def test_threads_that_still_serve_may_submit_after_the_main_thread_has_ended(run):
+    lines = run("""
+        main_has_drained = threading.Event()
+
+        class Telling(Printing):
+            def flush(self, timeout):
+                main_has_drained.set()
+                return True
+
+        engine = ScoringEngine(metrics=[Quick()], emitters=[Telling()])
+
+        def serve():
+            main_has_drained.wait()
+            engine.submit(record("afterwards"))
+
+        engine.submit(record("before"))
+        threading.Thread(target=serve).start()
+    """)
+
+    assert lines == ["emitted before quick", "emitted afterwards quick", "shutdown"]
+
+
+def test_a_submit_at_the_very_end_does_not_raise(run):
+    lines = run("""
+        class Late:
+            def __init__(self, engine):
+                self.engine, self.record, self.write = engine, record(), os.write
+
+            def __del__(self):
+                self.engine.submit(self.record)
+                self.write(1, str(self.engine.stats().dropped).encode())
+
+        engine = ScoringEngine(metrics=[Quick()])
+        engine.submit(record())
+        late = Late(engine)
+    """)
+
+    assert lines == ["{'shutdown': 1}"]
+
+
+def test_a_program_that_dies_by_an_exception_still_drains(run_script):
+    import subprocess
+    import sys
+
+    program = PRELUDE + (
+        "engine = ScoringEngine(metrics=[Quick()], emitters=[Printing()])\nengine.submit(record())\nraise LookupError\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stdout.splitlines()[0] == "emitted q quick"
+    assert done.stderr.strip().endswith("LookupError")
+
+
+def test_an_engine_that_nobody_shuts_down_is_still_finished(run):
+    """Its worker holds it, although nothing else does."""
+    lines = run("""
+        def use():
+            engine = ScoringEngine(metrics=[OnceTheMainThreadEnds()], emitters=[Printing()])
+            engine.submit(record())
+        use()
+        import gc
+        gc.collect()
+        threading._register_atexit(program_ends.set)
+    """)
+
+    assert lines == ["emitted q waiting", "flush", "shutdown"]

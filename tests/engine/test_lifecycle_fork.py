@@ -1,0 +1,196 @@
+"""Real forks: the child shares nothing with its parent that either of them could break."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def test_the_child_has_an_empty_engine_that_works(fakes, make_engine, in_child):
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter], concurrency=1)
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+    metric.wait_until_started()
+
+    def use() -> object:
+        before = engine.stats()
+        metric.release()
+        engine.submit(fakes.a_record())
+        flushed = engine.flush(fakes.PATIENCE)
+        return [before.submitted, before.queued, before.in_flight, flushed, engine.stats().scored]
+
+    assert in_child(use) == [0, 0, 0, True, 1]
+
+
+def test_the_parents_work_is_done_once_and_by_the_parent(fakes, make_engine, in_child):
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter], concurrency=1)
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+    metric.wait_until_started()
+
+    def finish() -> object:
+        metric.release()
+        return [engine.flush(fakes.PATIENCE), emitter.journal.count("emit"), engine.shutdown(fakes.PATIENCE).finished]
+
+    assert in_child(finish) == [True, 0, 0]
+    metric.release()
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats().scored == 3
+
+
+def test_the_parents_worker_still_hears_after_the_child_has_ended(fakes, make_engine, in_child):
+    """Closing the inherited loop in the child would take the parent's wake-up pipe off the selector they share."""
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    def collect_everything() -> object:
+        import gc
+
+        engine.submit(fakes.a_record())
+        engine.shutdown(fakes.PATIENCE)
+        gc.collect()
+        return engine.stats().scored
+
+    assert in_child(collect_everything) == 1
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+
+def test_a_lock_that_another_thread_holds_at_the_fork_does_not_stop_the_child(fakes, make_engine, in_child):
+    engine = make_engine(fakes.ConstantMetric())
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        engine._parts.backlog._section.run(lambda: (held.set(), done.wait(fakes.PATIENCE)))
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert held.wait(fakes.PATIENCE)
+
+    def submit() -> object:
+        engine.submit(fakes.a_record())
+        return engine.flush(fakes.PATIENCE)
+
+    try:
+        assert in_child(submit) is True
+    finally:
+        done.set()
+        holder.join()
+
+
+def test_the_child_of_a_child_has_an_empty_engine_too(fakes, make_engine, in_child):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    def fork_again() -> object:
+        engine.submit(fakes.a_record())
+        engine.flush(fakes.PATIENCE)
+        return in_child(lambda: [engine.stats().submitted, engine.submit(fakes.a_record()), engine.flush(20)])
+
+    assert in_child(fork_again) == [0, None, True]
+
+
+def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.shutdown(fakes.PATIENCE)
+
+    def submit() -> object:
+        engine.submit(fakes.a_record())
+        return dict(engine.stats().dropped)
+
+    assert in_child(submit) == {"shutdown": 1}
+
+
+def test_a_collected_engine_does_no_harm_at_a_fork(fakes, in_child):
+    from ragspan.engine import ScoringEngine
+
+    ScoringEngine(metrics=[fakes.ConstantMetric()])
+
+    assert in_child(lambda: "fine") == "fine"
+
+
+@pytest.mark.slow
+def test_children_of_multiprocessing_finish_their_work(run_script):
+    """They end without `atexit`."""
+    done = run_script(
+        """
+        import multiprocessing, sys, warnings
+        from ragspan.engine import ScoringEngine
+        from ragspan.outcomes import Score
+        from ragspan.records import RagRecord
+
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
+
+        class Metric:
+            name = "m"
+            async def score(self, record):
+                return Score(value=1.0)
+
+        class Printing:
+            score_wait = 10.0
+            def open(self, record): return None
+            def emit(self, scored): print("emitted", scored.record.question, flush=True)
+            def flush(self, timeout): return True
+            def shutdown(self, timeout): pass
+
+        engine = ScoringEngine(metrics=[Metric()], emitters=[Printing()])
+
+        def submit(question):
+            for number in range(3):
+                engine.submit(RagRecord(question=f"{question} {number}", contexts=["c"], response="r"))
+
+        if __name__ == "__main__":
+            submit("parent")
+            child = multiprocessing.get_context("fork").Process(target=submit, args=["child"])
+            child.start()
+            child.join()
+        """
+    )
+
+    assert sorted(done.stdout.splitlines()) == sorted(
+        f"emitted {process} {number}" for process in ("parent", "child") for number in range(3)
+    )
+
+
+@pytest.mark.slow
+def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_script):
+    """Unfinished tasks and an open loop of the parent's are in its memory; the interpreter must not warn of them."""
+    done = run_script(
+        """
+        import asyncio, logging, os, queue, sys, warnings
+        logging.getLogger("ragspan").addHandler(logging.NullHandler())
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+        from ragspan.engine import ScoringEngine
+        from ragspan.records import RagRecord
+
+        started = queue.SimpleQueue()
+
+        class Hanging:
+            name = "hanging"
+            async def score(self, record):
+                started.put(record)
+                await asyncio.Event().wait()
+
+        engine = ScoringEngine(metrics=[Hanging()], exit_timeout=0.1)
+        for _ in range(3):
+            engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
+        started.get()
+        child = os.fork()
+        if not child:
+            print("child", engine.stats().submitted, flush=True)
+            sys.exit(0)
+        os.waitpid(child, 0)
+        print("parent", engine.shutdown(0).abandoned)
+        """
+    )
+
+    assert done.stdout.splitlines() == ["child 0", "parent 3"]

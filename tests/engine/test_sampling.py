@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
+
+from ragspan.engine._sampling import Sampling
+from ragspan.records import RagRecord, SpanAnchor
+
+
+def a_record(trace_id: int | None = None, record_id: str = "r") -> RagRecord:
+    parent = None if trace_id is None else SpanAnchor(trace_id=trace_id, span_id=1)
+    return RagRecord(question="", contexts=[], response="", record_id=record_id, parent=parent)
+
+
+@pytest.fixture
+def trace_ids() -> list[int]:
+    return [random.Random(seed).getrandbits(128) for seed in range(2000)]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float):
+    sampling = Sampling(rate=rate)
+    chosen = sum(sampling.chooses(a_record(trace_id), None) for trace_id in trace_ids)
+
+    assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
+
+
+def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
+    sampling = Sampling(rate=0.5)
+    for trace_id in trace_ids[:100]:
+        span = SpanAnchor(trace_id=trace_id, span_id=99)
+        decisions = {
+            sampling.chooses(a_record(trace_id, "one"), None),
+            sampling.chooses(a_record(trace_id, "other"), None),
+            sampling.chooses(a_record(None, "third"), span),
+        }
+        assert len(decisions) == 1
+
+
+def test_answers_without_a_trace_are_chosen_by_their_record_id():
+    sampling = Sampling(rate=0.5)
+    decisions = [sampling.chooses(a_record(record_id=str(number)), None) for number in range(2000)]
+
+    assert sum(decisions) == pytest.approx(1000, abs=80)
+    assert decisions == [sampling.chooses(a_record(record_id=str(number)), None) for number in range(2000)]
+
+
+def test_a_higher_rate_chooses_what_a_lower_one_does(trace_ids: list[int]):
+    few, many = Sampling(rate=0.2), Sampling(rate=0.3)
+
+    assert all(many.chooses(a_record(trace), None) for trace in trace_ids if few.chooses(a_record(trace), None))
+
+
+def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: list[int]):
+    """Else a tenth of the answers of the tenth of the traces that are kept would be all of them."""
+    sampler = TraceIdRatioBased(0.1)
+    kept = [trace for trace in trace_ids if sampler.should_sample(None, trace, "").decision is not Decision.DROP]
+    chosen = sum(Sampling(rate=0.1).chooses(a_record(trace), None) for trace in kept)
+
+    assert len(kept) > 150
+    assert 0.02 < chosen / len(kept) < 0.25
+
+
+def test_a_record_id_may_hold_any_text():
+    assert Sampling(rate=1.0).chooses(a_record(record_id="\ud800"), None)

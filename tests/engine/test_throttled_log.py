@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from ragspan.engine._throttled_log import ThrottledLog
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_one_line_a_minute_and_then_how_many_there_were(caplog: pytest.LogCaptureFixture):
+    clock = Clock()
+    log = ThrottledLog(clock=clock)
+    for second in (0, 1, 59, 60, 61, 120):
+        clock.now = second
+        log.trouble("emitter", "%s failed", "OTelEmitter")
+
+    assert caplog.messages == [
+        "OTelEmitter failed",
+        "OTelEmitter failed (and 2 more since the last such line)",
+        "OTelEmitter failed (and 1 more since the last such line)",
+    ]
+
+
+def test_each_kind_has_its_own_minute(caplog: pytest.LogCaptureFixture):
+    log = ThrottledLog(clock=Clock())
+    log.trouble("one", "first")
+    log.trouble("other", "second")
+
+    assert [(record.name, record.levelname, record.message) for record in caplog.records] == [
+        ("ragspan", "WARNING", "first"),
+        ("ragspan", "WARNING", "second"),
+    ]
+
+
+def test_a_handler_that_raises_stops_nobody():
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise OSError
+
+    handler = Raising()
+    logger = logging.getLogger("ragspan")
+    logger.addHandler(handler)
+    try:
+        ThrottledLog(clock=Clock()).trouble("kind", "line")
+    finally:
+        logger.removeHandler(handler)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from ragspan.engine import _backlog, _worker
+from ragspan.records import RagRecord
+
+
+@pytest.fixture
+def quick_restarts(monkeypatch):
+    monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
+    monkeypatch.setattr(_backlog, "_LOOK_AGAIN", 0.002)
+
+
+def worker_of(name: str) -> threading.Thread:
+    [worker] = [thread for thread in threading.enumerate() if thread.name == f"{name}-worker"]
+    return worker
+
+
+@pytest.mark.parametrize(
+    "stunt",
+    [
+        lambda loop: loop.stop(),
+        lambda loop: loop.call_soon(lambda: 1 // 0),
+        lambda loop: loop.set_exception_handler(None),
+    ],
+)
+def test_the_worker_survives_what_a_metric_does_to_its_loop(fakes, make_engine, stunt):
+    engine = make_engine(fakes.CallingMetric(lambda _: stunt(asyncio.get_running_loop()) and None), name="tough")
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+    worker = worker_of("tough")
+    engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert worker_of("tough") is worker
+    assert engine.stats().scored == 2
+
+
+def test_a_record_whose_task_is_cancelled_by_a_metric_is_counted(fakes, make_engine):
+    def cancel_everything(_: object) -> None:
+        for task in asyncio.all_tasks():
+            task.cancel()
+
+    engine = make_engine(fakes.CallingMetric(cancel_everything), emitters=[fakes.ListEmitter()])
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = engine.stats()
+    assert stats.submitted == 3 == stats.finished + sum(stats.dropped.values())
+
+
+def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(fakes, make_engine, caplog):
+    async def fails() -> None:
+        raise ValueError("secret")
+
+    engine = make_engine(fakes.CallingMetric(lambda _: asyncio.ensure_future(fails()) and None))
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert engine.stats().errors["worker"] >= 1
+    assert "the worker ran into a ValueError" in caplog.messages
+    assert "secret" not in caplog.text
+
+
+def break_the_loop() -> None:
+    """Let the running loop fail by itself, once."""
+    loop = asyncio.get_running_loop()
+
+    def fail() -> None:
+        del loop._run_once
+        raise OSError
+
+    loop._run_once = fail
+
+
+def break_on_request(record: RagRecord) -> None:
+    if record.question == "break":
+        break_the_loop()
+
+
+def test_a_worker_that_dies_is_replaced_and_its_records_are_counted(fakes, make_engine, quick_restarts):
+    metric = fakes.CallingMetric(break_on_request)
+    engine = make_engine(metric, fakes.HangingMetric(), name="mortal", metric_timeout=0.01)
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+    first = worker_of("mortal")
+    engine.submit(fakes.a_record(question="break"))
+    first.join(fakes.PATIENCE)
+    assert not first.is_alive()
+    engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = engine.stats()
+    assert (stats.submitted, stats.scored, dict(stats.dropped)) == (3, 2, {"worker_error": 1})
+    assert worker_of("mortal") is not first
+
+
+def test_what_waits_when_a_worker_dies_is_scored_by_the_next(fakes, make_engine, quick_restarts):
+    metric = fakes.CallingMetric(break_on_request)
+    engine = make_engine(fakes.HangingMetric(), metric, concurrency=1, metric_timeout=0.01)
+    engine.submit(fakes.a_record(question="break"))
+    engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert (engine.stats().scored, dict(engine.stats().dropped)) == (1, {"worker_error": 1})
+
+
+class NoThread:
+    """In place of a thread, on a system that has no more of them."""
+
+    def __init__(self, **_: object) -> None:
+        pass
+
+    def start(self) -> None:
+        raise RuntimeError("can't start new thread")
+
+
+def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, monkeypatch, quick_restarts):
+    engine = make_engine(fakes.ConstantMetric())
+    with monkeypatch.context() as patch:
+        patch.setattr(_worker.threading, "Thread", NoThread)
+        engine.submit(fakes.a_record())
+        engine.submit(fakes.a_record())
+    assert engine.stats().queued == 2
+
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats().scored == 2
+
+
+def test_starting_a_worker_is_not_tried_with_every_submit(fakes, make_engine, monkeypatch):
+    starts: list[str] = []
+    engine = make_engine(fakes.ConstantMetric())
+    with monkeypatch.context() as patch:
+        patch.setattr(_worker.threading, "Thread", lambda **_: starts.append("start") or NoThread())
+        for _ in range(100):
+            engine.submit(fakes.a_record())
+
+    assert starts == ["start"]
+
+
+async def test_the_worker_needs_nothing_of_the_loop_of_the_application(fakes, make_engine):
+    """Submitting within a running loop, as an ASGI application does, leaves that loop alone."""
+    loops: list[object] = []
+    engine = make_engine(fakes.CallingMetric(lambda _: loops.append(asyncio.get_running_loop())))
+    engine.submit(fakes.a_record())
+
+    assert await asyncio.get_running_loop().run_in_executor(None, engine.flush, fakes.PATIENCE)
+    assert loops != [asyncio.get_running_loop()]
+    assert len(loops) == 1
