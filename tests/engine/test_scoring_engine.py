@@ -37,7 +37,7 @@ def test_the_first_submit_starts_one_worker(fakes, make_engine):
         engine.submit(fakes.a_record())
 
     assert engine.flush(fakes.PATIENCE)
-    assert threads_of("once") == ["once-worker"]
+    assert threads_of("once-worker") == ["once-worker"]
 
 
 def test_a_record_is_scored_and_emitted(fakes, make_engine):

@@ -110,7 +110,7 @@ def test_shutdown_ends_the_threads(fakes, make_engine):
     engine.submit(fakes.a_record())
     assert engine.flush(fakes.PATIENCE)
     threads = [thread for thread in threading.enumerate() if "ending" in thread.name or "ListEm" in thread.name]
-    assert sorted({thread.name for thread in threads}) == ["ending-worker", "ragspan-ListEmitter", "ragspan-ending"]
+    assert {thread.name for thread in threads} >= {"ending-worker", "ragspan-ListEmitter", "ragspan-ending"}
 
     engine.shutdown(fakes.PATIENCE)
     for thread in threads:

@@ -36,6 +36,10 @@ class Emission:
             (emitter, DaemonThreads(_THREADS, name=f"ragspan-{type(emitter).__name__}")) for emitter in emitters
         ]
 
+    def prepare_for_exit(self) -> None:
+        for _, threads in self._emitters:
+            threads.prepare_for_exit()
+
     def open(self, record: RagRecord) -> SpanAnchor | None:
         """Tell all emitters of the record; the first span that one of them names is the answer's."""
         span: SpanAnchor | None = None
@@ -71,12 +75,10 @@ class Emission:
     def _ask(self, ask: Callable[[Emitter], object], emitter: Emitter, threads: DaemonThreads) -> Future[Any]:
         try:
             return threads.submit(ask, emitter)
-        except RuntimeError:
-            # No thread can be started any more: Python 3.12.0 or 3.12.1 is about to end. Trust the emitter's own limit.
-            here: Future[Any] = Future()
-            answer, error = attempt(ask, emitter)
-            here.set_result(answer) if error is None else here.set_exception(error)
-            return here
+        except RuntimeError as error:
+            failed: Future[Any] = Future()
+            failed.set_exception(error)
+            return failed
 
     def _answer(self, emitter: Emitter, answer: Future[Any]) -> bool:
         if not answer.done():

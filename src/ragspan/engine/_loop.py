@@ -13,22 +13,22 @@ from ragspan.engine._boundary import attempt
 from ragspan.engine._threads import DaemonThreads
 
 _CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
-_IO_THREADS = 32  # for what judges do in threads, such as resolving host names
 
 
 class WorkerLoop(asyncio.SelectorEventLoop):
     """An event loop whose trouble is reported by the type of the error alone: asyncio's own log lines may quote texts.
 
     Args:
+        threads: for what judges do in threads, such as resolving host names.
         on_error: told of errors in callbacks, and of tasks whose error nobody asked for.
     """
 
-    def __init__(self, *, on_error: Callable[[BaseException], None]) -> None:
+    def __init__(self, *, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:
         super().__init__()
         self._on_error = on_error
         self._is_given_up = False
         self.set_exception_handler(self._report)
-        self.set_default_executor(DaemonThreads(_IO_THREADS, name="ragspan-io"))
+        self.set_default_executor(threads)
 
     def wind_down(self) -> None:
         """Cancel what is left, give it a moment to end, and close the loop, come what may."""

@@ -79,6 +79,10 @@ class MetricRunner:
             run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
 
+    def prepare_for_exit(self) -> None:
+        if self._threads is not None:
+            self._threads.prepare_for_exit()
+
     def close(self) -> None:
         if self._threads is not None:
             self._threads.shutdown(cancel_futures=True)

@@ -41,6 +41,11 @@ class Scoring:
             MetricRunner(metric, concurrency=options.concurrency, observer=self) for metric in options.metrics
         ]
 
+    def prepare_for_exit(self) -> None:
+        self._emission.prepare_for_exit()
+        for runner in self._runners:
+            runner.prepare_for_exit()
+
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
         record = self._record_of(item)

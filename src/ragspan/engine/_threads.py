@@ -11,6 +11,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -18,6 +19,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
+
+_STARTS_NO_THREADS_AT_EXIT = (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 1)
+"""Mended in Python 3.12.2 (CPython issue 113964); versions before 3.12 were not affected."""
 
 
 class DaemonThreads(ThreadPoolExecutor):
@@ -37,7 +41,7 @@ class DaemonThreads(ThreadPoolExecutor):
         """The future of `fn(*args, **kwargs)`.
 
         Raises:
-            RuntimeError: it is shut down; or there is no thread, and the interpreter starts none any more.
+            RuntimeError: it is shut down, or has no thread and can start none.
         """
         call = _Call(fn, args, kwargs)
         with self._changed:
@@ -47,9 +51,18 @@ class DaemonThreads(ThreadPoolExecutor):
             self._line.append(call)
             if len(self._line) <= self._idle:
                 self._changed.notify()
-            elif self._alive < self._limit:
-                self._start_thread(call)
+            elif self._alive < self._limit and not self._start_thread() and not self._alive:
+                self._line.remove(call)
+                raise RuntimeError("no thread can be started")
         return call.future
+
+    def prepare_for_exit(self) -> None:
+        """Start the first thread before its first call, where Python starts none once the end of the process begins."""
+        if not _STARTS_NO_THREADS_AT_EXIT:
+            return
+        with self._changed:
+            if not self._alive and not self._closed:
+                self._start_thread()
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
         """Let idle threads end now and the others after the calls in line. Never waits."""
@@ -59,16 +72,14 @@ class DaemonThreads(ThreadPoolExecutor):
                 self._line.popleft().future.cancel()
             self._changed.notify_all()
 
-    def _start_thread(self, call: _Call) -> None:
+    def _start_thread(self) -> bool:
         thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-        self._alive += 1
         try:
             thread.start()
-        except RuntimeError:  # Python 3.12.0 and 3.12.1 start no thread once the interpreter is about to end
-            self._alive -= 1
-            if not self._alive:
-                self._line.remove(call)
-                raise
+        except RuntimeError:  # a limit of the system, or the end of the interpreter
+            return False
+        self._alive += 1
+        return True
 
     def _serve(self) -> None:
         while (call := self._next()) is not None:

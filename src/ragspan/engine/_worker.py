@@ -22,8 +22,10 @@ from ragspan.engine._deadline import Deadline
 from ragspan.engine._loop import WorkerLoop
 from ragspan.engine._queue import Item
 from ragspan.engine._scoring import Scoring
+from ragspan.engine._threads import DaemonThreads
 from ragspan.engine._throttled_log import ThrottledLog
 
+_IO_THREADS = 32
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, where workers die or cannot be started
 
 
@@ -93,16 +95,21 @@ class Worker:
             return False
         self._pause = Deadline(_RESTART_PAUSE)
         self._on_start()
-        thread = threading.Thread(target=contextvars.Context().run, args=(self._main,), name=self._name, daemon=True)
+        self._scoring.prepare_for_exit()
+        io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
+        io_threads.prepare_for_exit()
+        thread = threading.Thread(
+            target=contextvars.Context().run, args=(self._main, io_threads), name=self._name, daemon=True
+        )
         try:
             thread.start()
         except RuntimeError:  # a limit of the system, or the end of the interpreter
             return False
         return True
 
-    def _main(self) -> None:
+    def _main(self, io_threads: DaemonThreads) -> None:
         self._thread = threading.current_thread()
-        loop, error = attempt(lambda: WorkerLoop(on_error=self._went_wrong))
+        loop, error = attempt(lambda: WorkerLoop(threads=io_threads, on_error=self._went_wrong))
         if loop is not None:
             self._loop = loop
             loop.call_soon(self._read_queue, context=self._context)

@@ -11,61 +11,62 @@ from ragspan_langchain.runs import Reply
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
+_NO_WORDS = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _ANSWER_KEYS = ("structured_response", "answer", "final_answer")
-_ANSWER_WORDS = (
-    "answer",
-    "response",
-    "reply",
-    "result",
-    "output",
-    "generat",
-    "completion",
-    "summary",
-    "report",
-    "text",
-)
+_ANSWER_WORDS = ("answer", "response", "reply", "result", "output", "generat", "completion", "summary", "report", "text")
 
 
-def question_in(inputs: Frozen, queries: Sequence[str] = ()) -> str | None:
+def question_in(inputs: Frozen, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
     """The user's own words in what a request was called with.
 
     Args:
-        inputs: a text, messages, or fields of which one holds the question.
+        inputs: a text, messages, or fields of which one holds the question, maybe fields within fields.
         queries: what was searched for; a field that equals one of them is the question where no name tells.
+        named_only: take the user's messages and fields that are called a question, no others.
     """
-    if isinstance(inputs, str):
-        return inputs if inputs.strip() else None
-    if isinstance(inputs, FrozenMessage):
-        return question_in(inputs.text)
-    if isinstance(inputs, list):
-        return _question_in_list(inputs, queries)
-    return _question_in_fields(inputs, queries) if isinstance(inputs, dict) else None
+    leaves = list(_leaves(inputs))
+    texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
+    spoken = [value.text for _, value in leaves if isinstance(value, FrozenMessage) and value.text.strip()]
+    named = [text for wanted in _QUESTION_KEYS for key, text in texts if key == wanted]
+    if named_only:
+        return next(iter([*named, *spoken]), None)
+    alike = [text for word in _QUESTION_WORDS for key, text in texts if word in key]
+    searched = [text for _, text in texts if text in queries]
+    rest = sorted((text for key, text in texts if key not in _NO_WORDS), key=lambda text: "?" not in text)
+    return next(iter([*named, *spoken, *alike, *searched, *rest]), None)
 
 
-def _question_in_list(items: list[Frozen], queries: Sequence[str]) -> str | None:
-    messages = [item for item in items if isinstance(item, FrozenMessage)]
-    own = [message for message in messages if message.role == "human"] or messages
-    if own:
-        return question_in(own[-1].text)
-    found = (question_in(item, queries) for item in reversed(items))
-    return next((question for question in found if question is not None), None)
+def _leaves(value: Frozen, key: str = "") -> Iterator[tuple[str, str | FrozenMessage]]:
+    """The texts in a payload by the name of their field, those that lie deeper last; of a conversation what the user
+    said last."""
+    deeper: list[tuple[str, Frozen]] = []
+    if isinstance(value, dict):
+        for name, item in value.items():
+            own = name.lower()
+            if isinstance(item, str):
+                yield own, item
+            elif "history" not in own:
+                deeper.append((own, item))
+    elif isinstance(value, list):
+        said = _last_words(value, are_messages=key.endswith("messages"))
+        if said is not None:
+            yield key, said
+        else:
+            deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
+    elif isinstance(value, (str, FrozenMessage)):
+        yield key, value
+    for name, item in deeper:
+        yield from _leaves(item, name)
 
 
-def _question_in_fields(fields: Mapping[str, Frozen], queries: Sequence[str]) -> str | None:
-    usable = {key: value for key, value in fields.items() if "history" not in key.lower()}
-    named = [usable[key] for key in _QUESTION_KEYS if key in usable]
-    conversations = [value for value in usable.values() if _holds_messages(value)]
-    alike = [
-        value
-        for word in _QUESTION_WORDS
-        for key, value in usable.items()
-        if word in key.lower() and not isinstance(value, list)
+def _last_words(items: Sequence[Frozen], *, are_messages: bool) -> FrozenMessage | None:
+    messages = [
+        FrozenMessage(role="human", text=item) if isinstance(item, str) else item
+        for item in items
+        if isinstance(item, FrozenMessage) or (are_messages and isinstance(item, str))
     ]
-    searched = [value for value in usable.values() if isinstance(value, str) and value in queries]
-    rest = sorted((value for value in usable.values() if isinstance(value, str)), key=lambda text: "?" not in text)
-    nested = [value for value in usable.values() if isinstance(value, dict)]
-    found = (question_in(value, queries) for value in [*named, *conversations, *alike, *searched, *rest, *nested])
-    return next((question for question in found if question is not None), None)
+    own = [message for message in messages if message.role == "human"] or messages
+    return own[-1] if own else None
 
 
 def _holds_messages(value: Frozen) -> bool:
@@ -108,36 +109,45 @@ def _response_in_list(items: list[Frozen]) -> str | None:
 
 
 def _last_answer(messages: Sequence[FrozenMessage]) -> str | None:
-    """The text of the last message if the assistant wrote it; else the conversation has no answer yet."""
+    """What the conversation ends with, if it is an answer: the assistant's text, or a tool's that stands for it."""
     last = messages[-1]
-    if last.role == "human":
-        return None
-    own = [message.text for message in messages if message.role == "ai" and message.text.strip()]
-    return own[-1] if own and not (last.role == "ai" and not last.text.strip()) else None
+    return last.text if last.role in {"ai", "tool"} and last.text.strip() else None
 
 
 def _response_in_fields(
     fields: Mapping[str, Frozen], inputs: Frozen, replies: Sequence[Reply], preferred: Callable[[str], bool]
 ) -> str | None:
-    given = inputs if isinstance(inputs, dict) else {}
-    own = {key: value for key, value in fields.items() if key not in given or given[key] != value}
+    own = _without_inputs(fields, inputs)
     said = {" ".join(reply.text.split()) for reply in replies if reply.text.strip()}
-    spoken = [value for value in own.values() if isinstance(value, str) and " ".join(value.split()) in said]
+    spoken = [text for text in texts_in(own, in_objects=False) if " ".join(text.split()) in said]
     spoken.sort(key=lambda text: not preferred(text))
     for value in _candidates(own, spoken):
         response = _rendered(value)
         if response is not None:
             return response
-    return as_json({key: value for key, value in own.items() if not _holds_messages(value)})
+    return as_json({key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)})
+
+
+def _without_inputs(fields: Mapping[str, Frozen], inputs: Frozen) -> dict[str, Frozen]:
+    """What a request added; fields that were passed through are no answer."""
+    given = inputs if isinstance(inputs, dict) else {}
+    return {
+        key: value for key, value in fields.items() if value != inputs and (key not in given or given[key] != value)
+    }
+
+
+def _is_data(value: Frozen) -> bool:
+    return value not in (DOCUMENTS, OPAQUE) and not (isinstance(value, list) and not list(filter(_is_data, value)))
 
 
 def _candidates(own: Mapping[str, Frozen], spoken: Sequence[str]) -> Iterator[Frozen]:
     yield from (own[key] for key in _ANSWER_KEYS if key in own)
     named = [value for word in _ANSWER_WORDS for key, value in own.items() if word in key.lower()]
-    yield from (value for value in named if value in spoken)
+    yield from (value for value in named if isinstance(value, str) and value in spoken)
     yield from spoken
     yield from named
     yield from (value for value in own.values() if _holds_messages(value))
+    yield from (value[key] for value in own.values() if isinstance(value, dict) for key in _ANSWER_KEYS if key in value)
     texts = [value for value in own.values() if isinstance(value, str)]
     if len(texts) == 1:
         yield texts[0]
@@ -193,13 +203,10 @@ def _plain(value: Frozen) -> Any:
     return value
 
 
-def texts_in(value: Frozen) -> Iterator[str]:
-    """Every text in a frozen payload."""
+def texts_in(value: Frozen, *, in_objects: bool = True) -> Iterator[str]:
+    """Every text in a frozen payload; if not `in_objects`, without those inside the program's own objects."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from texts_in(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from texts_in(item)
+    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, FrozenObject)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item, in_objects=in_objects)

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
-from ragspan_langchain.answers import question_in, response_in
-from ragspan_langchain.contexts import as_context, contexts_of, is_plain, reached_model
-from ragspan_langchain.replies import facts_of, is_last, joined
+from ragspan_langchain.answers import question_in
+from ragspan_langchain.contexts import as_context, contexts_of, is_plain
+from ragspan_langchain.endings import status_and_response
+from ragspan_langchain.replies import facts_of
 from ragspan_langchain.runs import Kind, ModelRun, Reply, SearchRun, Trace
 
-_LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
-_STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 _MAX_CHILDREN = 100
 _SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
 _USER_KEYS = ("user_id", "langfuse_user_id")
@@ -32,12 +31,13 @@ class TraceCapture:
         trace = self._trace
         if not trace.grouped and not trace.recorded and _is_no_answer(trace):
             return None
-        status, response = _status_and_response(trace)
+        status, response = status_and_response(trace)
         if _says_nothing(trace, status, response):
             return None
+        question = _question(trace)
         return RagRecord(
-            question=_question(trace),
-            contexts=contexts_of(trace, response),
+            question=question,
+            contexts=contexts_of(trace, question, response),
             response=response,
             status=status,
             error_type=trace.error if status == "error" else None,
@@ -66,82 +66,11 @@ def _says_nothing(trace: Trace, status: AnswerStatus, response: str | None) -> b
 
 
 def _question(trace: Trace) -> str | None:
-    for inputs in (trace.inputs, trace.saved_state):
-        question = question_in(inputs, trace.queries)
-        if question is not None:
-            return question
-    return next((run.query for run in trace.searches if run.query is not None), None)
-
-
-# How it ended
-
-
-def _status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
-    if trace.error in _STOPPED or _was_interrupted(trace):
-        return "interrupted", None
-    if trace.error is not None:
-        received = _received(trace)
-        if trace.error not in _LEFT:
-            return "error", received
-        return ("complete" if received is not None and _had_last_token(trace) else "aborted"), received
-    if trace.streamed and _was_left_early(trace):
-        received = _received(trace)
-        return ("complete" if received is not None and _had_last_token(trace) else "aborted"), received
-    replies = [run.reply for run in reached_model(trace) if run.reply is not None]
-    response = response_in(
-        trace.output, inputs=trace.inputs, replies=replies, preferred=lambda text: _was_grounded(trace, text)
-    )
-    return "complete", response
-
-
-def _was_interrupted(trace: Trace) -> bool:
-    """A graph stopped to wait for a person, ended without an error, and no model was called afterwards."""
-    return any(
-        run.error is None and not any(model.started_ns > run.ended_ns > 0 for model in trace.models)
-        for run in trace.interrupted
-    )
-
-
-def _was_left_early(trace: Trace) -> bool:
-    """A stream that its reader closed ends as if all were well, but before the runs that feed it."""
-    if all(run.ended_ns for run in trace.runs):
-        return False
-    output = trace.output if isinstance(trace.output, str) else None
-    spoken = [run.reply.text for run in reached_model(trace) if run.reply is not None and run.reply.text.strip()]
-    fields = trace.output.values() if isinstance(trace.output, dict) else [output]
-    return not any(text in spoken for text in fields if isinstance(text, str))
-
-
-def _answering_stream(trace: Trace) -> ModelRun | None:
-    """The model whose tokens the reader was getting: the last one, unless a search came after it."""
-    models = reached_model(trace)
-    if not models:
-        return None
-    last = models[-1]
-    searched = any(run.started_ns > max(last.ended_ns, last.started_ns) for run in trace.searches)
-    return None if searched and last.ended_ns else last
-
-
-def _received(trace: Trace) -> str | None:
-    """What a reader had got when the request ended too early."""
-    model = _answering_stream(trace)
-    if model is None or not (trace.streamed or trace.in_graph):
-        return None
-    return joined(model.tokens) or None
-
-
-def _had_last_token(trace: Trace) -> bool:
-    model = _answering_stream(trace)
-    return model is not None and is_last(model.last_chunk)
-
-
-def _was_grounded(trace: Trace, text: str) -> bool:
-    """Whether the model that said this had a document in its prompt, judged quickly."""
-    for run in trace.models:
-        if run.reply is not None and run.reply.text == text:
-            prompt = "\n".join(part.text for part in run.prompt.parts)
-            return any(document[:100] in prompt for document in run.prompt.texts if document)
-    return False
+    found = [question_in(trace.inputs, trace.queries)]
+    found += [question_in(state, named_only=True) for state in trace.saved_states]
+    found += [question_in(state, trace.queries) for state in trace.saved_states]
+    found += [run.query for run in trace.searches[:1]]
+    return next((question for question in found if question is not None), None)
 
 
 # Parts of the record

@@ -22,9 +22,9 @@ _MIN_LIKENESS = 0.5
 _COMPARED = 2000
 
 
-def contexts_of(trace: Trace, response: str | None) -> tuple[RetrievedContext, ...] | None:
+def contexts_of(trace: Trace, question: str | None, response: str | None) -> tuple[RetrievedContext, ...] | None:
     """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed."""
-    behind = _models_behind(trace, response)
+    behind = _models_behind(trace, question, response)
     found: dict[str, RetrievedContext] = {}
     for document, text, match in _documents_in_prompts(behind):
         if text not in found:
@@ -53,9 +53,9 @@ def _documents_in_prompts(models: Sequence[_Behind]) -> list[tuple[SeenDocument,
 class _Behind:
     """A model's prompt, with the documents that stand in it."""
 
-    def __init__(self, run: ModelRun, trace: Trace) -> None:
+    def __init__(self, run: ModelRun, trace: Trace, question: str) -> None:
         self.run = run
-        self.prompt = PromptText(_shown(run, "human", "system", "tool"))
+        self.prompt = PromptText(_shown(run, "human", "system", "tool"), apart=question)
         texts = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
         entries = list(trace.documents.values())
         current = [texts.get(entry, entry.text) for entry in entries]
@@ -84,14 +84,14 @@ class _Behind:
         return self.prompt.holds(words) or self._own_words.holds(words)
 
 
-def _models_behind(trace: Trace, response: str | None) -> list[_Behind]:
+def _models_behind(trace: Trace, question: str | None, response: str | None) -> list[_Behind]:
     models = reached_model(trace)[-_MAX_PROMPTS:]
     queries = frozenset(_even(query) for query in trace.queries)
     waiting = _answering(models, response)
     behind: list[_Behind] = []
     seen = {id(run) for run in waiting}
     while waiting:
-        current = _Behind(waiting.pop(), trace)
+        current = _Behind(waiting.pop(), trace, question or "")
         behind.append(current)
         for earlier in models:
             if id(earlier) not in seen and _ended_before(earlier, current.run) and current.quotes(earlier, queries):

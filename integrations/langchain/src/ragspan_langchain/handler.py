@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -30,6 +32,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     # In async code a handler that is not inline costs an executor hop per event, even per token.
     run_inline = True
     raise_error = False
+
+    def __new__(cls, *_: Any, **__: Any) -> RagspanCallbackHandler:  # noqa: PYI034  Python 3.10 has no Self
+        return super().__new__(_with_graph_events(cls) if "langgraph" in sys.modules else cls)
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         if sink is None:
@@ -193,7 +198,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         except Exception as problem:  # noqa: BLE001
             self.tracker.report(problem)
 
-    # LangGraph's own events. They reach every handler where another library wraps the callback managers.
+    # LangGraph's own events, which tell of breakpoints as well: nothing raises there. Where another library wraps the
+    # callback managers they reach every handler.
 
     def on_interrupt(self, event: Any) -> None:
         try:
@@ -203,6 +209,16 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def on_resume(self, event: Any) -> None:
         """A graph goes on after an interruption: a request like any other."""
+
+
+@functools.cache
+def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbackHandler]:
+    """The class, made one that LangGraph sends its own events to; LangGraph is not imported for that."""
+    try:
+        from langgraph.callbacks import GraphCallbackHandler
+    except ImportError:  # an early LangGraph
+        return cls
+    return cls if issubclass(cls, GraphCallbackHandler) else type(cls.__name__, (cls, GraphCallbackHandler), {})
 
 
 def _name(serialized: dict[str, Any] | None, about: dict[str, Any], default: str) -> str:

@@ -150,7 +150,7 @@ class _Freezer:
     def _mapping(self, value: dict[Any, Any], depth: int) -> Frozen:
         if is_document(value):
             return DOCUMENTS
-        role = value.get("role")
+        role = value.get("role", value.get("type"))
         if isinstance(role, str) and role.lower() in _ROLES and "content" in value:
             return self._message(_ROLES[role.lower()], value["content"], (), depth)
         return self._items(value, depth)

@@ -138,9 +138,9 @@ class Trace:
         self.carried_documents = False  # a prompt's history held documents of earlier turns
         self.closed = False
         self.streamed = False
-        self.in_graph = False
+        self.tokens_delivered = False
         self.inputs: Frozen = OPAQUE
-        self.saved_state: Frozen = OPAQUE
+        self.saved_states: list[Frozen] = []  # inputs of the first steps, where the request had no question
         self.output: Frozen = OPAQUE
         self.error: str | None = None
         self.started_ns = time_ns()

@@ -45,6 +45,7 @@ from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace
 _MAX_OPEN_TRACES = 10_000
 _MAX_SECONDS = 3600.0
 _SWEEP_SECONDS = 60.0
+_MAX_SAVED_STATES = 5
 
 _AnyRun = TypeVar("_AnyRun", bound=Run)
 
@@ -97,8 +98,8 @@ class RunTracker:
         trace = run.trace
         if run.parent is None:
             self._note_inputs(trace, inputs)
-        elif trace.inputs is OPAQUE and trace.saved_state is OPAQUE:
-            trace.saved_state = freeze(inputs)  # called with a command, not a question: the first step has the state
+        elif trace.inputs is OPAQUE and len(trace.saved_states) < _MAX_SAVED_STATES:
+            trace.saved_states.append(freeze(inputs))  # called with a command, not a question: steps have the state
         if isinstance(inputs, str):
             run.query = inputs
             return
@@ -143,7 +144,7 @@ class RunTracker:
         trace = run.trace
         metadata = about.get("metadata") or {}
         run.model, run.provider = metadata.get("ls_model_name"), metadata.get("ls_provider")
-        trace.in_graph = trace.in_graph or "langgraph_node" in metadata
+        trace.tokens_delivered = trace.tokens_delivered or _somebody_listens_to_tokens()
         if not run.inside_search:
             self._note_tool_messages(trace, messages)
             run.prompt = trace.prompt(prompt_parts(messages))
@@ -165,8 +166,7 @@ class RunTracker:
                 trace.queries.append(run.query)
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
-        if isinstance(outputs, READABLE) and len(outputs) == 0:
-            trace.empty_search = True
+        trace.empty_search = trace.empty_search or _found_nothing(outputs)
         self._end_of_top(run, outputs, inputs)
 
     def end_tool(self, run_id: UUID, output: Any) -> None:
@@ -279,7 +279,10 @@ class RunTracker:
             trace = parent.trace
             if trace.anchor_pending:
                 self._find_anchor_of_root(trace)
-        elif (parent_id is not None and parent_id in _ended) or is_suppressed():
+        elif parent_id is not None and parent_id in _ended:
+            _ended.add(run_id.int)  # what goes on in the background is ignored, and so is what it calls
+            return None
+        elif is_suppressed():
             return None
         else:
             trace = self._new_request(name, about)
@@ -399,6 +402,24 @@ class RunTracker:
                 break
             trace.error = "GeneratorExit"
             self.sink.submit(self.close(trace))
+
+
+def _found_nothing(outputs: Any) -> bool:
+    """Whether a step gave an empty list for a result, as a whole or in a field that is not about messages."""
+    if isinstance(outputs, READABLE):
+        return len(outputs) == 0
+    if not isinstance(outputs, dict):
+        return False
+    empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
+    return any(isinstance(key, str) and not key.endswith(("messages", "history")) for key in empty)
+
+
+def _somebody_listens_to_tokens() -> bool:
+    """Whether the caller gets a model's tokens although the calls in between are no streams: a graph's stream of messages,
+    or a stream of events. LangChain and LangGraph put a handler of their own beside ours for that."""
+    config = var_child_runnable_config.get()
+    handlers = getattr(config.get("callbacks"), "handlers", ()) if config is not None else ()
+    return any(kind.__name__ == "_StreamingCallbackHandler" for handler in handlers for kind in type(handler).__mro__)
 
 
 class _Group:
