@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -71,16 +71,16 @@ class TokenModel(GenericFakeChatModel):
 
     def _stream(self, *args: Any, run_manager: Any = None, **kwargs: Any) -> Any:
         for place in range(TOKENS):
-            last = "last" if place == TOKENS - 1 else None
-            chunk = ChatGenerationChunk(message=AIMessageChunk("word ", chunk_position=last))
+            last: Literal["last"] | None = "last" if place == TOKENS - 1 else None
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content="word ", chunk_position=last))
             if run_manager is not None:
                 run_manager.on_llm_new_token("word ", chunk=chunk)
             yield chunk
 
     async def _astream(self, *args: Any, run_manager: Any = None, **kwargs: Any) -> Any:
         for place in range(TOKENS):
-            last = "last" if place == TOKENS - 1 else None
-            chunk = ChatGenerationChunk(message=AIMessageChunk("word ", chunk_position=last))
+            last: Literal["last"] | None = "last" if place == TOKENS - 1 else None
+            chunk = ChatGenerationChunk(message=AIMessageChunk(content="word ", chunk_position=last))
             if run_manager is not None:
                 await run_manager.on_llm_new_token("word ", chunk=chunk)
             yield chunk

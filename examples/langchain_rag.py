@@ -26,7 +26,12 @@ documents = [
     Document("Beta settles card payments after midnight."),
     Document("Gamma sends invoices by registered mail."),
 ]
-search = RunnableLambda(lambda _: documents).with_config(run_name="search")  # your retriever
+
+
+def search(_: str) -> list[Document]:  # your retriever
+    return documents
+
+
 model = GenericFakeChatModel(messages=repeat(AIMessage("Beta settles card payments after midnight.")))  # your model
 prompt = ChatPromptTemplate.from_template("Context:\n{context}\n\nQuestion: {question}")
 
@@ -35,7 +40,9 @@ def joined(found: list[Document]) -> str:
     return "\n\n".join(document.page_content for document in found)
 
 
-chain = {"context": search | joined, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
+chain = (
+    {"context": RunnableLambda(search) | joined, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
+)
 
 answer = chain.invoke("When are card payments settled?", config={"callbacks": [RagspanCallbackHandler()]})
 print(answer)

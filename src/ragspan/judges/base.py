@@ -82,7 +82,10 @@ class Judge(Verifier, Protocol):
         ...
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        """The claims that the response makes, each understandable by itself; none for a greeting or a bare refusal."""
+        """The claims that the response makes, each understandable by itself; none for a greeting.
+
+        That the passages do not say something is a claim, too.
+        """
         ...
 
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:

@@ -13,7 +13,18 @@ _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_inpu
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
 _NO_WORDS = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _ANSWER_KEYS = ("structured_response", "answer", "final_answer")
-_ANSWER_WORDS = ("answer", "response", "reply", "result", "output", "generat", "completion", "summary", "report", "text")
+_ANSWER_WORDS = (
+    "answer",
+    "response",
+    "reply",
+    "result",
+    "output",
+    "generat",
+    "completion",
+    "summary",
+    "report",
+    "text",
+)
 
 
 def question_in(inputs: Frozen, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
@@ -37,8 +48,10 @@ def question_in(inputs: Frozen, queries: Sequence[str] = (), *, named_only: bool
 
 
 def _leaves(value: Frozen, key: str = "") -> Iterator[tuple[str, str | FrozenMessage]]:
-    """The texts in a payload by the name of their field, those that lie deeper last; of a conversation what the user
-    said last."""
+    """The texts in a payload by the name of their field, those that lie deeper last.
+
+    Of a conversation it is what the user said last.
+    """
     deeper: list[tuple[str, Frozen]] = []
     if isinstance(value, dict):
         for name, item in value.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ragspan.records import AnswerStatus
-
 from ragspan_langchain.answers import response_in
 from ragspan_langchain.contexts import reached_model
 from ragspan_langchain.replies import is_last, joined

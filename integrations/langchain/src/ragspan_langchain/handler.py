@@ -211,7 +211,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         """A graph goes on after an interruption: a request like any other."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8)
 def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbackHandler]:
     """The class, made one that LangGraph sends its own events to; LangGraph is not imported for that."""
     try:

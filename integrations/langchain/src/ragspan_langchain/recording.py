@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from langchain_core.runnables.config import var_child_runnable_config
-from ragspan.records import RetrievedContext
 
+from ragspan.records import RetrievedContext
 from ragspan_langchain.handler import RagspanCallbackHandler
 
 
@@ -26,4 +26,5 @@ def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
         for handler in getattr(callbacks, "handlers", ())
         if isinstance(handler, RagspanCallbackHandler)
     }
-    return any([tracker.record_contexts(run_id, contexts) for tracker in trackers.values()])
+    taken = [tracker.record_contexts(run_id, contexts) for tracker in trackers.values()]
+    return any(taken)

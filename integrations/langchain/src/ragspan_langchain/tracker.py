@@ -415,8 +415,11 @@ def _found_nothing(outputs: Any) -> bool:
 
 
 def _somebody_listens_to_tokens() -> bool:
-    """Whether the caller gets a model's tokens although the calls in between are no streams: a graph's stream of messages,
-    or a stream of events. LangChain and LangGraph put a handler of their own beside ours for that."""
+    """Whether the caller gets a model's tokens although the calls in between are no streams.
+
+    That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
+    own beside ours for those.
+    """
     config = var_child_runnable_config.get()
     handlers = getattr(config.get("callbacks"), "handlers", ()) if config is not None else ()
     return any(kind.__name__ == "_StreamingCallbackHandler" for handler in handlers for kind in type(handler).__mro__)
