@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -211,14 +210,19 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         """A graph goes on after an interruption: a request like any other."""
 
 
-@functools.lru_cache(maxsize=8)
+_graph_aware: dict[type, type] = {}
+
+
 def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbackHandler]:
     """The class, made one that LangGraph sends its own events to; LangGraph is not imported for that."""
-    try:
-        from langgraph.callbacks import GraphCallbackHandler
-    except ImportError:  # an early LangGraph
-        return cls
-    return cls if issubclass(cls, GraphCallbackHandler) else type(cls.__name__, (cls, GraphCallbackHandler), {})
+    if cls not in _graph_aware:
+        try:
+            from langgraph.callbacks import GraphCallbackHandler
+        except ImportError:  # an early LangGraph
+            return cls
+        aware = issubclass(cls, GraphCallbackHandler)
+        _graph_aware[cls] = cls if aware else type(cls.__name__, (cls, GraphCallbackHandler), {})
+    return _graph_aware[cls]
 
 
 def _name(serialized: dict[str, Any] | None, about: dict[str, Any], default: str) -> str:
