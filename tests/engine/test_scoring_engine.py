@@ -301,6 +301,23 @@ def test_a_capture_may_submit_while_it_is_evicted(fakes, busy_engine):
     assert counts(engine.stats()) == (4, 1, 1, 0, {"queue_full": 2})
 
 
+def test_a_capture_is_let_go_of_where_other_threads_may_submit(fakes, busy_engine):
+    engine = busy_engine(queue_size=1)
+    others: list[bool] = []
+
+    class Waiting(fakes.FakeCapture):
+        def __del__(self) -> None:
+            other = threading.Thread(target=engine.submit, args=[fakes.FakeCapture()])
+            other.start()
+            other.join(fakes.PATIENCE)
+            others.append(other.is_alive())
+
+    engine.submit(Waiting())
+    engine.submit(fakes.FakeCapture())
+
+    assert others == [False]
+
+
 def test_a_garbage_collection_may_submit_at_any_point_of_a_submit(fakes, make_engine):
     engine = make_engine(fakes.ConstantMetric(), queue_size=5)
     finaliser_submits = 0

@@ -70,6 +70,32 @@ def test_shutdown_cancels_what_it_abandons(fakes, make_engine):
     assert metric.was_cancelled.wait(fakes.PATIENCE)
 
 
+@pytest.mark.parametrize("place", ["to_record", "open"])
+def test_nothing_is_emitted_after_a_shutdown_that_the_worker_did_not_notice(fakes, make_engine, place: str):
+    reached, gate = threading.Event(), threading.Event()
+
+    def block(result: object) -> object:
+        reached.set()
+        gate.wait(fakes.PATIENCE)
+        return result
+
+    class Emitter(fakes.ListEmitter):
+        def open(self, record):
+            super().open(record)
+            return block(None) if place == "open" else None
+
+    emitter = Emitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], sample_rate=0, name="unaware")
+    engine.submit(fakes.FakeCapture(lambda: block(fakes.a_record()) if place == "to_record" else fakes.a_record()))
+    assert reached.wait(fakes.PATIENCE)
+    [worker] = [thread for thread in threading.enumerate() if thread.name == "unaware-worker"]
+    assert engine.shutdown(0).abandoned == 1
+    gate.set()
+    worker.join(fakes.PATIENCE)
+
+    assert emitter.journal == (["open", "shutdown"] if place == "open" else ["shutdown"])
+
+
 def test_a_second_call_returns_the_first_report(fakes, make_engine):
     emitter = fakes.ListEmitter()
     engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])

@@ -283,16 +283,6 @@ async def test_fifty_tasks_share_a_handler_and_are_not_mixed(captured):
     }
 
 
-@pytest.mark.slow
-def test_two_thousand_requests_leave_nothing_open(captured):
-    program = rag_chain()
-    for _ in range(2000):
-        program.invoke(QUESTION, captured.config)
-
-    assert captured.handler.open_runs == 0
-    assert captured.answers() == [COMPLETE] * 2000
-
-
 # What goes with the record
 
 

@@ -87,7 +87,7 @@ class Scoring:
         if error is None and record is None:
             self._backlog.end_with_nothing_to_score(item)
         elif isinstance(record, RagRecord):
-            return record
+            return record if self._backlog.has_in_work(item) else None
         else:
             kind = type(record if error is None else error).__name__
             self._backlog.end_dropped(item, "capture_error")
