@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
 from rag_programs import QUESTION, chat_model, rag_chain
+
 from ragspan_langchain import RagspanCallbackHandler
 
 

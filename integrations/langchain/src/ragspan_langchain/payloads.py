@@ -337,6 +337,37 @@ def scored_document(item: Any) -> tuple[Any, float | None] | None:
     return None
 
 
+def documents_of_tools(messages: Iterable[Any]) -> tuple[list[Found], bool]:
+    """The documents that a conversation's tool messages carry beside their text.
+
+    Those after the user's last words are of the current request; of earlier ones, which are history, it is only told
+    whether there are any.
+    """
+    current: list[Found] = []
+    is_current, carried = True, False
+    for message in reversed(list(messages)):
+        kind = getattr(message, "type", None)
+        if kind == "human":
+            is_current = False
+        elif kind == "tool":
+            found = documents_in(getattr(message, "artifact", None))
+            if is_current:
+                current = [*found, *current]
+            else:
+                carried = carried or bool(found)
+    return current, carried
+
+
+def found_nothing(outputs: Any) -> bool:
+    """Whether a step gave an empty list for a result, as a whole or in a field that is not about messages."""
+    if isinstance(outputs, READABLE):
+        return len(outputs) == 0
+    if not isinstance(outputs, dict):
+        return False
+    empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
+    return any(isinstance(key, str) and not key.endswith(("messages", "history")) for key in empty)
+
+
 def tool_messages(output: Any) -> list[Any]:
     """The messages in a tool's output: itself, or those of the state update that a command carries."""
     update = getattr(output, "update", None)

@@ -15,12 +15,9 @@ from __future__ import annotations
 
 import time
 import weakref
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
-
-from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing import enclosing_answer
 from ragspan.records import Capture, RecordSink, RetrievedContext
@@ -28,12 +25,15 @@ from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
+from ragspan_langchain.ended_runs import EndedRuns
 from ragspan_langchain.payloads import (
     OPAQUE,
     READABLE,
     FrozenMessage,
     Opaque,
     documents_in,
+    documents_of_tools,
+    found_nothing,
     freeze,
     prompt_parts,
     scored_document,
@@ -41,6 +41,7 @@ from ragspan_langchain.payloads import (
 )
 from ragspan_langchain.replies import reply_of
 from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace
+from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered
 
 _MAX_OPEN_TRACES = 10_000
 _MAX_SECONDS = 3600.0
@@ -48,27 +49,6 @@ _SWEEP_SECONDS = 60.0
 _MAX_SAVED_STATES = 5
 
 _AnyRun = TypeVar("_AnyRun", bound=Run)
-
-
-class EndedRuns:
-    """Remembers the ids of runs that ended lately, in a fixed amount of memory.
-
-    A table with one place for each value of an id's last bits, where a new id takes the place of an older one. The last
-    bits of a run's id are random, so some `_PLACES` runs are known.
-    """
-
-    _PLACES = 1 << 15
-
-    def __init__(self) -> None:
-        self._ids = array("Q", bytes(8 * self._PLACES))
-
-    def add(self, key: int) -> None:
-        key &= 0xFFFF_FFFF_FFFF_FFFF
-        self._ids[key % self._PLACES] = key
-
-    def __contains__(self, run_id: UUID) -> bool:
-        key = run_id.int & 0xFFFF_FFFF_FFFF_FFFF
-        return self._ids[key % self._PLACES] == key
 
 
 _ended = EndedRuns()  # run ids are unique in a process, so one table serves every tracker
@@ -144,9 +124,12 @@ class RunTracker:
         trace = run.trace
         metadata = about.get("metadata") or {}
         run.model, run.provider = metadata.get("ls_model_name"), metadata.get("ls_provider")
-        trace.tokens_delivered = trace.tokens_delivered or _somebody_listens_to_tokens()
+        trace.tokens_delivered = trace.tokens_delivered or tokens_are_delivered()
         if not run.inside_search:
-            self._note_tool_messages(trace, messages)
+            current, carried = documents_of_tools(messages)
+            for found in current:
+                trace.see(found, ranked=not trace.knows(found))
+            trace.carried_documents = trace.carried_documents or carried
             run.prompt = trace.prompt(prompt_parts(messages))
         if run.parent is None:
             self._note_inputs(trace, [FrozenMessage(role=part.role, text=part.text) for part in run.prompt.parts])
@@ -166,7 +149,7 @@ class RunTracker:
                 trace.queries.append(run.query)
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
-        trace.empty_search = trace.empty_search or _found_nothing(outputs)
+        trace.empty_search = trace.empty_search or found_nothing(outputs)
         self._end_of_top(run, outputs, inputs)
 
     def end_tool(self, run_id: UUID, output: Any) -> None:
@@ -298,10 +281,8 @@ class RunTracker:
     def _parent(self, parent_id: UUID | None) -> Run | None:
         parent = self._live.get(parent_id.int) if parent_id is not None else None
         if parent is None:
-            # Callbacks passed again to an inner call make it look like a root; the enclosing run stands in the
-            # configuration that LangChain keeps in a context variable.
-            config = var_child_runnable_config.get()
-            enclosing = getattr(config.get("callbacks"), "parent_run_id", None) if config is not None else None
+            # Callbacks passed again to an inner call make it look like a root.
+            enclosing = enclosing_run_id()
             parent = self._live.get(enclosing.int) if enclosing is not None else None
         return parent
 
@@ -340,20 +321,6 @@ class RunTracker:
             trace.streamed = True  # a stream's real input comes with its end
         else:
             trace.inputs = OPAQUE if inputs is None else freeze(inputs)
-
-    def _note_tool_messages(self, trace: Trace, messages: Sequence[Any]) -> None:
-        """Documents that tool messages carry count when they stand after the user's last words; others are history."""
-        current = True
-        for message in reversed(messages):
-            kind = getattr(message, "type", None)
-            if kind == "human":
-                current = False
-            elif kind == "tool":
-                for found in documents_in(getattr(message, "artifact", None)):
-                    if current:
-                        trace.see(found, ranked=not trace.knows(found))
-                    else:
-                        trace.carried_documents = True
 
     def _search_is_over(self, run: SearchRun) -> None:
         if run.parent is not None:
@@ -402,27 +369,6 @@ class RunTracker:
                 break
             trace.error = "GeneratorExit"
             self.sink.submit(self.close(trace))
-
-
-def _found_nothing(outputs: Any) -> bool:
-    """Whether a step gave an empty list for a result, as a whole or in a field that is not about messages."""
-    if isinstance(outputs, READABLE):
-        return len(outputs) == 0
-    if not isinstance(outputs, dict):
-        return False
-    empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
-    return any(isinstance(key, str) and not key.endswith(("messages", "history")) for key in empty)
-
-
-def _somebody_listens_to_tokens() -> bool:
-    """Whether the caller gets a model's tokens although the calls in between are no streams.
-
-    That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
-    own beside ours for those.
-    """
-    config = var_child_runnable_config.get()
-    handlers = getattr(config.get("callbacks"), "handlers", ()) if config is not None else ()
-    return any(kind.__name__ == "_StreamingCallbackHandler" for handler in handlers for kind in type(handler).__mro__)
 
 
 class _Group:
