@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ragspan_langchain.payloads import DOCUMENTS, OPAQUE, Frozen, FrozenMessage, FrozenObject
+from ragspan_langchain.payloads.freezing import DOCUMENTS, OPAQUE, Frozen, FrozenMessage, FrozenObject
 from ragspan_langchain.runs import Reply
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")

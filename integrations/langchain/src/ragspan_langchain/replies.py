@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ragspan_langchain.payloads import content_text, freeze
+from ragspan_langchain.payloads.freezing import freeze
+from ragspan_langchain.payloads.messages import content_text
 from ragspan_langchain.runs import Reply
 
 

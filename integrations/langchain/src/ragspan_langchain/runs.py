@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan_langchain.payloads import OPAQUE, Found, Frozen, PromptPart, id_and_metadata_of, text_of
+from ragspan_langchain.payloads.documents import Found, id_and_metadata_of, text_of
+from ragspan_langchain.payloads.freezing import OPAQUE, Frozen
+from ragspan_langchain.payloads.messages import PromptPart
 
 
 class Kind(enum.Enum):

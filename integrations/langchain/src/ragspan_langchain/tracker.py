@@ -26,19 +26,16 @@ from ragspan.telemetry.suppress import is_suppressed
 from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
 from ragspan_langchain.ended_runs import EndedRuns
-from ragspan_langchain.payloads import (
-    OPAQUE,
-    READABLE,
-    FrozenMessage,
-    Opaque,
+from ragspan_langchain.payloads.documents import (
     documents_in,
     documents_of_tools,
     found_nothing,
-    freeze,
-    prompt_parts,
     scored_document,
     tool_messages,
 )
+from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, freeze
+from ragspan_langchain.payloads.messages import prompt_parts
+from ragspan_langchain.payloads.shapes import READABLE
 from ragspan_langchain.replies import reply_of
 from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace
 from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered

@@ -1,0 +1,92 @@
+"""Messages and prompts: who speaks, and the text of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from langchain_core.messages import BaseMessage
+
+from ragspan_langchain.payloads.shapes import Shape, shape_of
+
+ROLES = {
+    "human": "human",
+    "HumanMessageChunk": "human",
+    "AIMessageChunk": "ai",
+    "SystemMessageChunk": "system",
+    "ToolMessageChunk": "tool",
+    "user": "human",
+    "ai": "ai",
+    "assistant": "ai",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_MAX_DEPTH = 6
+
+
+def role_of(message: BaseMessage) -> str:
+    role = ROLES.get(message.type)
+    if role is None:
+        kind = message.type.lower().removesuffix("messagechunk")
+        role = ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
+    return role
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content, without thinking, pictures and sound."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_block_texts(content, nested=False))
+    return ""
+
+
+def prompt_text(content: Any) -> str:
+    """All text that a message's content shows to a model: also that of search results and documents within."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_block_texts(content, nested=True))
+    return ""
+
+
+def _block_texts(blocks: Any, *, nested: bool, depth: int = 0) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, dict):
+            if isinstance(block.get("text"), str):
+                yield block["text"]
+            elif nested and depth < _MAX_DEPTH:
+                yield from _nested_texts(block, depth + 1)
+
+
+def _nested_texts(block: dict[Any, Any], depth: int) -> Iterator[str]:
+    if block.get("type") in {"image", "image_url", "audio", "input_audio", "video", "base64"}:
+        return
+    for key in ("title", "content", "source", "data"):
+        inner = block.get(key)
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, (list, dict)):
+            yield from _block_texts([inner] if isinstance(inner, dict) else inner, nested=True, depth=depth)
+
+
+class PromptPart(NamedTuple):
+    """One message of a prompt, or all of a plain prompt."""
+
+    role: str
+    text: str
+
+
+def prompt_parts(messages: Iterable[Any]) -> list[PromptPart]:
+    """The parts of a chat prompt, or of a plain one."""
+    parts = []
+    for message in messages:
+        if isinstance(message, str):
+            parts.append(PromptPart("human", message))
+        elif shape_of(message) is Shape.MESSAGE:
+            parts.append(PromptPart(role_of(message), prompt_text(message.content)))
+    return parts
