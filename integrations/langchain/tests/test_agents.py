@@ -24,6 +24,7 @@ from rag_programs import (
     QUESTION,
     TopicRetriever,
     chat_model,
+    config_reaches_async_functions,
     documents,
     join_texts,
     look_up,
@@ -46,6 +47,7 @@ def test_an_agent_that_searches_with_words_of_its_own(captured, call):
     assert captured.answers() == [ON_THE_PUMP]
 
 
+@config_reaches_async_functions
 async def test_an_agent_in_asynchronous_code(captured):
     await search_agent(calls(search("pump")), ANSWER).ainvoke(user_says(QUESTION), captured.config)
 

@@ -53,6 +53,7 @@ def test_a_node_that_searches_a_store(captured, call):
     assert captured.answers() == [ON_THE_PUMP]
 
 
+@config_reaches_async_functions
 async def test_a_graph_in_asynchronous_code(captured):
     await rag_graph().ainvoke({"question": QUESTION}, captured.config)
 

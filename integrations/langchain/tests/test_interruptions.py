@@ -23,6 +23,7 @@ from rag_programs import (
     PUMP,
     QUESTION,
     chat_model,
+    config_reaches_async_functions,
     look_up,
     rag_chain,
 )
@@ -50,6 +51,7 @@ def test_a_node_that_waits_for_approval(captured, call):
     assert captured.answers() == [ON_THE_PUMP]
 
 
+@config_reaches_async_functions
 async def test_a_node_that_waits_for_approval_in_asynchronous_code(captured):
     graph = rag_graph(asking_retrieve, checkpointer=InMemorySaver())
     await graph.ainvoke({"question": QUESTION}, captured.thread())
