@@ -55,6 +55,11 @@ class BlockingTheLoop:
     async def score(self, record):
         threading.Event().wait()
 
+class HangingInExecutor:
+    name = "hanging_in_executor"
+    async def score(self, record):
+        await asyncio.to_thread(threading.Event().wait)
+
 class Printing:
     score_wait = 10.0
     def open(self, record): return None
@@ -109,7 +114,7 @@ def test_an_engine_that_is_shut_down_has_nothing_to_do_at_the_end(run):
     assert lines == ["emitted q quick", "shutdown", "end"]
 
 
-@pytest.mark.parametrize("metric", ["Hanging", "Blocking", "BlockingTheLoop"])
+@pytest.mark.parametrize("metric", ["Hanging", "HangingInExecutor", "Blocking", "BlockingTheLoop"])
 def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(run, metric: str):
     lines = run(f"""
         import atexit

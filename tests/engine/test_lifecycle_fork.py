@@ -122,7 +122,7 @@ def test_children_of_multiprocessing_finish_their_work(run_script):
     """They end without `atexit`."""
     done = run_script(
         """
-        import multiprocessing, sys, warnings
+        import multiprocessing, os, warnings
         from ragspan.engine import ScoringEngine
         from ragspan.outcomes import Score
         from ragspan.records import RagRecord
@@ -137,7 +137,7 @@ def test_children_of_multiprocessing_finish_their_work(run_script):
         class Printing:
             score_wait = 10.0
             def open(self, record): return None
-            def emit(self, scored): print("emitted", scored.record.question, flush=True)
+            def emit(self, scored): os.write(1, f"emitted {scored.record.question}\\n".encode())
             def flush(self, timeout): return True
             def shutdown(self, timeout): pass
 
@@ -180,7 +180,14 @@ def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_
                 started.put(record)
                 await asyncio.Event().wait()
 
-        engine = ScoringEngine(metrics=[Hanging()], exit_timeout=0.1)
+        class Emitter:
+            score_wait = 10.0
+            def open(self, record): return None
+            def emit(self, scored): pass
+            def flush(self, timeout): return True
+            def shutdown(self, timeout): print("shutdown", flush=True)
+
+        engine = ScoringEngine(metrics=[Hanging()], emitters=[Emitter()])
         for _ in range(3):
             engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
         started.get()
@@ -193,4 +200,4 @@ def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_
         """
     )
 
-    assert done.stdout.splitlines() == ["child 0", "parent 3"]
+    assert done.stdout.splitlines() == ["child 0", "shutdown", "parent 3"]

@@ -120,6 +120,7 @@ def test_the_same_document_object_in_every_answer(captured):
     assert [answer.contexts for answer in captured.answers()] == [[PUMP], [PUMP.upper()]]
 
 
+@pytest.mark.filterwarnings("ignore:Pickle, copy, and deepcopy support:DeprecationWarning")  # of the fake model
 def test_a_copied_chain_reports_to_the_same_handler(captured):
     program = rag_chain().with_config(captured.config)
     copy.deepcopy(program).invoke(QUESTION)

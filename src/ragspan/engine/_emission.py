@@ -17,10 +17,10 @@ from ragspan.engine._backlog import Backlog
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._threads import DaemonThreads
-from ragspan.engine._throttled_log import ThrottledLog
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.base import Emitter
+from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up; makes a timeout of 0 of use
 _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs

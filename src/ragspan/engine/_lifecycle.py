@@ -11,9 +11,6 @@ Guarantees:
 from __future__ import annotations
 
 import atexit
-
-# Its exit hook closes all thread pools. Such hooks run in reverse order, so ours, whose judges use pools, comes after it.
-import concurrent.futures.thread  # noqa: F401
 import contextlib
 import math
 import os
@@ -53,7 +50,8 @@ def watch_forks(engine: _T, start_afresh: Callable[[_T], None]) -> None:
 def keep_inherited(work: object) -> None:
     """Keep what a fork left of the parent's work for good.
 
-    Letting go of it would end the parent's unfinished calls here, on connections that both processes share.
+    Letting go of it would end the parent's unfinished calls here, on connections that both processes share; and closing
+    its event loop would make the parent's deaf, for they share a selector, too.
     """
     _inherited.append(work)
 
@@ -80,6 +78,9 @@ class _Exit:
             self._is_registered = True
             # Private, but the only hook that comes before pools and threads are closed, and the only one at all in the
             # children of multiprocessing; where it is missing, or too late, `atexit` has to do.
+            # These hooks run in reverse order as well, and that of `concurrent.futures` closes all pools: be after it.
+            import concurrent.futures.thread  # noqa: F401
+
             with contextlib.suppress(AttributeError, RuntimeError):
                 threading._register_atexit(self.drain)  # type: ignore[attr-defined]  # noqa: SLF001
 

@@ -1,4 +1,4 @@
-"""The worker's event loop: one that does not hold up the end of the process, and that a fork leaves alone.
+"""The worker's event loop: one that does not hold up the end of the process and quotes no texts in logs.
 
 It is always of this kind, whatever the application's event loop policy would make.
 """
@@ -16,7 +16,7 @@ _CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
 
 
 class WorkerLoop(asyncio.SelectorEventLoop):
-    """An event loop whose trouble is reported by the type of the error alone: asyncio's own log lines may quote texts.
+    """An event loop that reports trouble itself: the log lines of asyncio show arguments and messages.
 
     Args:
         threads: for what judges do in threads, such as resolving host names.
@@ -26,7 +26,6 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     def __init__(self, *, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:
         super().__init__()
         self._on_error = on_error
-        self._is_given_up = False
         self.set_exception_handler(self._report)
         self.set_default_executor(threads)
 
@@ -42,21 +41,15 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         for task in tuple(left):
             task.add_done_callback(ended)
             task.cancel()
-        if left:
-            self.call_later(_CLEAN_UP, self.stop)
-            attempt(self.run_forever)
-        _, error = attempt(self.close)
-        self._is_given_up = error is not None
-
-    def disown(self) -> None:
-        """In the child of a fork: its selector is shared with the parent, whose loop would go deaf if this were closed."""
-        self._is_given_up = True
+        # Judges keep their connections in asynchronous generators, which are closed by this and by nothing else.
+        closing = self.create_task(self.shutdown_asyncgens())
+        left.add(closing)
+        closing.add_done_callback(ended)
+        self.call_later(_CLEAN_UP, self.stop)
+        attempt(self.run_forever)
+        attempt(self.close)
 
     def _report(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         error = context.get("exception")
-        if isinstance(error, BaseException) and not self._is_given_up:
+        if isinstance(error, BaseException):
             self._on_error(error)
-
-    def __del__(self) -> None:  # of the base: warns of a loop that is not closed, and closes it
-        if not self._is_given_up:
-            super().__del__()

@@ -10,9 +10,9 @@ from ragspan.engine._emission import Emission
 from ragspan.engine._options import Options
 from ragspan.engine._queue import BoundedQueue
 from ragspan.engine._scoring import Scoring
-from ragspan.engine._throttled_log import ThrottledLog
 from ragspan.engine._worker import Worker
 from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.throttled_log import ThrottledLog
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,11 +16,11 @@ from ragspan.engine._metric_run import MetricRun, MetricRunner, wait_for_runs
 from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
 from ragspan.engine._sampling import Sampling
-from ragspan.engine._throttled_log import ThrottledLog
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.throttled_log import ThrottledLog
 
 
 class Scoring:

@@ -23,7 +23,7 @@ from ragspan.engine._loop import WorkerLoop
 from ragspan.engine._queue import Item
 from ragspan.engine._scoring import Scoring
 from ragspan.engine._threads import DaemonThreads
-from ragspan.engine._throttled_log import ThrottledLog
+from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, where workers die or cannot be started
@@ -83,12 +83,6 @@ class Worker:
                 loop.call_soon_threadsafe(loop.stop, context=self._context)
         if thread is not None and not self.is_current_thread:
             thread.join(deadline.remaining)
-
-    def disown(self) -> None:
-        """In the child of a fork: the thread and its loop are the parent's."""
-        self._stopping = True
-        if self._loop is not None:
-            self._loop.disown()
 
     def _start(self) -> bool:
         if self._stopping or (self._pause is not None and self._pause.remaining):

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, is_enabled
+from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
 from ragspan.engine._options import Options
@@ -118,6 +119,13 @@ class ScoringEngine:
         else:
             backlog.submit(Item(capture, size))
 
+    def count_error(self, place: str) -> None:
+        """Count something that went wrong on the way to `submit`, by a name of few; it shows in `stats().errors`.
+
+        Never raises, and may be called from wherever `submit` may.
+        """
+        attempt(self._parts.backlog.went_wrong, place)
+
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything that was submitted before is out; the emitters have sent it, too.
 
@@ -168,7 +176,6 @@ class ScoringEngine:
     def _start_afresh(self) -> None:
         """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
         keep_inherited(self._parts)
-        self._parts.worker.disown()
         was_shut_down = self._parts.backlog.is_closed
         self._assemble()
         if was_shut_down:

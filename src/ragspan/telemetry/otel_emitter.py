@@ -24,11 +24,11 @@ from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
 from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer
 from ragspan.telemetry.evaluation_spans import add_evaluation
 from ragspan.telemetry.flushing import Flushing
-from ragspan.telemetry.notices import Notice
 from ragspan.telemetry.open_spans import OpenSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.signals import signal_outcomes
+from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
     "Scores have no span to go on: no TracerProvider is set up, or it is switched off. "
@@ -82,7 +82,7 @@ class OTelEmitter:
             openinference=openinference,
         )
         self._providers = Providers(tracer_provider, meter_provider, logger_provider)
-        self._no_tracer_provider = Notice(_NO_TRACER_PROVIDER)
+        self._log = ThrottledLog()
         self._closed = False
         self._start_afresh()
         _emitters.add(self)
@@ -109,7 +109,7 @@ class OTelEmitter:
         span_context = span.get_span_context()
         # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
-            self._no_tracer_provider.give()
+            self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
             return None
         if span.is_recording() and not self._open.add(record, span):  # shut down in this very moment
             end_answer(span, record)

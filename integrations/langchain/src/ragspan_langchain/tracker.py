@@ -23,6 +23,7 @@ from ragspan.capturing import enclosing_answer
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
+from ragspan.throttled_log import ThrottledLog
 from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
 from ragspan_langchain.ended_runs import EndedRuns
@@ -48,6 +49,7 @@ _MAX_SAVED_STATES = 5
 _AnyRun = TypeVar("_AnyRun", bound=Run)
 
 
+_log = ThrottledLog()
 _ended = EndedRuns()  # run ids are unique in a process, so one table serves every tracker
 
 
@@ -233,10 +235,11 @@ class RunTracker:
         return True
 
     def report(self, error: Exception) -> None:
-        """Something went wrong in a callback: the sink counts it where it can."""
-        count = getattr(self.sink, "count_error", None)
-        if count is not None:
-            count(f"callback_{type(error).__name__}")
+        """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
+        _log.trouble("callback", "a callback of ragspan failed with %s", type(error).__name__)
+        count_error = getattr(self.sink, "count_error", None)
+        if count_error is not None:
+            count_error("callback")
 
     # Inside
 

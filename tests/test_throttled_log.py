@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ragspan.engine._throttled_log import ThrottledLog
+from ragspan.throttled_log import ThrottledLog
 
 
 class Clock:

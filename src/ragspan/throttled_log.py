@@ -5,17 +5,19 @@ No line holds text of users or documents: trouble is named by its kind and by th
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable
-
-from ragspan.engine._boundary import attempt
 
 _INTERVAL = 60.0  # seconds
 
 
 class ThrottledLog:
-    """For the worker and its threads, never for `submit`: the application's log handlers do I/O."""
+    """For trouble that may come with every record.
+
+    Not for `submit`: the application's log handlers do I/O.
+    """
 
     def __init__(self, name: str = "ragspan", *, clock: Callable[[], float] = time.monotonic) -> None:
         self._logger = logging.getLogger(name)
@@ -35,4 +37,5 @@ class ThrottledLog:
         suppressed = self._suppressed.pop(kind, 0)
         if suppressed:
             message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)
-        attempt(self._logger.warning, message, *args)
+        with contextlib.suppress(Exception):  # a handler of the application's
+            self._logger.warning(message, *args)
