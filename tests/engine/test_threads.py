@@ -96,13 +96,25 @@ def test_its_end_lets_the_calls_in_line_be_made(threads: DaemonThreads):
     assert [call.result(PATIENCE) for call in calls] == [True] * 4
 
 
-def test_an_idle_thread_keeps_nothing_of_its_last_call(threads: DaemonThreads):
-    class Kept:
-        pass
+class Kept:
+    """Something that could be kept for too long."""
 
-    references = [weakref.ref(threads.submit(Kept).result(PATIENCE)), weakref.ref(argument := Kept())]
+
+def test_an_idle_thread_keeps_no_argument_of_its_last_call(threads: DaemonThreads):
+    argument = Kept()
+    reference = weakref.ref(argument)
     threads.submit(id, argument).result(PATIENCE)
     del argument
+
+    wait_until_let_go_of(reference)
+
+
+def test_an_idle_thread_keeps_no_result_of_its_last_call(threads: DaemonThreads):
+    wait_until_let_go_of(weakref.ref(threads.submit(Kept).result(PATIENCE)))
+
+
+def wait_until_let_go_of(reference: weakref.ref[Kept]) -> None:
+    """The thread needs a moment for it after it has handed over the result."""
     began = time.monotonic()
-    while any(reference() is not None for reference in references):  # the thread needs a moment
+    while reference() is not None:
         assert time.monotonic() - began < PATIENCE

@@ -134,11 +134,20 @@ def _response_in_fields(
     said = {" ".join(reply.text.split()) for reply in replies if reply.text.strip()}
     spoken = [text for text in texts_in(own, in_objects=False) if " ".join(text.split()) in said]
     spoken.sort(key=lambda text: not preferred(text))
+    if _are_equals(own, [text for text in spoken if preferred(text)]):
+        return as_json(own)
     for value in _candidates(own, spoken):
         response = _rendered(value)
         if response is not None:
             return response
     return as_json({key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)})
+
+
+def _are_equals(own: Mapping[str, Frozen], grounded: Sequence[str]) -> bool:
+    """Whether several fields are answers, and no name tells that one of them is the answer."""
+    fields = [key for key, value in own.items() if isinstance(value, str) and value in grounded]
+    named = any(word in key.lower() for key in own for word in (*_ANSWER_KEYS, *_ANSWER_WORDS))
+    return len(fields) > 1 and not named
 
 
 def _without_inputs(fields: Mapping[str, Frozen], inputs: Frozen) -> dict[str, Frozen]:

@@ -69,6 +69,7 @@ def _question(trace: Trace) -> str | None:
     found = [question_in(trace.inputs, trace.queries)]
     found += [question_in(state, named_only=True) for state in trace.saved_states]
     found += [question_in(state, trace.queries) for state in trace.saved_states]
+    found.append(question_in(trace.asked_before, trace.queries))
     found += [run.query for run in trace.searches[:1]]
     return next((question for question in found if question is not None), None)
 

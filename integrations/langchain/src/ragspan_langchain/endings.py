@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ragspan.records import AnswerStatus
 from ragspan_langchain.answers import response_in
-from ragspan_langchain.contexts import reached_model
+from ragspan_langchain.lineage import reached_model
 from ragspan_langchain.replies import is_last, joined
 from ragspan_langchain.runs import ModelRun, Run, Trace
 
@@ -28,9 +28,10 @@ def status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
 
 
 def _was_interrupted(trace: Trace) -> bool:
-    """A graph stopped to wait for a person, ended without an error, and no model was called afterwards."""
+    """A graph stopped to wait for a person, and no model was called afterwards; its reader may have left at that point."""
     return any(
-        run.error is None and not any(model.started_ns > run.ended_ns > 0 for model in trace.models)
+        (run.error is None or run.error in _LEFT)
+        and not any(model.started_ns > run.ended_ns > 0 for model in trace.models)
         for run in trace.interrupted
     )
 
@@ -48,7 +49,12 @@ def _received(trace: Trace) -> str | None:
     """What a reader had got when the request ended too early; a caller who waited for the whole had got nothing."""
     if trace.streamed or trace.tokens_delivered:
         model = _speaker(trace)
-        return joined(model.tokens) or None if model is not None and not _was_held_back(model, trace) else None
+        if model is None or _was_held_back(model, trace):
+            return None
+        said = joined(model.tokens)
+        if trace.error is None and isinstance(trace.output, str) and trace.output and not said.startswith(trace.output):
+            return trace.output  # a step changed the model's words on their way to the reader
+        return said or None
     if trace.error == "GeneratorExit":
         return _last_delivered(trace)
     return None

@@ -10,14 +10,13 @@ nothing.
 from __future__ import annotations
 
 import heapq
-import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ragspan_langchain.spelling import evened
+from ragspan_langchain.spelling import evened, word_count, words_in
 
 _MAX_WORDS = 50_000
 """Words of a prompt that are compared."""
@@ -35,8 +34,6 @@ _SHINGLE = 5
 _MIN_WORDS = 8
 """Words in runs of at least `_SHINGLE` that make an excerpt."""
 _NEARLY_ALL = 0.9
-
-_word = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,8 +59,8 @@ class PromptText:
         self._apart = apart
         self._field: _Field | None = None
 
-    def find(self, texts: Sequence[str]) -> list[Match | None]:
-        """Where each text stands in the prompt; equal texts share a place."""
+    def find(self, texts: Sequence[str], *, excerpts: bool = True) -> list[Match | None]:
+        """Where each text stands in the prompt, whole or, with `excerpts`, in part; equal texts share a place."""
         distinct = sorted({text for text in texts if text.strip()}, key=len, reverse=True)
         plain = _Field(self._plain)
         found = dict(zip(distinct, plain.take_all_whole(distinct, self._apart), strict=True))
@@ -72,25 +69,25 @@ class PromptText:
             spelled = {text: evened(text) for text in distinct}
             wholes = field.take_all_whole([spelled[text] for text in distinct], evened(self._apart))
             found = dict(zip(distinct, wholes, strict=True))
-            rest = [text for text in distinct if found[text] is None]
+            rest = [text for text in distinct if found[text] is None] if excerpts else []
             found |= dict(zip(rest, field.take_excerpts([spelled[text] for text in rest]), strict=True))
         else:
             self._field = plain
         return [found.get(text) for text in texts]
 
     def holds(self, text: str) -> bool:
-        """Whether the prompt holds what a model said, for the most part and outside of the texts found before.
+        """Whether the prompt holds what a model said, whole or a run of it, outside of the texts found before.
 
         One word stands anywhere, so it takes two.
         """
-        words = sum(1 for _ in islice(_word.finditer(text), _MAX_WORDS))
+        words = word_count(text)
         if words < 2:  # noqa: PLR2004  see above
             return False
         field = self._field or _Field(evened(self._plain))
         said = evened(text)
         if field.place(said, whole_words=True) is not None:
             return True
-        return field.covered(said, _MAX_EXCERPT_WORDS).words >= max(_MIN_WORDS, 0.6 * words)
+        return field.covered(said, _MAX_EXCERPT_WORDS).words >= _MIN_WORDS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,7 +238,7 @@ class _Shingles:
         self._ends = array("Q")
         self._first: dict[int, int] = {}
         self._more: dict[int, list[int]] = {}
-        for match in islice(_word.finditer(text), _MAX_WORDS):
+        for match in islice(words_in(text), _MAX_WORDS):
             self._starts.append(match.start())
             self._ends.append(match.end())
         for place, key in enumerate(_runs(_lower_words(text, _MAX_WORDS))):
@@ -263,7 +260,7 @@ class _Shingles:
 
 
 def _lower_words(text: str, most: int) -> list[str]:
-    return [match.group().lower() for match in islice(_word.finditer(text), most)]
+    return [match.group().lower() for match in islice(words_in(text), most)]
 
 
 def _runs(words: Sequence[str]) -> Iterator[int]:

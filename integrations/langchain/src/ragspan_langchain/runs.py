@@ -69,6 +69,7 @@ class Run:
     copies = 1  # how many times the handler stands in the run's list of handlers
     open_searches = 0  # children that are retrievers and have not ended
     query: str | None = None
+    fields: Mapping[str, Any] | None = None  # the input, where it has fields
     consumed = 0  # identity of the unread search result that this run was given
     ended_ns = 0  # 0 while it is open
     error: str | None = None
@@ -143,6 +144,7 @@ class Trace:
         self.tokens_delivered = False
         self.inputs: Frozen = OPAQUE
         self.saved_states: list[Frozen] = []  # inputs of the first steps, where the request had no question
+        self.asked_before: Frozen = OPAQUE  # what the request was called with before it was interrupted
         self.output: Frozen = OPAQUE
         self.error: str | None = None
         self.started_ns = time_ns()
@@ -190,3 +192,13 @@ class Trace:
             entry.document = None
         self.documents = dict(enumerate(entries))
         self.unreadable = dict(enumerate(self.unreadable.values()))
+        for run in self.runs:
+            run.fields = None
+
+
+def searched_with(run: Run) -> list[str]:
+    """What a step that brought new documents may have searched with: its input, or what a model wrote into that."""
+    if run.query is not None:
+        return [run.query]
+    written = {model.reply.text for model in run.trace.models if model.reply is not None}
+    return [text for text in list((run.fields or {}).values()) if isinstance(text, str) and text in written]

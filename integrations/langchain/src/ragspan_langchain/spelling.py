@@ -11,10 +11,16 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import islice
 
 _MAX_LAYERS = 4
 _SLICE = 200_000
 """Characters that are worked on at once: other threads wait no longer than for one slice."""
+
+_word = re.compile(
+    "[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\\W\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
+_MAX_COUNTED = 50_000
 
 _escape = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2})|([\"'\\/bfnrt]))")
 _LETTERS = {"b": " ", "f": " ", "n": " ", "r": " ", "t": " "}
@@ -23,6 +29,16 @@ _LETTERS = {"b": " ", "f": " ", "n": " ", "r": " ", "t": " "}
 def evened(text: str) -> str:
     """A text without escapes, in composed letters, with single spaces for all white space."""
     return " ".join(piece for piece in map(_evened_slice, _slices(text)) if piece)
+
+
+def words_in(text: str) -> Iterator[re.Match[str]]:
+    """The words of a text; in scripts that write no spaces between words every letter is one."""
+    return _word.finditer(text)
+
+
+def word_count(text: str) -> int:
+    """How many words a text has, as far as it is worth counting."""
+    return sum(1 for _ in islice(words_in(text), _MAX_COUNTED))
 
 
 def _evened_slice(text: str) -> str:

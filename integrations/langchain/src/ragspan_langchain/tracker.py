@@ -38,8 +38,9 @@ from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, f
 from ragspan_langchain.payloads.messages import prompt_parts
 from ragspan_langchain.payloads.shapes import READABLE
 from ragspan_langchain.replies import reply_of
-from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace
+from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace, searched_with
 from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered
+from ragspan_langchain.waiting_threads import WaitingThreads
 
 _MAX_OPEN_TRACES = 10_000
 _MAX_SECONDS = 3600.0
@@ -61,6 +62,7 @@ class RunTracker:
         self._live: dict[int, Run] = {}  # by the number of their id: hashing a UUID is a Python call
         self._open: dict[int, Trace] = {}  # those with a root, by identity, in order of their start
         self._next_sweep = time.monotonic() + _SWEEP_SECONDS
+        self._waiting = WaitingThreads()
 
     @property
     def open_runs(self) -> int:
@@ -82,6 +84,8 @@ class RunTracker:
         if isinstance(inputs, str):
             run.query = inputs
             return
+        if isinstance(inputs, dict):
+            run.fields = inputs
         if trace.unreadable and id(inputs) in trace.unreadable:
             run.consumed = id(inputs)
         for found in documents_in(inputs):
@@ -144,8 +148,8 @@ class RunTracker:
         for found in documents_in(outputs):
             fresh = not trace.knows(found)  # a list of documents that nobody has seen is the result of a search
             trace.see(found, ranked=fresh)
-            if fresh and run.query is not None:
-                trace.queries.append(run.query)
+            if fresh:
+                trace.queries += searched_with(run)
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
         trace.empty_search = trace.empty_search or found_nothing(outputs)
@@ -321,6 +325,7 @@ class RunTracker:
             trace.streamed = True  # a stream's real input comes with its end
         else:
             trace.inputs = OPAQUE if inputs is None else freeze(inputs)
+            self._waiting.hand_over(trace)
 
     def _search_is_over(self, run: SearchRun) -> None:
         if run.parent is not None:
@@ -355,6 +360,8 @@ class RunTracker:
             self._live.pop(key, None)
             _ended.add(key)
         trace.release()
+        if trace.interrupted:
+            self._waiting.keep(trace)
         return TraceCapture(trace)
 
     def _sweep(self) -> None:

@@ -79,6 +79,8 @@ class _Freezer:
     def _mapping(self, value: dict[Any, Any], depth: int) -> Frozen:
         if is_document(value):
             return DOCUMENTS
+        if value.get("type") == "tool_call" and "args" in value:
+            return OPAQUE  # a model's words, not the user's
         role = value.get("role", value.get("type"))
         if isinstance(role, str) and role.lower() in ROLES and "content" in value:
             return self._message(ROLES[role.lower()], value["content"], (), depth)
