@@ -85,15 +85,15 @@ class _Exit:
                 threading._register_atexit(self.drain)  # type: ignore[attr-defined]  # noqa: SLF001
 
     def drain(self) -> None:
-        time = Deadline(math.inf)
+        waited = Deadline(math.inf)
         for engine in _engines():
-            attempt(engine.flush, engine.exit_timeout - time.elapsed)
-        self._spent = time.elapsed
+            attempt(engine.flush, engine.exit_timeout - waited.elapsed)
+        self._spent = waited.elapsed
 
     def finish(self) -> None:
-        time = Deadline(math.inf)
+        waited = Deadline(math.inf)
         for engine in _engines():
-            attempt(engine.shutdown, engine.exit_timeout - self._spent - time.elapsed)
+            attempt(engine.shutdown, engine.exit_timeout - self._spent - waited.elapsed)
 
 
 def _engines() -> list[EndsWithProcess]:

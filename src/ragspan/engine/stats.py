@@ -39,7 +39,8 @@ class EngineStats:
     """By `DropReason`; reasons that did not occur are left out."""
     errors: Mapping[str, int]
     """What went wrong without losing a record, by place: `metric` (failures), `screen`, `refusal`, `emitter_open`,
-    `emitter` (`emit`, `flush`, `shutdown`), `self_metrics` and `worker`."""
+    `emitter` (`emit`, `flush`, `shutdown`), `self_metrics`, `worker`; and what others report to `count_error`, such as
+    `callback`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -66,10 +66,11 @@ def _says_nothing(trace: Trace, status: AnswerStatus, response: str | None) -> b
 
 
 def _question(trace: Trace) -> str | None:
-    found = [question_in(trace.inputs, trace.queries)]
-    found += [question_in(state, named_only=True) for state in trace.saved_states]
+    found = [question_in(trace.inputs, trace.queries), question_in(trace.asked_before, trace.queries)]
+    saved = [question_in(state, named_only=True) for state in trace.saved_states]
+    found += [question for question in saved if question not in trace.queries]  # what a model asked its tools
+    found += saved
     found += [question_in(state, trace.queries) for state in trace.saved_states]
-    found.append(question_in(trace.asked_before, trace.queries))
     found += [run.query for run in trace.searches[:1]]
     return next((question for question in found if question is not None), None)
 

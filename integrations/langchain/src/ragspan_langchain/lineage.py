@@ -24,6 +24,22 @@ _MIN_LIKENESS = 0.5
 _COMPARED = 2000
 _MIN_SENTENCE = 3
 
+_VERDICTS = {
+    "yes",
+    "no",
+    "true",
+    "false",
+    "relevant",
+    "irrelevant",
+    "correct",
+    "incorrect",
+    "good",
+    "bad",
+    "pass",
+    "fail",
+}
+"""Replies that only grade."""
+
 _list_mark = re.compile(r"^\s*(?:[-*•>]|\d+[.):])\s+")
 _sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
 
@@ -53,12 +69,15 @@ class PromptBehind:
         self.documents: list[tuple[SeenDocument, str, Match]] = sorted(found, key=lambda item: item[2].start)
         """In prompt order."""
         units = {unit for part in self._given for unit in _units(part.text)}
-        self._units = units - {unit for _, text, _ in found for unit in _units(text)}
+        drafts = {_even(part.text) for part in run.prompt.parts if part.role == "ai"}
+        self._units = (units | drafts) - {unit for _, text, _ in found for unit in _units(text)}
         self._results = [_even(part.text) for part in self._given if part.role == "tool"]
 
     def quotes(self, words: str) -> bool:
         """Whether it holds what a model said, other than inside a document."""
         said = _even(words)
+        if _bare(said) in _VERDICTS:
+            return False
         if said in self._units or any(word_count(part) > 1 and part in said for part in self._results):
             return True
         if word_count(said) < 2 or any(said in _even(text) for _, text, _ in self.documents):  # noqa: PLR2004  a word stands anywhere

@@ -33,6 +33,7 @@ _MAX_HEAD = 10_000
 _SHINGLE = 5
 _MIN_WORDS = 8
 """Words in runs of at least `_SHINGLE` that make an excerpt."""
+_MOST = 0.8
 _NEARLY_ALL = 0.9
 
 
@@ -87,7 +88,8 @@ class PromptText:
         said = evened(text)
         if field.place(said, whole_words=True) is not None:
             return True
-        return field.covered(said, _MAX_EXCERPT_WORDS).words >= _MIN_WORDS
+        covered = field.covered(said, _MAX_EXCERPT_WORDS).words
+        return covered >= _MIN_WORDS or covered >= max(_SHINGLE, _MOST * words)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -28,10 +28,11 @@ class Kind(enum.Enum):
 class SeenDocument:
     """A document that passed by, as it was at first sight; the document itself is let go when the request ends."""
 
-    __slots__ = ("document", "id", "metadata", "rank", "score", "text")
+    __slots__ = ("document", "id", "metadata", "rank", "score", "seen_in", "text")
 
-    def __init__(self, document: Any, text: str, rank: int | None, score: float | None) -> None:
+    def __init__(self, document: Any, text: str, rank: int | None, score: float | None, seen_in: Run) -> None:
         self.document = document
+        self.seen_in: Run | None = seen_in
         self.text = text
         self.id, self.metadata = id_and_metadata_of(document)
         self.rank = rank
@@ -154,8 +155,8 @@ class Trace:
         self.tags: tuple[str, ...] = ()
         self.metadata: Mapping[str, Any] = {}
 
-    def see(self, found: Found, *, ranked: bool) -> Sequence[SeenDocument]:
-        """Note documents; `ranked` says that the list is the result of a search."""
+    def see(self, found: Found, run: Run, *, ranked: bool) -> Sequence[SeenDocument]:
+        """Note documents that a run shows; `ranked` says that the list is the result of a search."""
         known = self.documents
         seen = []
         for place, (document, score) in enumerate(found):
@@ -164,14 +165,16 @@ class Trace:
                 text = document if isinstance(document, str) else text_of(document)
                 if text is None:
                     continue
-                entry = known[id(document)] = SeenDocument(document, text, place if ranked else None, score)
+                entry = known[id(document)] = SeenDocument(document, text, place if ranked else None, score, run)
             elif ranked and entry.rank is None:
                 entry.rank = place
             seen.append(entry)
         return seen
 
-    def knows(self, found: Found) -> bool:
-        return any(id(document) in self.documents for document, _ in found)
+    def brought(self, found: Found, run: Run) -> bool:
+        """Whether a run brought these documents: nobody had seen them before, but for steps inside it."""
+        seen = [self.documents.get(id(document)) for document, _ in found]
+        return all(entry is None or (entry.seen_in is not None and entry.seen_in.is_within(run)) for entry in seen)
 
     def prompt(self, parts: Sequence[PromptPart]) -> Prompt:
         """A prompt together with the documents' texts at this moment."""
@@ -189,7 +192,7 @@ class Trace:
         """Let go of the program's own objects; their texts stay."""
         entries = list(self.documents.values())
         for entry in entries:
-            entry.document = None
+            entry.document = entry.seen_in = None
         self.documents = dict(enumerate(entries))
         self.unreadable = dict(enumerate(self.unreadable.values()))
         for run in self.runs:

@@ -89,7 +89,7 @@ class RunTracker:
         if trace.unreadable and id(inputs) in trace.unreadable:
             run.consumed = id(inputs)
         for found in documents_in(inputs):
-            trace.see(found, ranked=False)
+            trace.see(found, run, ranked=False)
 
     def start_tool(
         self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]
@@ -131,7 +131,7 @@ class RunTracker:
         if not run.inside_search:
             current, carried = documents_of_tools(messages)
             for found in current:
-                trace.see(found, ranked=not trace.knows(found))
+                trace.see(found, run, ranked=trace.brought(found, run))
             trace.carried_documents = trace.carried_documents or carried
             run.prompt = trace.prompt(prompt_parts(messages))
         if run.parent is None:
@@ -146,9 +146,9 @@ class RunTracker:
             return
         trace = run.trace
         for found in documents_in(outputs):
-            fresh = not trace.knows(found)  # a list of documents that nobody has seen is the result of a search
-            trace.see(found, ranked=fresh)
-            if fresh:
+            brought = run.parent is not None and trace.brought(found, run)  # then they are the result of a search
+            trace.see(found, run, ranked=brought)
+            if brought:
                 trace.queries += searched_with(run)
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
@@ -164,9 +164,9 @@ class RunTracker:
             if isinstance(artifact, READABLE) and len(artifact) == 0:
                 run.trace.empty_search = True
             for found in documents_in(artifact):
-                run.trace.see(found, ranked=True)
+                run.trace.see(found, run, ranked=True)
         for found in documents_in(output):
-            run.trace.see(found, ranked=True)
+            run.trace.see(found, run, ranked=True)
         self._end_of_top(run, output, None)
 
     def end_search(self, run_id: UUID, documents: Any) -> None:
@@ -182,7 +182,7 @@ class RunTracker:
         else:
             # What leaves the outermost search is the ranked result; the lists within are its own affair.
             pairs = [(item, None) if isinstance(item, str) else scored_document(item) for item in documents]
-            run.found = trace.see([pair for pair in pairs if pair is not None], ranked=not run.inside_search)
+            run.found = trace.see([pair for pair in pairs if pair is not None], run, ranked=not run.inside_search)
             for key in [key for key, inner in trace.unreadable.items() if inner.is_within(run)]:
                 trace.unreadable.pop(key, None)
         self._end_of_top(run, OPAQUE, None)
@@ -346,7 +346,7 @@ class RunTracker:
             trace.streamed = True
             self._note_inputs(trace, inputs)
             for found in documents_in(inputs):
-                trace.see(found, ranked=False)
+                trace.see(found, run, ranked=False)
         if run is trace.root:
             self.sink.submit(self.close(trace))
 
