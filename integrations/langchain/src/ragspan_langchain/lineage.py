@@ -89,10 +89,13 @@ class PromptBehind:
 
 
 def prompts_behind(trace: Trace, question: str | None, response: str | None) -> list[PromptBehind]:
-    """The prompts behind an answer, in order of time."""
+    """The prompts behind an answer, in order of time; those of its parts in the order of the parts."""
     models = reached_model(trace)[-_MAX_MODELS:]
     queries = frozenset(_even(query) for query in trace.queries)
-    waiting = _answering(models, response)
+    parts = _answering(models, response)
+    began = min((run.started_ns for run in parts), default=0)
+    order = {id(run): (began, place) for place, run in enumerate(parts)}
+    waiting = list(parts)
     behind: list[PromptBehind] = []
     known = {id(run) for run in waiting}
     while waiting:
@@ -104,7 +107,7 @@ def prompts_behind(trace: Trace, question: str | None, response: str | None) -> 
             if any(current.quotes(words) for words in _words_of(earlier) if _even(words) not in queries):
                 known.add(id(earlier))
                 waiting.append(earlier)
-    return sorted(behind, key=lambda prompt: prompt.run.started_ns)
+    return sorted(behind, key=lambda prompt: order.get(id(prompt.run), (prompt.run.started_ns, 0)))
 
 
 def reached_model(trace: Trace) -> list[ModelRun]:
@@ -127,7 +130,7 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
         return same[-1:]
     quoted = [run for run in spoke if _is_part(_bare(said_by(run)), answer) or _is_field(said_by(run), response or "")]
     if quoted:
-        return quoted
+        return sorted(quoted, key=lambda run: answer.find(_bare(said_by(run))))
     replied = [run for run in models if run.reply is not None] or spoke
     alike = [(_likeness(run, answer), run) for run in replied]
     best = max(likeness for likeness, _ in alike)
