@@ -181,6 +181,12 @@ class Trace:
         seen = list(self.documents.values())
         return Prompt(parts, seen, [entry.text_now() for entry in seen])
 
+    def forget(self) -> None:
+        """Let go of everything."""
+        self.documents.clear()
+        for noted in (self.runs, self.models, self.searches, self.queries, self.recorded, self.interrupted):
+            noted.clear()
+
     def last_start_ns(self) -> int:
         """When something last began that takes time."""
         started = [model.started_ns for model in self.models[-1:]] + [

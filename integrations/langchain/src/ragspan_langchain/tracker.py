@@ -51,6 +51,7 @@ _AnyRun = TypeVar("_AnyRun", bound=Run)
 
 
 _log = ThrottledLog()
+_OVER = Trace("")  # stands for the request of a run whose request is over
 _ended = EndedRuns()  # run ids are unique in a process, so one table serves every tracker
 
 
@@ -264,6 +265,8 @@ class RunTracker:
         parent = self._parent(parent_id)
         if parent is not None:
             trace = parent.trace
+            if trace is _OVER:
+                return None
             if trace.anchor_pending:
                 self._find_anchor_of_root(trace)
         elif parent_id is not None and parent_id in _ended:
@@ -333,8 +336,9 @@ class RunTracker:
 
     def _end(self, run_id: UUID) -> Run | None:
         run = self._live.pop(run_id.int, None)
-        if run is not None:
-            run.ended_ns = time.time_ns()
+        if run is None or run.trace is _OVER:
+            return None
+        run.ended_ns = time.time_ns()
         return run
 
     def _end_of_top(self, run: Run, outputs: Any, inputs: Any) -> None:
@@ -359,6 +363,7 @@ class RunTracker:
             key = run.run_id.int
             self._live.pop(key, None)
             _ended.add(key)
+            run.trace = _OVER  # no cycle is left behind: what nobody needs any more goes at once, without the collector
         trace.release()
         if trace.interrupted:
             self._waiting.keep(trace)
@@ -370,6 +375,7 @@ class RunTracker:
         if len(self._open) <= _MAX_OPEN_TRACES and now < self._next_sweep:
             return
         self._next_sweep = now + _SWEEP_SECONDS
+        _OVER.forget()  # an event that came at the very moment of an end may have left something there
         too_old = time.time_ns() - int(_MAX_SECONDS * 1e9)
         for trace in list(self._open.values()):
             if len(self._open) <= _MAX_OPEN_TRACES and trace.last_start_ns() > too_old:
