@@ -42,7 +42,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
             sink = default_engine()
 
         self.tracker: RunTracker = tracker_for(sink)
-        self.enabled = is_enabled()
+        self.enable(enabled=is_enabled())
 
     @property
     def open_runs(self) -> int:
@@ -61,12 +61,14 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     #
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then.
 
-    @property
-    def _off(self) -> bool:
-        return not self.enabled
+    # They are plain attributes, looked up at every event, and no properties as in the base class.
+    ignore_llm = ignore_chat_model = ignore_chain = ignore_agent = ignore_retriever = False
+    ignore_retry = ignore_custom_event = True  # nothing to learn from these
 
-    ignore_llm = ignore_chat_model = ignore_chain = ignore_agent = ignore_retriever = _off
-    ignore_retry = ignore_custom_event = property(lambda _self: True)  # nothing to learn from these
+    def enable(self, *, enabled: bool) -> None:
+        """Switch all listening on or off."""
+        self.ignore_llm = self.ignore_chat_model = self.ignore_chain = not enabled
+        self.ignore_agent = self.ignore_retriever = not enabled
 
     def on_chain_start(
         self,

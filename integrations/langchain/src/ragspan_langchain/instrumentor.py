@@ -47,8 +47,8 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
             register_configure_hook(variable, inheritable=True)
         else:
             _handler.tracker = handler.tracker
-            _handler.enabled = is_enabled()
+            _handler.enable(enabled=is_enabled())
 
     def _uninstrument(self, **_: Any) -> None:
         if _handler is not None:
-            _handler.enabled = False
+            _handler.enable(enabled=False)

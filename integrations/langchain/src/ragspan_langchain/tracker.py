@@ -153,8 +153,10 @@ class RunTracker:
                 trace.queries += searched_with(run)
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
-        trace.empty_search = trace.empty_search or found_nothing(outputs)
-        self._end_of_top(run, outputs, inputs)
+        if found_nothing(outputs):
+            trace.empty_search = True
+        if run.parent is None:
+            self._end_of_top(run, outputs, inputs)
 
     def end_tool(self, run_id: UUID, output: Any) -> None:
         run = self._end(run_id)
@@ -168,7 +170,8 @@ class RunTracker:
                 run.trace.see(found, run, ranked=True)
         for found in documents_in(output):
             run.trace.see(found, run, ranked=True)
-        self._end_of_top(run, output, None)
+        if run.parent is None:
+            self._end_of_top(run, output, None)
 
     def end_search(self, run_id: UUID, documents: Any) -> None:
         run = self._end(run_id)
@@ -186,14 +189,16 @@ class RunTracker:
             run.found = trace.see([pair for pair in pairs if pair is not None], run, ranked=not run.inside_search)
             for key in [key for key, inner in trace.unreadable.items() if inner.is_within(run)]:
                 trace.unreadable.pop(key, None)
-        self._end_of_top(run, OPAQUE, None)
+        if run.parent is None:
+            self._end_of_top(run, OPAQUE, None)
 
     def end_model(self, run_id: UUID, response: Any) -> None:
         run = self._end(run_id)
         if not isinstance(run, ModelRun):
             return
         run.reply = reply_of(response)
-        self._end_of_top(run, run.reply.text, None)
+        if run.parent is None:
+            self._end_of_top(run, run.reply.text, None)
 
     def fail(self, run_id: UUID, error: BaseException, inputs: Any) -> None:
         """Any run that ended with an error; the error is not kept, for it would keep the request's frames alive."""
@@ -208,7 +213,8 @@ class RunTracker:
                 run.trace.interrupted.append(run.parent)
         else:
             run.trace.error = run.error
-        self._end_of_top(run, OPAQUE, inputs)
+        if run.parent is None:
+            self._end_of_top(run, OPAQUE, inputs)
 
     # Between
 
@@ -262,7 +268,9 @@ class RunTracker:
         if known is not None:
             known.copies += 1
             return None
-        parent = self._parent(parent_id)
+        parent = self._live.get(parent_id.int) if parent_id is not None else None
+        if parent is None:
+            parent = self._enclosing()
         if parent is not None:
             trace = parent.trace
             if trace is _OVER:
@@ -285,13 +293,10 @@ class RunTracker:
             self._live.pop(run_id.int, None)
         return run
 
-    def _parent(self, parent_id: UUID | None) -> Run | None:
-        parent = self._live.get(parent_id.int) if parent_id is not None else None
-        if parent is None:
-            # Callbacks passed again to an inner call make it look like a root.
-            enclosing = enclosing_run_id()
-            parent = self._live.get(enclosing.int) if enclosing is not None else None
-        return parent
+    def _enclosing(self) -> Run | None:
+        """The run around a call that looks like a root because the callbacks were passed to it once more."""
+        enclosing = enclosing_run_id()
+        return self._live.get(enclosing.int) if enclosing is not None else None
 
     def _new_request(self, name: str, about: Mapping[str, Any]) -> Trace:
         answer = enclosing_answer()
@@ -342,8 +347,6 @@ class RunTracker:
         return run
 
     def _end_of_top(self, run: Run, outputs: Any, inputs: Any) -> None:
-        if run.parent is not None:
-            return
         trace = run.trace
         trace.output = freeze(outputs)
         if inputs is not None:

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from ragspan_langchain.payloads.shapes import READABLE, Shape, shape_of, state_of
+from ragspan_langchain.payloads.shapes import Shape, shape_of, state_of
 
 _MAX_DEPTH = 6
 _MAX_FIELDS = 200
@@ -55,7 +55,7 @@ def documents_in(value: Any, depth: int = 0) -> list[Found]:
     if shape is Shape.OTHER:
         return _NONE
     fields = list(dict.values(value if shape is Shape.FIELDS else state_of(value)))[:_MAX_FIELDS]
-    deeper = [item for item in fields if shape_of(item) is not Shape.PLAIN]
+    deeper = [item for item in fields if type(item) is not str and shape_of(item) is not Shape.PLAIN]
     return [found for item in deeper for found in documents_in(item, depth + 1)] if deeper else _NONE
 
 
@@ -111,9 +111,10 @@ def documents_of_tools(messages: Iterable[Any]) -> tuple[list[Found], bool]:
 
 def found_nothing(outputs: Any) -> bool:
     """Whether a step gave an empty list for a result, as a whole or in a field that is not about messages."""
-    if isinstance(outputs, READABLE):
+    shape = shape_of(outputs)
+    if shape is Shape.ITEMS:
         return len(outputs) == 0
-    if not isinstance(outputs, dict):
+    if shape is not Shape.FIELDS:
         return False
     empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
     return any(isinstance(key, str) and not key.endswith(("messages", "history")) for key in empty)
