@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
@@ -124,11 +124,21 @@ def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _bytes_of(trace: Trace) -> int:
     """Bytes of the texts that a request refers to; a text's size is known without reading it."""
-    texts = {id(part.text): part.text for run in trace.models for part in run.prompt.parts}
+    counted: set[int] = set()
+    total = 0
+    for text in _texts_of(trace):
+        if id(text) not in counted:
+            counted.add(id(text))
+            total += sys.getsizeof(text)
+    return total
+
+
+def _texts_of(trace: Trace) -> Iterator[str]:
     for run in trace.models:
-        texts |= {id(text): text for text in run.prompt.texts}
+        for part in run.prompt.parts:
+            yield part[1]
+        yield from run.prompt.texts
         if run.reply is not None:
-            texts[id(run.reply.text)] = run.reply.text
-    texts |= {id(entry.text): entry.text for entry in trace.documents.values()}
-    texts |= {id(text): text for text in (trace.inputs, trace.output) if isinstance(text, str)}
-    return sum(map(sys.getsizeof, texts.values()))
+            yield run.reply.text
+    for entry in trace.documents.values():
+        yield entry.text

@@ -68,11 +68,12 @@ def joined(tokens: Iterable[Any]) -> str:
     return "".join(token if isinstance(token, str) else content_text(token) for token in tokens)
 
 
+_NOTHING: Mapping[str, Any] = {}
 _FINISH_REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return dict(value) if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) else _NOTHING
 
 
 def _first(kind: type[Any], places: Iterable[Mapping[str, Any]], *names: str) -> Any:

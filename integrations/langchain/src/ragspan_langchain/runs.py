@@ -39,8 +39,9 @@ class SeenDocument:
         self.score = score
 
     def text_now(self) -> str:
-        text = text_of(self.document)
-        return self.text if text is None else text
+        document = self.document
+        text = document.get("page_content") if isinstance(document, dict) else getattr(document, "page_content", None)
+        return text if isinstance(text, str) else self.text
 
 
 class Prompt(NamedTuple):

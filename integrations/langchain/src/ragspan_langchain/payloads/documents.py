@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ragspan_langchain.payloads.shapes import Shape, shape_of, state_of
@@ -88,15 +88,17 @@ def scored_document(item: Any) -> tuple[Any, float | None] | None:
     return None
 
 
-def documents_of_tools(messages: Iterable[Any]) -> tuple[list[Found], bool]:
+def documents_of_tools(messages: Sequence[Any]) -> tuple[list[Found], bool]:
     """The documents that a conversation's tool messages carry beside their text.
 
     Those after the user's last words are of the current request; of earlier ones, which are history, it is only told
     whether there are any.
     """
+    if not any(getattr(message, "type", None) == "tool" for message in messages):
+        return [], False
     current: list[Found] = []
     is_current, carried = True, False
-    for message in reversed(list(messages)):
+    for message in reversed(messages):
         kind = getattr(message, "type", None)
         if kind == "human":
             is_current = False

@@ -50,7 +50,7 @@ Frozen: TypeAlias = Any
 
 def freeze(value: Any) -> Frozen:
     """A copy of a payload's structure that shares its texts, bounded in depth and size."""
-    return _Freezer().freeze(value, 0)
+    return value if type(value) is str else _Freezer().freeze(value, 0)
 
 
 class _Freezer:
