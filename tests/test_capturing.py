@@ -120,8 +120,12 @@ def test_recorded_contexts_follow_those_that_were_set(sink):
     assert [context.text for context in sink.records()[0].contexts] == ["set", "recorded"]
 
 
-def test_recording_contexts_outside_of_any_answer_does_nothing():
+def test_contexts_recorded_outside_of_any_answer_belong_to_none(sink):
     ragspan.record_contexts(["nobody asks"])
+    with ragspan.capture(sink=sink):
+        pass
+
+    assert sink.records()[0].contexts is None
 
 
 class RecorderOfOneRequest:

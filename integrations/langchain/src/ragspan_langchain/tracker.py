@@ -20,13 +20,14 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from ragspan.capturing import enclosing_answer
-from ragspan.records import Capture, RecordSink, RetrievedContext
+from ragspan.records import RecordSink, RetrievedContext
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
 from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
 from ragspan_langchain.ended_runs import EndedRuns
+from ragspan_langchain.grouping import Group
 from ragspan_langchain.payloads.documents import (
     documents_in,
     documents_of_tools,
@@ -178,7 +179,8 @@ class RunTracker:
         if not isinstance(run, SearchRun):
             return
         trace = run.trace
-        self._search_is_over(run)
+        if run.parent is not None:
+            run.parent.open_searches -= 1
         if not isinstance(documents, READABLE):
             trace.unreadable[id(documents)] = run
         elif len(documents) == 0:
@@ -206,8 +208,8 @@ class RunTracker:
         if run is None:
             return
         run.error = type(error).__name__
-        if isinstance(run, SearchRun):
-            self._search_is_over(run)
+        if isinstance(run, SearchRun) and run.parent is not None:
+            run.parent.open_searches -= 1
         if run.parent is not None:
             if any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__):
                 run.trace.interrupted.append(run.parent)
@@ -301,7 +303,7 @@ class RunTracker:
     def _new_request(self, name: str, about: Mapping[str, Any]) -> Trace:
         answer = enclosing_answer()
         if answer is not None:
-            return answer.part(self, lambda: _Group(self, Trace(name))).trace
+            return answer.part(self, lambda: Group(Trace(name), close=self.close)).trace
         trace = Trace(name)
         trace.tags = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
         trace.metadata = dict(about.get("metadata") or {})
@@ -334,10 +336,6 @@ class RunTracker:
         else:
             trace.inputs = OPAQUE if inputs is None else freeze(inputs)
             self._waiting.hand_over(trace)
-
-    def _search_is_over(self, run: SearchRun) -> None:
-        if run.parent is not None:
-            run.parent.open_searches -= 1
 
     def _end(self, run_id: UUID) -> Run | None:
         run = self._live.pop(run_id.int, None)
@@ -385,18 +383,6 @@ class RunTracker:
                 break
             trace.error = "GeneratorExit"
             self.sink.submit(self.close(trace))
-
-
-class _Group:
-    """What one tracker saw inside a `ragspan.capture` block."""
-
-    def __init__(self, tracker: RunTracker, trace: Trace) -> None:
-        trace.grouped = True
-        self._tracker = tracker
-        self.trace = trace
-
-    def close(self) -> Capture:
-        return self._tracker.close(self.trace)
 
 
 _trackers: weakref.WeakValueDictionary[int, RunTracker] = weakref.WeakValueDictionary()
