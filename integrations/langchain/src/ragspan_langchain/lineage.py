@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from ragspan_langchain.answers import json_in, texts_in
 from ragspan_langchain.matching import Match, PromptText
@@ -40,6 +41,11 @@ _VERDICTS = {
 }
 """Replies that only grade."""
 
+_MAX_UNIT = 2000
+_MAX_LINES = 5000
+_MAX_JSON = 100_000
+
+_line = re.compile(r"^.{1,2000}$", re.MULTILINE)
 _list_mark = re.compile(r"^\s*(?:[-*•>]|\d+[.):])\s+")
 _sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
 
@@ -68,17 +74,23 @@ class PromptBehind:
         found = [(entry, text, match) for entry, text, match in matches if match is not None]
         self.documents: list[tuple[SeenDocument, str, Match]] = sorted(found, key=lambda item: item[2].start)
         """In prompt order."""
-        units = {unit for part in self._given for unit in _units(part.text)}
-        drafts = {_even(part.text) for part in run.prompt.parts if part.role == "ai"}
-        self._units = (units | drafts) - {unit for _, text, _ in found for unit in _units(text)}
-        self._results = [_even(part.text) for part in self._given if part.role == "tool"]
+        self._units: set[str] | None = None
+        self._results = [_even(part.text[:_MAX_UNIT]) for part in self._given if part.role == "tool"]
+
+    def _has_unit(self, said: str) -> bool:
+        """Whether something that was said is a whole line, message or field of the prompt, and of no document."""
+        if self._units is None:
+            drafts = {_even(part.text[:_MAX_UNIT]) for part in self.run.prompt.parts if part.role == "ai"}
+            units = {unit for part in self._given for unit in _units(part.text)}
+            self._units = (units | drafts) - {unit for _, text, _ in self.documents for unit in _units(text)}
+        return said in self._units
 
     def quotes(self, words: str) -> bool:
         """Whether it holds what a model said, other than inside a document."""
         said = _even(words)
         if _bare(said) in _VERDICTS:
             return False
-        if said in self._units or any(word_count(part) > 1 and part in said for part in self._results):
+        if self._has_unit(said) or any(word_count(part) > 1 and part in said for part in self._results):
             return True
         if word_count(said) < 2 or any(said in _even(text) for _, text, _ in self.documents):  # noqa: PLR2004  a word stands anywhere
             return False
@@ -169,14 +181,16 @@ def _words_of(run: ModelRun) -> list[str]:
 
 
 def _units(text: str) -> Iterable[str]:
-    """The lines of a text without list marks, the whole, and the fields if it is JSON."""
-    yield _even(text)
-    for line in text.splitlines():
-        unit = _even(_list_mark.sub("", line))
+    """The lines of a text without list marks, the whole, and the fields if it is JSON; short ones only."""
+    if len(text) <= _MAX_UNIT:
+        yield _even(text)
+    for line in islice(_line.finditer(text), _MAX_LINES):
+        unit = _even(_list_mark.sub("", line.group()))
         if unit:
             yield unit
-    for field in texts_in(json_in(text)):
-        yield _even(field)
+    if len(text) <= _MAX_JSON:
+        for field in texts_in(json_in(text)):
+            yield _even(field)
 
 
 def _bare(text: str) -> str:
