@@ -40,8 +40,11 @@ def test_each_kind_has_its_own_minute(caplog: pytest.LogCaptureFixture):
 
 
 def test_a_handler_that_raises_stops_nobody():
+    lines = []
+
     class Raising(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
+            lines.append(record.getMessage())
             raise OSError
 
     handler = Raising()
@@ -51,3 +54,5 @@ def test_a_handler_that_raises_stops_nobody():
         ThrottledLog(clock=Clock()).trouble("kind", "line")
     finally:
         logger.removeHandler(handler)
+
+    assert lines == ["line"]

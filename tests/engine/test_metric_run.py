@@ -245,8 +245,9 @@ def test_a_metric_whose_threads_come_back_is_run_again(fakes, make_engine, score
     engine = make_engine(metric, emitters=[emitter], concurrency=1, metric_timeout=0.01)
     score_until(engine, emitter, metric, is_stuck)
     metric.release()
-
     score_until(engine, emitter, metric, is_score)
+
+    assert engine.stats().dropped == {}
 
 
 def test_a_metric_that_swallows_cancellations_holds_a_bounded_number_of_tasks(fakes, make_engine, score_until):

@@ -176,6 +176,8 @@ def test_a_slow_metric_does_not_keep_the_others_from_running(fakes, make_engine)
     hanging.wait_until_started(2)
     others.wait_until_started(2)
 
+    assert engine.stats().in_flight == 2
+
 
 def test_records_without_metrics_are_emitted_all_the_same(fakes, make_engine):
     emitter = fakes.ListEmitter()

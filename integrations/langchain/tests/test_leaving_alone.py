@@ -326,6 +326,8 @@ def test_an_error_in_a_callback_is_no_error_of_the_programs(captured):
 def test_the_hooks_of_graphs_accept_any_event(captured, hook):
     getattr(captured.handler, hook)(object())
 
+    assert captured.sink.errors == []
+
 
 def test_a_retriever_that_is_called_without_a_chain_gets_its_documents(captured):
     class OwnRetriever(BaseRetriever):

@@ -31,6 +31,8 @@ from rag_programs import (
     token,
 )
 
+from ragspan_langchain.tracker import RunTracker
+
 _OBJECTS_PER_REQUEST = 8
 """What may stay of a finished request: room for a bounded memory of ids, not for runs."""
 
@@ -230,3 +232,34 @@ def test_batches_and_failed_requests_keep_nothing_open(captured):
 
     assert captured.handler.open_runs == 0
     assert sorted(answer.status for answer in captured.answers()) == ["complete"] * 9 + ["error"]
+
+
+# Requests that never end
+
+
+def held_stream(captured):
+    stream = rag_chain().stream(QUESTION, captured.config)
+    next(stream)
+    return stream
+
+
+def test_the_oldest_request_is_handed_over_when_too_many_are_open(captured):
+    captured.handler.tracker = RunTracker(captured.sink, max_open=2)
+    held = [held_stream(captured) for _ in range(3)]
+
+    assert [answer.status for answer in captured.answers()] == ["aborted"]
+    for stream in held:
+        stream.close()
+    assert [answer.status for answer in captured.answers()] == ["aborted", "aborted"]
+
+
+def test_a_request_that_stands_still_for_too_long_is_handed_over_with_the_next_one(captured):
+    captured.handler.tracker = RunTracker(captured.sink, max_seconds=0, sweep_seconds=0)
+    held = held_stream(captured)
+    assert captured.answers() == []
+    next_one = held_stream(captured)
+
+    assert [answer.status for answer in captured.answers()] == ["aborted"]
+    for stream in (held, next_one):
+        stream.close()
+    assert [answer.status for answer in captured.answers()] == ["aborted"]

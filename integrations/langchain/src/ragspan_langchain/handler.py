@@ -11,7 +11,8 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from ragspan.config import is_enabled
 from ragspan.records import RecordSink
-from ragspan_langchain.tracker import RunTracker, tracker_for
+from ragspan_langchain.tracker import RunTracker
+from ragspan_langchain.trackers import tracker_for
 
 
 class RagspanCallbackHandler(BaseCallbackHandler):

@@ -14,7 +14,6 @@ Guarantees:
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
@@ -43,9 +42,6 @@ from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace, search
 from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered
 from ragspan_langchain.waiting_threads import WaitingThreads
 
-_MAX_OPEN_TRACES = 10_000
-_MAX_SECONDS = 3600.0
-_SWEEP_SECONDS = 60.0
 _MAX_SAVED_STATES = 5
 
 _AnyRun = TypeVar("_AnyRun", bound=Run)
@@ -57,13 +53,30 @@ _ended = EndedRuns()  # run ids are unique in a process, so one table serves eve
 
 
 class RunTracker:
-    """The open runs of all requests that one sink is to get; handlers of the same sink share it."""
+    """The open runs of all requests that one sink is to get; handlers of the same sink share it.
 
-    def __init__(self, sink: RecordSink) -> None:
+    Args:
+        sink: gets a capture of each request.
+        max_open: requests that may be open at the same time; the oldest is handed over as aborted beyond.
+        max_seconds: after which a request in which nothing new begins is handed over as aborted.
+        sweep_seconds: at least between two looks for such requests.
+    """
+
+    def __init__(
+        self,
+        sink: RecordSink,
+        *,
+        max_open: int = 10_000,
+        max_seconds: float = 3600.0,
+        sweep_seconds: float = 60.0,
+    ) -> None:
         self.sink = sink
+        self._max_open = max_open
+        self._max_seconds = max_seconds
+        self._sweep_seconds = sweep_seconds
         self._live: dict[int, Run] = {}  # by the number of their id: hashing a UUID is a Python call
         self._open: dict[int, Trace] = {}  # those with a root, by identity, in order of their start
-        self._next_sweep = time.monotonic() + _SWEEP_SECONDS
+        self._next_sweep = time.monotonic() + sweep_seconds
         self._waiting = WaitingThreads()
 
     @property
@@ -288,7 +301,7 @@ class RunTracker:
             trace = self._new_request(name, about)
         run = make(run_id, kind, name, parent, trace)
         if parent is None:
-            self._is_top(run)
+            self._note_top(run)
         trace.runs.append(run)
         self._live[run_id.int] = run
         if trace.closed:  # it ended in another thread meanwhile
@@ -308,11 +321,11 @@ class RunTracker:
         trace.tags = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
         trace.metadata = dict(about.get("metadata") or {})
         trace.anchor = current_anchor()
-        self._open[id(trace)] = trace
         self._sweep()
+        self._open[id(trace)] = trace
         return trace
 
-    def _is_top(self, run: Run) -> None:
+    def _note_top(self, run: Run) -> None:
         trace = run.trace
         if trace.grouped or trace.root is not None:
             return
@@ -371,30 +384,19 @@ class RunTracker:
         return TraceCapture(trace)
 
     def _sweep(self) -> None:
-        """Hand over requests that seem never to end."""
+        """Hand over requests that seem never to end: the oldest where too many are open, and those that stand still."""
+        while len(self._open) >= self._max_open:
+            self._give_up(next(iter(self._open.values())))
         now = time.monotonic()
-        if len(self._open) <= _MAX_OPEN_TRACES and now < self._next_sweep:
+        if now < self._next_sweep:
             return
-        self._next_sweep = now + _SWEEP_SECONDS
+        self._next_sweep = now + self._sweep_seconds
         _OVER.forget()  # an event that came at the very moment of an end may have left something there
-        too_old = time.time_ns() - int(_MAX_SECONDS * 1e9)
+        too_old = time.time_ns() - int(self._max_seconds * 1e9)
         for trace in list(self._open.values()):
-            if len(self._open) <= _MAX_OPEN_TRACES and trace.last_start_ns() > too_old:
-                break
-            trace.error = "GeneratorExit"
-            self.sink.submit(self.close(trace))
+            if trace.last_start_ns() < too_old:
+                self._give_up(trace)
 
-
-_trackers: weakref.WeakValueDictionary[int, RunTracker] = weakref.WeakValueDictionary()
-
-
-def tracker_for(sink: RecordSink) -> RunTracker:
-    """The tracker of this sink.
-
-    It is found by the sink's identity, which stays the sink's as long as the tracker lives and holds it. Handlers made
-    one per request thus see each other's runs, and a request that meets two of them is still one record.
-    """
-    tracker = _trackers.get(id(sink))
-    if tracker is None:
-        tracker = _trackers.setdefault(id(sink), RunTracker(sink))
-    return tracker
+    def _give_up(self, trace: Trace) -> None:
+        trace.error = "GeneratorExit"  # as for a stream that its reader left
+        self.sink.submit(self.close(trace))
