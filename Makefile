@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MEMBERS := -e '.[test]' -e integrations/langchain
+MEMBERS := -e '.[test]' -e integrations/langchain -e integrations/llama-index
 PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 
 .PHONY: demo test check format install build constraints clean

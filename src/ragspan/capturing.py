@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
-from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts
+from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts, is_abandonment
 from ragspan.telemetry.anchors import current_anchor
 
 _logger = logging.getLogger("ragspan")
@@ -156,7 +156,7 @@ def capture(
         yield answer
     except BaseException as error:
         error_type = type(error).__name__
-        status = "aborted" if error_type in {"CancelledError", "GeneratorExit", "KeyboardInterrupt"} else "error"
+        status = "aborted" if is_abandonment(error) else "error"
         raise
     finally:
         _leave(token, answer)

@@ -19,6 +19,15 @@ from ragspan.exceptions import RecordError
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
 
+def is_abandonment(error: BaseException) -> bool:
+    """Whether an answer that this error ended was given up, by its reader or by a cancellation, rather than failed."""
+    return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__)
+
+
+# Event loops have a class of their own for cancellations; the name is common to them.
+_ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetrievedContext:
     """A passage that reached the model."""

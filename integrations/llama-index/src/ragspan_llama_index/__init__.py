@@ -1,0 +1,32 @@
+"""ragspan for LlamaIndex."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragspan_llama_index.chat_client import LlamaIndexChatClient
+    from ragspan_llama_index.handler import RagspanCallbackHandler
+    from ragspan_llama_index.instrumentor import RagspanLlamaIndexInstrumentor
+
+__all__ = ["LlamaIndexChatClient", "RagspanCallbackHandler", "RagspanLlamaIndexInstrumentor"]
+
+# The framework takes seconds to import, and the instrumentor is loaded in processes that never use it.
+_HOMES = {
+    "LlamaIndexChatClient": "ragspan_llama_index.chat_client",
+    "RagspanCallbackHandler": "ragspan_llama_index.handler",
+    "RagspanLlamaIndexInstrumentor": "ragspan_llama_index.instrumentor",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,126 @@
+"""Reads the answer out of what a call returned."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ragspan_llama_index.asking import fields_of, text_in
+from ragspan_llama_index.roles import has_base
+
+_TELLING = ("response", "answer", "result", "output", "final_answer", "final_response", "text", "message", "content")
+
+STREAMS = ("StreamingResponse", "AsyncStreamingResponse")
+CHAT_STREAM = "StreamingAgentChatResponse"
+
+
+def answer_in(result: Any) -> Any:
+    """The part of a result that is the answer: of a workflow's, what its last event holds, under a telling name."""
+    kind = type(result)
+    if has_base(kind, "StopEvent"):
+        inner, fields = result.result, fields_of(result)
+        if inner is not None and inner is not result:
+            return answer_in(inner)
+        return _telling_part(fields, result) if fields else None
+    if isinstance(result, dict):
+        return _telling_part(result, result)
+    if dataclasses.is_dataclass(result) and not kind.__module__.startswith("llama_index."):
+        return _telling_part(vars(result) if hasattr(result, "__dict__") else {}, result)
+    return result
+
+
+def kind_of(part: Any) -> str | None:
+    """The name of the framework's class of responses that this is one of, if it is."""
+    kind = type(part)
+    try:
+        return _kinds[kind]
+    except KeyError:
+        name = next((name for name in _READERS if has_base(kind, name)), None)
+        _kinds[kind] = name
+        return name
+
+
+def text_of(part: Any) -> str | None:
+    """The text of an answer that is there as a whole, a structured one as JSON; None if there is no text in it."""
+    if part is None or isinstance(part, str):
+        return part
+    name = kind_of(part)
+    if name is not None:
+        return _READERS[name](part)
+    if hasattr(part, "model_dump_json"):
+        return _as_json(part)
+    if isinstance(part, (int, float)):
+        return str(part)
+    return _as_plain_json(part) if isinstance(part, (dict, list, tuple)) else None
+
+
+def text_of_tokens(tokens: Sequence[Any]) -> str | None:
+    """What a stream's tokens amount to. A structured answer is streamed as objects, each more complete than the last."""
+    if not tokens:
+        return None
+    texts = [token for token in tokens if isinstance(token, str)]
+    return "".join(texts) if texts else text_of(tokens[-1])
+
+
+def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
+    for name in _TELLING:
+        if name in fields and fields[name] is not None:
+            return fields[name]
+    answers = [value for value in fields.values() if kind_of(value) is not None]
+    texts = [value for value in fields.values() if isinstance(value, str)]
+    if len(answers) == 1:
+        return answers[0]
+    return texts[0] if len(texts) == 1 and len(fields) > 1 else whole
+
+
+def _text_attribute(part: Any) -> str | None:
+    text = part.response
+    return text if isinstance(text, str) else None
+
+
+def _structured(part: Any) -> str | None:
+    return None if part.response is None else _as_json(part.response)
+
+
+def _agent_text(part: Any) -> str | None:
+    text = text_in(part.response)
+    if text:
+        return text
+    return text if part.structured_response is None else _as_plain_json(part.structured_response)
+
+
+def _no_text(_: Any) -> str | None:
+    return None
+
+
+_READERS: Mapping[str, Callable[[Any], str | None]] = {
+    "Response": _text_attribute,
+    "PydanticResponse": _structured,
+    "StreamingResponse": _no_text,
+    "AsyncStreamingResponse": _no_text,
+    "AgentChatResponse": _text_attribute,
+    "StreamingAgentChatResponse": _no_text,
+    "AgentOutput": _agent_text,
+    "ChatMessage": text_in,
+    "ChatResponse": lambda part: text_in(part.message),
+    "CompletionResponse": lambda part: part.text if isinstance(part.text, str) else None,
+    "ToolOutput": text_in,
+}
+_kinds: weakref.WeakKeyDictionary[type, str | None] = weakref.WeakKeyDictionary()
+
+
+def _as_json(model: Any) -> str | None:
+    try:
+        return str(model.model_dump_json())
+    except Exception:  # noqa: BLE001  a program's own class
+        return str(model)
+
+
+def _as_plain_json(value: Any) -> str | None:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,167 @@
+"""Makes the record of a request from what was noted while it ran; runs in the worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
+from ragspan_llama_index.asking import question_in
+from ragspan_llama_index.contexts import Provenance
+from ragspan_llama_index.passages import as_context, is_plain
+from ragspan_llama_index.replies import facts_of
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.steps import Request, Step
+from ragspan_llama_index.streams import Stream
+
+_MAX_CHILDREN = 100
+_SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
+_USER_KEYS = ("user_id", "user.id")
+
+# Errors that steer a workflow; nobody hides them from anybody.
+_NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
+
+
+class RequestCapture:
+    """A finished request; becomes a record in the worker."""
+
+    __slots__ = ("_request", "size_hint")
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.size_hint = _bytes_of(request)
+
+    def to_record(self) -> RagRecord | None:
+        request = self._request
+        root = request.root
+        provenance = Provenance(root)
+        status, error_type = _status_of(request)
+        return RagRecord(
+            question=_question(request),
+            contexts=provenance.contexts(),
+            response=_response(request),
+            status=status,
+            error_type=error_type,
+            swallowed_errors=_swallowed(request) if status == "complete" else (),
+            evidence=provenance.evidence(),
+            framework="llama_index",
+            name=root.name,
+            started_ns=request.started_ns,
+            ended_ns=request.ended_ns,
+            parent=request.anchor,
+            retrievals=tuple(_retrieval(step, request) for step in _searches(request)[:_MAX_CHILDREN]),
+            generations=tuple(_generation(step, request) for step in _models(root)[:_MAX_CHILDREN]),
+            session_id=_first_tag(request, _SESSION_KEYS),
+            user_id=_first_tag(request, _USER_KEYS),
+            metadata=_own_tags(request),
+        )
+
+
+def _status_of(request: Request) -> tuple[AnswerStatus, str | None]:
+    error = request.error
+    aborted = request.aborted
+    if request.awaited is not None:
+        error = error or request.awaited.error
+        aborted = aborted or request.awaited.aborted or not request.awaited.over
+    if aborted:
+        return "aborted", None
+    return ("complete", None) if error is None else ("error", error)
+
+
+def _swallowed(request: Request) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in request.problems if name not in _NO_ERRORS))
+
+
+def _question(request: Request) -> str | None:
+    steps = list(request.root.walk())
+    searched = [text for step in steps[1:] for _, text in step.asked]
+    asked = question_in(request.root.asked, searched)
+    return asked if asked is not None else next(iter(searched), None)
+
+
+def _response(request: Request) -> str | None:
+    if not request.grouped:
+        return request.root.answer_text()
+    answers = [step.answer_text() for step in request.root.children if step.role in _SPEAKING]
+    return next((answer for answer in reversed(answers) if answer is not None), None)
+
+
+_SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL})
+
+
+# Parts of the record
+
+
+def _searches(request: Request) -> list[Step]:
+    return [step for step in request.root.walk() if step.role is Role.SEARCH]
+
+
+def _retrieval(step: Step, request: Request) -> Retrieval:
+    found = step.found or ()
+    return Retrieval(
+        name=step.name,
+        query=question_in(step.asked, ()),
+        started_ns=step.started_ns,
+        ended_ns=step.ended_ns or request.ended_ns,
+        contexts=tuple(as_context(node, node.text, rank=rank) for rank, node in enumerate(found)),
+        error_type=step.error,
+    )
+
+
+def _models(root: Step) -> list[Step]:
+    """The calls of models; a method that works through another one of the same model is not counted twice."""
+    calls = [step for step in root.walk() if step.role is Role.MODEL]
+    return [step for step in calls if not any(inner.role is Role.MODEL for inner in step.children)]
+
+
+def _generation(step: Step, request: Request) -> Generation:
+    facts = facts_of(step.reply)
+    stream = request.awaited if step.streams else None
+    return Generation(
+        model=facts.model or step.model or step.name,
+        provider=None,
+        started_ns=step.started_ns,
+        ended_ns=request.ended_ns if step.streams else step.ended_ns or request.ended_ns,
+        first_token_ns=None if stream is None else stream.first_token_ns,
+        input_tokens=facts.input_tokens,
+        output_tokens=facts.output_tokens,
+        finish_reason=facts.finish_reason,
+        error_type=step.error,
+    )
+
+
+def _first_tag(request: Request, keys: tuple[str, ...]) -> str | None:
+    found = (request.tags.get(key) for key in keys)
+    return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
+
+
+def _own_tags(request: Request) -> dict[str, object]:
+    """What the program tagged its spans with, not what the framework adds for its own tracing."""
+    return {
+        key: value for key, value in request.tags.items() if is_plain(key, value) and not key.startswith("llamaindex.")
+    }
+
+
+def _bytes_of(request: Request) -> int:
+    """Bytes of the texts that a request refers to; a text's size is known without reading it."""
+    counted: set[int] = set()
+    total = 0
+    for text in _texts_of(request):
+        if id(text) not in counted:
+            counted.add(id(text))
+            total += sys.getsizeof(text)
+    return total
+
+
+def _texts_of(request: Request) -> Iterator[str]:
+    for step in request.root.walk():
+        for node in step.given:
+            yield node.text
+        for node in step.found or ():
+            yield node.text
+        yield from step.texts or ()
+        answer = step.answer
+        if isinstance(answer, Stream):
+            yield from (token for token in answer.tokens if isinstance(token, str))
+        elif answer is not None:
+            yield answer

@@ -1,0 +1,80 @@
+"""Puts span handlers on the framework's root dispatcher and takes them off, one for each sink.
+
+Attaching and detaching take a lock; spans do not.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.span import active_span_id
+
+from ragspan.capturing import add_context_recorder
+from ragspan.records import RecordSink, RetrievedContext
+from ragspan_llama_index.span_handler import RagspanSpanHandler
+from ragspan_llama_index.tracker import RequestTracker
+
+
+class _Attachment:
+    """The one span handler of a sink, and who wants it there."""
+
+    def __init__(self, sink: RecordSink) -> None:
+        self.tracker = RequestTracker(sink, on_request=self._go_last)
+        self.handler = RagspanSpanHandler(self.tracker)
+        self.owners: list[object] = []
+
+    def _go_last(self) -> None:
+        """Let handlers that were added later be told first: they look for the framework's own streams, which we replace."""
+        root = get_dispatcher()
+        handlers = root.span_handlers
+        if len(_attachments) > 1 or not handlers or handlers[-1] is self.handler:
+            return
+        if _lock.acquire(blocking=False):  # else somebody is at it: there will be another request
+            try:
+                if self.handler in handlers:
+                    root.span_handlers = [each for each in handlers if each is not self.handler] + [self.handler]
+            finally:
+                _lock.release()
+
+
+_attachments: list[_Attachment] = []
+_lock = threading.Lock()
+
+
+def attach(owner: object, sink: RecordSink) -> RequestTracker:
+    """Have this sink get every request from now on. Owners of the same sink share one span handler."""
+    with _lock:
+        attachment = next((each for each in _attachments if each.tracker.sink is sink), None)
+        if attachment is None:
+            attachment = _Attachment(sink)
+            _attachments.append(attachment)
+            get_dispatcher().add_span_handler(attachment.handler)
+        if not any(each is owner for each in attachment.owners):
+            attachment.owners.append(owner)
+    add_context_recorder(_record_contexts)
+    return attachment.tracker
+
+
+def detach(owner: object) -> None:
+    """This owner no longer wants its sink to get anything; without owners, the span handler goes."""
+    with _lock:
+        for attachment in [each for each in _attachments if any(one is owner for one in each.owners)]:
+            attachment.owners[:] = [one for one in attachment.owners if one is not owner]
+            if attachment.owners:
+                continue
+            _attachments.remove(attachment)
+            root = get_dispatcher()
+            # A new list: threads that are just telling the handlers of the old one must not miss any.
+            root.span_handlers = [each for each in root.span_handlers if each is not attachment.handler]
+            attachment.tracker.close()
+
+
+def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
+    """Note passages for the span that the caller runs in; False outside of any that is followed."""
+    span_id = active_span_id.get()
+    if span_id is None:
+        return False
+    taken = [attachment.tracker.record_contexts(span_id, contexts) for attachment in _attachments]
+    return any(taken)

@@ -1,0 +1,71 @@
+"""Nodes as they were at the moment that counts; programs and postprocessors change them in place afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ragspan_llama_index.roles import has_base
+
+
+class SeenNode:
+    """A node that passed by: its identity, score and own text, and while it may be needed the node, later a copy."""
+
+    __slots__ = ("frozen", "id", "metadata", "node", "score", "text")
+
+    def __init__(self, item: Any) -> None:
+        node = getattr(item, "node", item)
+        self.node = node
+        self.frozen = False
+        self.id: str | None = getattr(node, "id_", None)
+        self.score: float | None = getattr(item, "score", None)
+        self.metadata: Mapping[str, Any] = dict(getattr(node, "metadata", None) or ())
+        self.text = _own_text(node)
+
+    def freeze(self) -> None:
+        """Keep a copy in place of the node, which is the program's."""
+        node = self.node
+        if self.frozen or node is None:
+            return
+        self.frozen = True
+        self.node = None
+        self.text = _own_text(node)
+        with contextlib.suppress(Exception):  # a program's own node class: then its plain text has to do
+            self.metadata = dict(node.metadata)
+            self.node = node.model_copy(update={"metadata": self.metadata, "embedding": None})
+
+    def text_for_model(self) -> str:
+        """The text with metadata and template, as the framework writes it into prompts; in the worker, once frozen."""
+        if self.node is None:
+            return self.text
+        from llama_index.core.schema import MetadataMode
+
+        try:
+            return str(self.node.get_content(metadata_mode=MetadataMode.LLM))
+        except Exception:  # noqa: BLE001  a program's own node class, or its broken template
+            return self.text
+
+
+def seen(items: Any) -> Sequence[SeenNode]:
+    """The nodes of a list as they are now."""
+    return [SeenNode(item) for item in items] if isinstance(items, (list, tuple)) else ()
+
+
+def are_nodes(items: Any) -> bool:
+    """Whether this is a list of nodes, with or without scores."""
+    if not isinstance(items, (list, tuple)) or not items:
+        return False
+    return all(has_base(type(item), "NodeWithScore") or has_base(type(item), "BaseNode") for item in items)
+
+
+def ids_of(nodes: Iterable[SeenNode]) -> set[str]:
+    return {node.id for node in nodes if node.id is not None}
+
+
+def _own_text(node: Any) -> str:
+    """The text of a node without its metadata; a string that exists already, not a new one."""
+    text = getattr(node, "text", None)
+    if not isinstance(text, str):
+        text = getattr(getattr(node, "text_resource", None), "text", None)
+    return text if isinstance(text, str) else ""

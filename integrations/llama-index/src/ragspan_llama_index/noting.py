@@ -1,0 +1,120 @@
+"""Notes what a step was given when it began and what it gave back when it ended: references and short copies only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ragspan_llama_index.answering import text_of
+from ragspan_llama_index.asking import asked_by_event, asked_with
+from ragspan_llama_index.nodes import are_nodes, seen
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.steps import Step
+
+_Arguments = Mapping[str, Any]
+
+
+def note_start(step: Step, role: Role, arguments: _Arguments, instance: Any) -> None:
+    start = _STARTS.get(role)
+    if start is not None:
+        start(step, arguments, instance)
+
+
+def note_end(step: Step, result: Any) -> None:
+    end = _ENDS.get(step.role)
+    if end is not None:
+        end(step, result)
+
+
+def note_texts(step: Step, arguments: _Arguments) -> None:
+    """A synthesizer wrote the nodes down for the model; what it makes of these texts further on is packed or shortened."""
+    if step.texts is None:
+        texts = _argument(arguments, "text_chunks", 1)
+        step.texts = [text for text in texts if isinstance(text, str)] if isinstance(texts, (list, tuple)) else ()
+
+
+def is_generator(result: Any) -> bool:
+    kind = type(result)  # some of the framework's responses claim to have every attribute
+    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+
+
+def _start_call(step: Step, arguments: _Arguments, _: Any) -> None:
+    if "start_event" in arguments:
+        step.is_run = True
+        step.asked = asked_by_event(arguments["start_event"])
+    else:
+        step.asked = asked_with(_argument(arguments, None, 0))
+
+
+def _start_synthesis(step: Step, arguments: _Arguments, _: Any) -> None:
+    step.asked = asked_with(_argument(arguments, "query", 0))
+    step.given = seen(_argument(arguments, "nodes", 1))
+
+
+def _start_chunks(step: Step, arguments: _Arguments, _: Any) -> None:
+    step.asked = asked_with(_argument(arguments, "query_str", 0))
+    note_texts(step, arguments)
+
+
+def _start_search(step: Step, arguments: _Arguments, _: Any) -> None:
+    step.asked = asked_with(_argument(arguments, None, 0))
+
+
+def _start_postprocessing(step: Step, arguments: _Arguments, _: Any) -> None:
+    step.given = seen(_argument(arguments, "nodes", 0))
+
+
+def _start_model(step: Step, _: _Arguments, instance: Any) -> None:
+    about = getattr(instance, "__dict__", {})  # the metadata property may ask the provider's server
+    model = about.get("model") or about.get("model_name")
+    step.model = model if isinstance(model, str) else None
+
+
+def _end_synthesis(step: Step, _: Any) -> None:
+    if step.texts is None:  # it wrote them down in a way of its own
+        for node in step.given:
+            node.freeze()
+
+
+def _end_search(step: Step, result: Any) -> None:
+    step.found = seen(result)
+
+
+def _end_tool(step: Step, result: Any) -> None:
+    found = getattr(result, "raw_output", None)
+    if are_nodes(found):
+        step.found = seen(found)
+
+
+def _end_model(step: Step, result: Any) -> None:
+    if is_generator(result):
+        step.streams = True
+        return
+    if not step.inside_synthesis:
+        step.answer = text_of(result)
+    step.reply = (getattr(result, "raw", None), getattr(result, "additional_kwargs", None))
+
+
+def _argument(arguments: _Arguments, name: str | None, place: int) -> Any:
+    """An argument by its name, or by its place where a program's own method names it otherwise."""
+    if name is not None and name in arguments:
+        return arguments[name]
+    values = list(arguments.values())
+    return values[place] if place < len(values) else None
+
+
+_STARTS: Mapping[Role, Callable[[Step, _Arguments, Any], None]] = {
+    Role.CALL: _start_call,
+    Role.SYNTHESIS: _start_synthesis,
+    Role.CHUNKS: _start_chunks,
+    Role.SEARCH: _start_search,
+    Role.POSTPROCESSING: _start_postprocessing,
+    Role.MODEL: _start_model,
+}
+_ENDS: Mapping[Role | None, Callable[[Step, Any], None]] = {
+    Role.SYNTHESIS: _end_synthesis,
+    Role.SEARCH: _end_search,
+    Role.POSTPROCESSING: _end_search,
+    Role.TOOL: _end_tool,
+    Role.MODEL: _end_model,
+}

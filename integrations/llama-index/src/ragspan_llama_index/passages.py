@@ -1,0 +1,41 @@
+"""Turns nodes into the passages of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ragspan.records import RetrievedContext
+from ragspan_llama_index.nodes import SeenNode
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.steps import Step
+
+_SOURCES = ("source", "file_name", "file_path", "url", "title")
+
+
+def as_context(node: SeenNode, text: str, *, rank: int | None) -> RetrievedContext:
+    named = (node.metadata.get(name) for name in _SOURCES)
+    return RetrievedContext(
+        text=text,
+        id=node.id,
+        rank=rank,
+        score=node.score,
+        source=next((source for source in named if isinstance(source, str) and source), None),
+        metadata={key: value for key, value in node.metadata.items() if is_plain(key, value)},
+    )
+
+
+def ranks_in(root: Step) -> Mapping[str | None, int]:
+    """By a node's id, its place in the result of the first search that brought it."""
+    ranks: dict[str | None, int] = {}
+    for step in root.walk():
+        if step.role is Role.SEARCH:
+            for place, node in enumerate(step.found or ()):
+                ranks.setdefault(node.id, place)
+    ranks.pop(None, None)
+    return ranks
+
+
+def is_plain(key: Any, value: Any) -> bool:
+    """Whether an entry of metadata is plain data, which a record can carry anywhere."""
+    return isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))

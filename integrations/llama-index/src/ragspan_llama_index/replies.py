@@ -1,0 +1,61 @@
+"""Reads what a model's provider told about its reply: names, figures and reasons, in whatever form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
+_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
+_REASONS = ("finish_reason", "stop_reason", "done_reason")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReplyFacts:
+    """What a provider tells about a reply, under whatever name."""
+
+    model: str | None
+    finish_reason: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+
+
+def facts_of(reply: Iterable[Any]) -> ReplyFacts:
+    """Look into the raw reply and the extra fields that the framework keeps of it."""
+    places = [place for part in reply for place in _places(part)]
+    return ReplyFacts(
+        model=_first(str, places, ("model", "model_name")),
+        finish_reason=_first(str, places, _REASONS),
+        input_tokens=_first(int, places, _INPUT),
+        output_tokens=_first(int, places, _OUTPUT),
+    )
+
+
+def _places(part: Any) -> Iterator[Any]:
+    """The reply itself, its usage, and its first choice."""
+    if part is None or isinstance(part, str):
+        return
+    yield part
+    for name in ("usage", "usage_metadata", "token_usage"):
+        usage = _get(part, name)
+        if usage is not None:
+            yield usage
+    for name in ("choices", "candidates"):
+        choices = _get(part, name)
+        if isinstance(choices, (list, tuple)) and choices:
+            yield choices[0]
+
+
+def _first(kind: type[Any], places: Iterable[Any], names: Iterable[str]) -> Any:
+    found = (_get(place, name) for name in names for place in places)
+    return next((value for value in found if isinstance(value, kind) and not isinstance(value, bool) and value), None)
+
+
+def _get(place: Any, name: str) -> Any:
+    if isinstance(place, Mapping):
+        return place.get(name)
+    try:
+        return getattr(place, name, None)
+    except Exception:  # noqa: BLE001  a provider's own object
+        return None

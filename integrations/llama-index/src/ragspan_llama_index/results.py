@@ -1,0 +1,79 @@
+"""Notes the answer that a call or a synthesis returned, and watches it where it comes token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ragspan_llama_index.answering import CHAT_STREAM, STREAMS, answer_in, kind_of, text_of
+from ragspan_llama_index.noting import is_generator
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.steps import Request, Step
+from ragspan_llama_index.streams import Stream, watched, watched_async
+
+OnEnd = Callable[[Stream], None]
+
+
+def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> None:
+    """The step returned this, and its inner steps are done."""
+    part = answer_in(result)
+    kind = kind_of(part)
+    if kind in STREAMS:
+        step.answer = _watch(request, step, part, on_end, is_async=kind == "AsyncStreamingResponse")
+    elif kind == CHAT_STREAM:
+        step.answer = _chat_stream(request, step, part, on_end)
+    elif is_generator(part):
+        # A bare generator cannot be watched from outside, but the framework's stream that feeds it is.
+        step.answer = next((stream for stream in reversed(request.streams) if not stream.over), None)
+    else:
+        step.answer = text_of(part)
+        step.result = part
+    step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)
+    for child in step.children:
+        child.result = None
+
+
+def watch_chat(request: Request, step: Step, response: Any, on_end: OnEnd) -> None:
+    """A chat engine's stream is about to be read, for the user and for the memory."""
+    stream = _chat_stream(request, step, response, on_end)
+    step.answer = stream
+    if response.chat_stream is not None:
+        response.chat_stream = watched(response.chat_stream, stream, _delta)
+    if response.achat_stream is not None:
+        response.achat_stream = watched_async(response.achat_stream, stream, _delta)
+
+
+def _handed_on(child: Step, step: Step) -> bool:
+    if isinstance(step.answer, Stream):
+        return child.answer is step.answer and child.role is not Role.CHAT_WRITER
+    return child.result is not None and child.result is step.result and not isinstance(child.result, (str, int))
+
+
+def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream:
+    source = response.response_gen
+    for known in request.streams:
+        if known.belongs_to(source):
+            return known
+    stream = Stream((request, step), on_end)
+    # By the class of the response, not by what its generator looks like: other instrumentations put in objects that
+    # look like both kinds.
+    generator = watched_async(source, stream) if is_async else watched(source, stream)
+    response.response_gen = generator
+    stream.follow(generator)
+    request.streams.append(stream)
+    return stream
+
+
+def _chat_stream(request: Request, step: Step, response: Any, on_end: OnEnd) -> Stream:
+    for known in request.streams:
+        if known.belongs_to(response):
+            return known
+    stream = Stream((request, step), on_end)
+    stream.follow(response)
+    request.streams.append(stream)
+    return stream
+
+
+def _delta(chunk: Any) -> str:
+    delta = getattr(chunk, "delta", None)
+    return delta if isinstance(delta, str) else ""

@@ -1,0 +1,85 @@
+"""What is noted of a request while it runs: its steps, and what they were given and gave back.
+
+These objects are written on the request path, by whatever threads the request uses, and read in the worker once the
+request is over. A step knows its inner steps and neither its outer one nor its request, so that no cycle is left for the
+collector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from time import time_ns
+from typing import Any
+
+from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan_llama_index.asking import Asked
+from ragspan_llama_index.nodes import SeenNode
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.streams import Stream
+
+
+class Step:
+    """A span with a role, from its start to its end. Without a role it is what the program itself says."""
+
+    # Defaults stand here rather than in `__init__`: most steps never change them, and one is made at many spans.
+    ended_ns = 0  # 0 while it is open
+    error: str | None = None
+    asked: Asked = ()
+    is_run = False  # of an agent or a workflow
+    given: Sequence[SeenNode] = ()  # nodes that it works on
+    found: Sequence[SeenNode] | None = None  # nodes that it brought
+    superseded = False  # what it brought went through a later step, which tells what was left of it
+    texts: Sequence[str] | None = None  # the given nodes as the synthesizer wrote them for the model
+    recorded: Sequence[RetrievedContext] = ()  # passages that the program named
+    answer: str | Stream | None = None
+    result: Any = None  # what it returned, until the step around it has ended
+    origin: Step | None = None  # the inner step whose result it handed on
+    streams = False  # it is a model's, and its words come later, past every span
+    model: str | None = None
+    reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
+
+    def __init__(self, role: Role | None, name: str, span_id: str, around: Step | None) -> None:
+        self.role = role
+        self.name = name
+        self.span_id = span_id
+        self.started_ns = time_ns()
+        self.children: list[Step] = []
+        self.inside_search: bool = around is not None and (around.inside_search or around.role in _SEARCHES)
+        self.inside_synthesis: bool = around is not None and (around.inside_synthesis or around.role is Role.SYNTHESIS)
+
+    def walk(self) -> Iterator[Step]:
+        """The step and all inside it, in the order in which they began."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def answer_text(self) -> str | None:
+        answer = self.answer
+        return answer.text() if isinstance(answer, Stream) else answer
+
+
+_SEARCHES = frozenset({Role.SEARCH, Role.POSTPROCESSING})
+
+
+class Request:
+    """One request: the steps below its root, and how it went.
+
+    Inside a `ragspan.capture` block the root stands for the block, and nobody tells how that went.
+    """
+
+    def __init__(self, root: Step, *, grouped: bool = False) -> None:
+        self.root = root
+        self.grouped = grouped
+        self.span_ids: list[str] = []
+        self.streams: list[Stream] = []
+        self.awaited: Stream | None = None  # the request is over when this one is
+        self.problems: list[str] = []  # types of the errors that spans ended with
+        self.unfinished = [True]  # emptied by the one who finishes the request
+        self.over = False
+        self.aborted = False
+        self.error: str | None = None
+        self.started_ns = self.last_start_ns = root.started_ns
+        self.ended_ns = 0
+        self.anchor: SpanAnchor | None = None
+        self.anchor_pending = False
+        self.tags: Mapping[str, Any] = {}

@@ -1,0 +1,333 @@
+"""Follows the framework's spans from their start to their end, on the request path.
+
+Guarantees:
+
+- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. Lists and
+  dictionaries are changed by single operations that are atomic under the interpreter's lock, so that a stream which ends
+  in the collector may come in at any point, in any thread.
+- What is known of a request is dropped when the request is over, whether or not its inner spans ended. Requests that
+  never end are handed over as aborted after a while, or when too many are open.
+- One request gives one capture: calls whose outer span is followed belong to the request of that span. What comes after
+  the end of its request is ignored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from llama_index_instrumentation.dispatcher import active_instrument_tags
+
+from ragspan.capturing import enclosing_answer
+from ragspan.records import RecordSink, RetrievedContext, is_abandonment
+from ragspan.telemetry.anchors import current_anchor
+from ragspan.telemetry.suppress import is_suppressed
+from ragspan.throttled_log import ThrottledLog
+from ragspan_llama_index.anchors import openinference_anchor, openinference_is_active
+from ragspan_llama_index.assembly import RequestCapture
+from ragspan_llama_index.ended_spans import EndedSpans
+from ragspan_llama_index.grouping import Group
+from ragspan_llama_index.indexing import builds_an_index
+from ragspan_llama_index.noting import note_end, note_start, note_texts
+from ragspan_llama_index.results import note_result, watch_chat
+from ragspan_llama_index.roles import Role, role_of
+from ragspan_llama_index.settling import settle
+from ragspan_llama_index.steps import Request, Step
+from ragspan_llama_index.streams import Stream, pulled_stream
+
+_Place = tuple[Request, Step]
+"""Where a span belongs: its request, and the step that it is or is a part of."""
+
+_MAX_SPANS = 50_000  # of one request
+_ANSWERING = frozenset({Role.CALL, Role.SYNTHESIS, Role.CHUNKS})
+_SEARCHING = frozenset({Role.SEARCH, Role.POSTPROCESSING})
+
+_log = ThrottledLog()
+
+
+def _nothing() -> None:
+    pass
+
+
+class RequestTracker:
+    """The open requests of the process, for one sink.
+
+    Args:
+        sink: gets a capture of each request.
+        on_request: is called when a request begins.
+        max_open: requests that may be open at the same time; the oldest is handed over as aborted beyond.
+        max_seconds: after which a request in which nothing new begins is handed over as aborted.
+        sweep_seconds: at least between two looks for such requests.
+    """
+
+    def __init__(
+        self,
+        sink: RecordSink,
+        *,
+        on_request: Callable[[], None] = _nothing,
+        max_open: int = 10_000,
+        max_seconds: float = 3600.0,
+        sweep_seconds: float = 60.0,
+    ) -> None:
+        self.sink = sink
+        self._on_request = on_request
+        self._max_open = max_open
+        self._max_seconds = max_seconds
+        self._sweep_seconds = sweep_seconds
+        self._live: dict[str, _Place] = {}
+        self._apart: dict[str, None] = {}  # spans that belong to no request, and so does what they call
+        self._open: dict[int, Request] = {}  # by identity, in order of their start
+        self._ended = EndedSpans()
+        self._next_sweep = time.monotonic() + sweep_seconds
+        self._closed = False
+
+    @property
+    def open_spans(self) -> int:
+        return len(self._live) + len(self._apart)
+
+    # Spans
+
+    def enter(
+        self, span_id: str, arguments: Mapping[str, Any], instance: Any, parent_id: str | None, tags: Any
+    ) -> None:
+        role = role_of(span_id, instance)
+        place = self._live.get(parent_id) if parent_id is not None else None
+        if role is not None:
+            place = self._place_of_pulled(place) or self._place_at_top(role, span_id, instance, parent_id, tags)
+        if place is None:
+            return
+        request, around = place
+        request.span_ids.append(span_id)
+        step = None if role is None else self._begin(role, request, around, span_id, arguments, instance)
+        self._live[span_id] = place if step is None else (request, step)
+        if request.over:  # it ended in another thread meanwhile
+            self._live.pop(span_id, None)
+        elif len(request.span_ids) > _MAX_SPANS:
+            self._give_up(request)
+
+    def leave(self, span_id: str, result: Any) -> None:
+        place = self._live.get(span_id)
+        if place is None:
+            self._apart.pop(span_id, None)
+            return
+        request, step = place
+        if step.span_id == span_id and not request.over:
+            step.ended_ns = time.time_ns()
+            self._note_end(request, step, result)
+            if step is request.root:
+                self._end_of_root(request, step, result)
+                return
+            if _is_read_later(step):
+                return  # what reads it begins below this span, later
+        self._live.pop(span_id, None)
+
+    def drop(self, span_id: str, error: BaseException | None) -> None:
+        place = self._live.pop(span_id, None)
+        if place is None:
+            self._apart.pop(span_id, None)
+            return
+        request, step = place
+        error = GeneratorExit() if error is None else error
+        request.problems.append(type(error).__name__)
+        if step.span_id != span_id or request.over:
+            return
+        step.ended_ns = time.time_ns()
+        step.error = type(error).__name__
+        if step.role is Role.CHAT_WRITER and isinstance(step.answer, Stream):
+            step.answer.fail(error)
+        elif step is request.root:
+            if is_abandonment(error):
+                request.aborted = True
+            else:
+                request.error = step.error
+            self._finish(request)
+
+    def record_contexts(self, span_id: str, contexts: Sequence[RetrievedContext]) -> bool:
+        """The program says that these passages reach the prompt; False when the span is not followed."""
+        place = self._live.get(span_id)
+        if place is None or place[0].over:
+            return False
+        step = Step(None, "recorded", "", None)
+        step.recorded = tuple(contexts)
+        place[1].children.append(step)
+        return True
+
+    def report(self, error: BaseException) -> None:
+        """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
+        _log.trouble("callback", "a callback of ragspan failed with %s", type(error).__name__)
+        count_error = getattr(self.sink, "count_error", None)
+        if count_error is not None:
+            count_error("callback")
+
+    def close(self) -> None:
+        """Forget everything that is open: streams go on, and nothing is recorded any more."""
+        self._closed = True
+        for request in list(self._open.values()):
+            self._close(request)
+        self._live.clear()
+        self._apart.clear()
+
+    # Starts
+
+    def _place_of_pulled(self, place: _Place | None) -> _Place | None:
+        """While a token of a watched stream is made, what begins belongs to that stream's request."""
+        stream = pulled_stream()
+        owner: _Place | None = None if stream is None else stream.place
+        if owner is None or (place is not None and place[0] is owner[0]):
+            return place
+        return owner
+
+    def _place_at_top(self, role: Role, span_id: str, instance: Any, parent_id: str | None, tags: Any) -> _Place | None:
+        """Where a span belongs whose outer one is not followed; None where it is not followed either."""
+        if parent_id in self._apart:
+            self._apart[span_id] = None
+            return None
+        answer = enclosing_answer()
+        if answer is not None:
+            group = answer.part(self, lambda: Group(self._new_group(), close=self._close_group))
+            return group.request, group.request.root
+        if is_suppressed():
+            return None
+        over = (
+            parent_id is not None and parent_id in self._ended
+        )  # it goes on in the background after the end of its request
+        if role in _ANSWERING and not over and (role is Role.CALL or not builds_an_index()):
+            return self._new_request(instance, tags)
+        if over or role in _SEARCHING:  # a bare search is no request, and neither is what it asks on its way
+            self._apart[span_id] = None
+        return None
+
+    def _new_request(self, instance: Any, tags: Any) -> _Place:
+        self._on_request()
+        root = Step(None, type(instance).__name__, "", None)
+        request = Request(root)
+        request.tags = active_instrument_tags.get() if tags is None else tags
+        request.anchor = current_anchor()
+        if openinference_is_active():
+            # OpenInference may be told of a span after us: then its span is there when the root ends.
+            anchor = openinference_anchor()
+            request.anchor_pending = anchor is None
+            request.anchor = anchor or request.anchor
+        self._sweep()
+        self._open[id(request)] = request
+        return request, root
+
+    def _new_group(self) -> Request:
+        request = Request(Step(None, "answer", "", None), grouped=True)
+        self._sweep()
+        self._open[id(request)] = request
+        return request
+
+    def _begin(
+        self,
+        role: Role,
+        request: Request,
+        around: Step,
+        span_id: str,
+        arguments: Mapping[str, Any],
+        instance: Any,
+    ) -> Step | None:
+        """Note a step; None where the span is only a part of the step around it."""
+        if role is Role.CHUNKS and (around.role is Role.SYNTHESIS or around.inside_synthesis):
+            if around.role is Role.SYNTHESIS:
+                note_texts(around, arguments)
+            return None
+        if around.role is role and (role is Role.SEARCH or role is Role.TOOL):
+            return None
+        step = Step(Role.SYNTHESIS if role is Role.CHUNKS else role, type(instance).__name__, span_id, around)
+        request.last_start_ns = step.started_ns
+        if around.role is None and not request.grouped:
+            request.root = step
+        else:
+            around.children.append(step)
+        try:
+            if role is Role.CHAT_WRITER:
+                watch_chat(request, step, instance, self._end_of_stream)
+            else:
+                note_start(step, role, arguments, instance)
+        except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
+            self.report(problem)
+        return step
+
+    # Ends
+
+    def _note_end(self, request: Request, step: Step, result: Any) -> None:
+        try:
+            note_end(step, result)
+            if step.role is Role.CALL or step.role is Role.SYNTHESIS:
+                note_result(request, step, result, self._end_of_stream)
+            elif step.role is Role.CHAT_WRITER and isinstance(step.answer, Stream):
+                step.answer.complete()
+        except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
+            self.report(problem)
+
+    def _end_of_root(self, request: Request, step: Step, result: Any) -> None:
+        if request.anchor_pending:
+            request.anchor = openinference_anchor() or request.anchor
+        if step.is_run and result is None:
+            request.aborted = True  # so ends a run that its caller cancels
+        request.awaited = step.answer if isinstance(step.answer, Stream) else None
+        if request.awaited is None or request.awaited.over:
+            self._finish(request)
+
+    def _end_of_stream(self, stream: Stream) -> None:
+        place: _Place | None = stream.place
+        if place is not None and place[0].awaited is stream:
+            self._finish(place[0])
+
+    def _finish(self, request: Request) -> None:
+        """Hand the request over, once, whoever comes first. Also called where a stream ends, in its reader's code."""
+        try:
+            capture = self._close(request)
+            if capture is not None:
+                self.sink.submit(capture)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
+
+    def _close(self, request: Request) -> RequestCapture | None:
+        """The request is over: forget its spans and make the capture; None when somebody else did."""
+        try:
+            request.unfinished.pop()
+        except IndexError:
+            return None
+        request.ended_ns = time.time_ns()
+        request.over = True
+        self._open.pop(id(request), None)
+        for span_id in request.span_ids:
+            self._live.pop(span_id, None)
+        self._ended.add(request.span_ids)
+        for stream in request.streams:
+            stream.forget()
+        settle(request.root)
+        return RequestCapture(request)
+
+    def _close_group(self, request: Request) -> RequestCapture:
+        return self._close(request) or RequestCapture(request)
+
+    def _sweep(self) -> None:
+        """Hand over requests that seem never to end: the oldest where too many are open, and those that stand still."""
+        while len(self._open) >= self._max_open:
+            self._give_up(next(iter(self._open.values())))
+        if len(self._apart) >= self._max_open:
+            self._apart.clear()
+        now = time.monotonic()
+        if now < self._next_sweep:
+            return
+        self._next_sweep = now + self._sweep_seconds
+        too_old = time.time_ns() - int(self._max_seconds * 1e9)
+        for request in list(self._open.values()):
+            if request.last_start_ns < too_old:
+                self._give_up(request)
+
+    def _give_up(self, request: Request) -> None:
+        request.aborted = True
+        if request.grouped:
+            self._close(request)  # the block hands it over
+        else:
+            self._finish(request)
+
+
+def _is_read_later(step: Step) -> bool:
+    """Whether a chat engine handed its stream on before it was read."""
+    return step.role is Role.CALL and isinstance(step.answer, Stream) and not step.answer.over
