@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ _TELLING = ("response", "answer", "result", "output", "final_answer", "final_res
 
 STREAMS = ("StreamingResponse", "AsyncStreamingResponse")
 CHAT_STREAM = "StreamingAgentChatResponse"
+GENERATOR = "generator"
 
 
 def answer_in(result: Any) -> Any:
@@ -33,13 +33,14 @@ def answer_in(result: Any) -> Any:
 
 
 def kind_of(part: Any) -> str | None:
-    """The name of the framework's class of responses that this is one of, if it is."""
+    """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
     kind = type(part)
     try:
         return _kinds[kind]
     except KeyError:
-        name = next((name for name in _READERS if has_base(kind, name)), None)
-        _kinds[kind] = name
+        if len(_kinds) >= _MAX_KINDS:
+            _kinds.clear()
+        name = _kinds[kind] = _look_up(kind)
         return name
 
 
@@ -63,6 +64,13 @@ def text_of_tokens(tokens: Sequence[Any]) -> str | None:
         return None
     texts = [token for token in tokens if isinstance(token, str)]
     return "".join(texts) if texts else text_of(tokens[-1])
+
+
+def _look_up(kind: type) -> str | None:
+    # The class is asked, not the object: some of the framework's responses claim to have every attribute.
+    if hasattr(kind, "__next__") or hasattr(kind, "__anext__"):
+        return GENERATOR
+    return next((name for name in _READERS if has_base(kind, name)), None)
 
 
 def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
@@ -108,8 +116,10 @@ _READERS: Mapping[str, Callable[[Any], str | None]] = {
     "ChatResponse": lambda part: text_in(part.message),
     "CompletionResponse": lambda part: part.text if isinstance(part.text, str) else None,
     "ToolOutput": text_in,
+    GENERATOR: _no_text,
 }
-_kinds: weakref.WeakKeyDictionary[type, str | None] = weakref.WeakKeyDictionary()
+_MAX_KINDS = 1_000  # classes made at run time must not be kept for ever
+_kinds: dict[type, str | None] = {}
 
 
 def _as_json(model: Any) -> str | None:

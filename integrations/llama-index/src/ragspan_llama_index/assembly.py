@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
 from ragspan_llama_index.asking import question_in
 from ragspan_llama_index.contexts import Provenance
@@ -12,7 +9,6 @@ from ragspan_llama_index.passages import as_context, is_plain
 from ragspan_llama_index.replies import facts_of
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Request, Step
-from ragspan_llama_index.streams import Stream
 
 _MAX_CHILDREN = 100
 _SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
@@ -27,9 +23,9 @@ class RequestCapture:
 
     __slots__ = ("_request", "size_hint")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *, size_hint: int) -> None:
         self._request = request
-        self.size_hint = _bytes_of(request)
+        self.size_hint = size_hint
 
     def to_record(self) -> RagRecord | None:
         request = self._request
@@ -140,28 +136,3 @@ def _own_tags(request: Request) -> dict[str, object]:
     return {
         key: value for key, value in request.tags.items() if is_plain(key, value) and not key.startswith("llamaindex.")
     }
-
-
-def _bytes_of(request: Request) -> int:
-    """Bytes of the texts that a request refers to; a text's size is known without reading it."""
-    counted: set[int] = set()
-    total = 0
-    for text in _texts_of(request):
-        if id(text) not in counted:
-            counted.add(id(text))
-            total += sys.getsizeof(text)
-    return total
-
-
-def _texts_of(request: Request) -> Iterator[str]:
-    for step in request.root.walk():
-        for node in step.given:
-            yield node.text
-        for node in step.found or ():
-            yield node.text
-        yield from step.texts or ()
-        answer = step.answer
-        if isinstance(answer, Stream):
-            yield from (token for token in answer.tokens if isinstance(token, str))
-        elif answer is not None:
-            yield answer

@@ -8,6 +8,8 @@ from typing import Any
 
 from ragspan_llama_index.roles import has_base
 
+_NO_METADATA: Mapping[str, Any] = {}
+
 
 class SeenNode:
     """A node that passed by: its identity, score and own text, and while it may be needed the node, later a copy."""
@@ -20,8 +22,10 @@ class SeenNode:
         self.frozen = False
         self.id: str | None = getattr(node, "id_", None)
         self.score: float | None = getattr(item, "score", None)
-        self.metadata: Mapping[str, Any] = dict(getattr(node, "metadata", None) or ())
-        self.text = _own_text(node)
+        metadata = getattr(node, "metadata", None)
+        self.metadata: Mapping[str, Any] = dict(metadata) if metadata else _NO_METADATA
+        text = getattr(node, "text", None)
+        self.text = text if isinstance(text, str) else _own_text(node)
 
     def freeze(self) -> None:
         """Keep a copy in place of the node, which is the program's."""

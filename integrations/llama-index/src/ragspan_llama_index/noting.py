@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragspan_llama_index.answering import text_of
+from ragspan_llama_index.answering import GENERATOR, kind_of, text_of
 from ragspan_llama_index.asking import asked_by_event, asked_with
 from ragspan_llama_index.nodes import are_nodes, seen
 from ragspan_llama_index.roles import Role
@@ -31,11 +31,6 @@ def note_texts(step: Step, arguments: _Arguments) -> None:
     if step.texts is None:
         texts = _argument(arguments, "text_chunks", 1)
         step.texts = [text for text in texts if isinstance(text, str)] if isinstance(texts, (list, tuple)) else ()
-
-
-def is_generator(result: Any) -> bool:
-    kind = type(result)  # some of the framework's responses claim to have every attribute
-    return hasattr(kind, "__next__") or hasattr(kind, "__anext__")
 
 
 def _start_call(step: Step, arguments: _Arguments, _: Any) -> None:
@@ -87,7 +82,7 @@ def _end_tool(step: Step, result: Any) -> None:
 
 
 def _end_model(step: Step, result: Any) -> None:
-    if is_generator(result):
+    if kind_of(result) == GENERATOR:
         step.streams = True
         return
     if not step.inside_synthesis:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ragspan_llama_index.answering import CHAT_STREAM, STREAMS, answer_in, kind_of, text_of
-from ragspan_llama_index.noting import is_generator
+from ragspan_llama_index.answering import CHAT_STREAM, GENERATOR, STREAMS, answer_in, kind_of, text_of
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream, watched, watched_async
@@ -22,7 +21,7 @@ def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> Non
         step.answer = _watch(request, step, part, on_end, is_async=kind == "AsyncStreamingResponse")
     elif kind == CHAT_STREAM:
         step.answer = _chat_stream(request, step, part, on_end)
-    elif is_generator(part):
+    elif kind == GENERATOR:
         # A bare generator cannot be watched from outside, but the framework's stream that feeds it is.
         step.answer = next((stream for stream in reversed(request.streams) if not stream.over), None)
     else:

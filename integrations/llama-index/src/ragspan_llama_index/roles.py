@@ -6,7 +6,6 @@ Classes are recognised by the names of their bases, so that nothing of the frame
 from __future__ import annotations
 
 import enum
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +25,8 @@ class Role(enum.Enum):
     MODEL = "model"
     CHAT_WRITER = "chat writer"
     """Reads a chat engine's stream to its end, for the user and for the memory."""
+
+    __hash__ = object.__hash__  # an enum's own is a Python call, and roles are looked up at every span
 
 
 _UUID_LENGTH = 37  # a span's id ends with a dash and a UUID
@@ -62,7 +63,8 @@ _METHODS: Mapping[str, _Methods] = {
     "StreamingAgentChatResponse": _all(Role.CHAT_WRITER, "write_response_to_history", "awrite_response_to_history"),
 }
 _NONE: _Methods = {}
-_known: weakref.WeakKeyDictionary[type, _Methods] = weakref.WeakKeyDictionary()
+_MAX_KNOWN = 1_000  # classes made at run time must not be kept for ever
+_known: dict[type, _Methods] = {}
 
 
 def role_of(span_id: str, instance: Any) -> Role | None:
@@ -70,6 +72,8 @@ def role_of(span_id: str, instance: Any) -> Role | None:
     kind = type(instance)
     methods = _known.get(kind)
     if methods is None:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
         methods = _known[kind] = _methods_of(kind)
     return methods.get(span_id[len(kind.__name__) + 1 : -_UUID_LENGTH]) if methods else None
 

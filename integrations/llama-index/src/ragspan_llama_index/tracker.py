@@ -299,11 +299,10 @@ class RequestTracker:
         self._ended.add(request.span_ids)
         for stream in request.streams:
             stream.forget()
-        settle(request.root)
-        return RequestCapture(request)
+        return RequestCapture(request, size_hint=settle(request.root))
 
     def _close_group(self, request: Request) -> RequestCapture:
-        return self._close(request) or RequestCapture(request)
+        return self._close(request) or RequestCapture(request, size_hint=0)
 
     def _sweep(self) -> None:
         """Hand over requests that seem never to end: the oldest where too many are open, and those that stand still."""
