@@ -36,7 +36,7 @@ def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
     candidates += [text for _, text in asked if text in queries]
     candidates += [texts.get(name) for name in (*_WEAK, *_CONVERSATIONS)]
     candidates += [text for _, text in asked]
-    return next((text for text in candidates if text is not None and text.strip()), None)
+    return next((text for text in candidates if text is not None and text.strip()), asked[0][1] if asked else None)
 
 
 def text_in(value: Any) -> str | None:

@@ -30,9 +30,9 @@ class Provenance:
     def contexts(self) -> tuple[RetrievedContext, ...] | None:
         """The passages in prompt order; `()` when none reached the model, None when they could not be observed."""
         found = self._of(self._root)
-        texts = {context.text for context in found or ()}
+        known = {known for context in found or () for known in (context.text, context.id)}
         named = [context for step in self._root.walk() for context in step.recorded]
-        recorded = [context for context in named if context.text not in texts]
+        recorded = [context for context in named if known.isdisjoint({context.text, context.id} - {None})]
         return None if found is None and not recorded else (*(found or ()), *recorded)
 
     def evidence(self) -> tuple[RetrievedContext, ...]:
@@ -43,7 +43,7 @@ class Provenance:
 
     def _of(self, step: Step) -> Contexts | None:
         if step.role is Role.SYNTHESIS:
-            return self._given(step)
+            return self._given(_innermost(step))
         writers = _writers(step)
         if not writers or any(writer.role is Role.MODEL for writer in writers):
             return self._brought(step)
@@ -64,7 +64,9 @@ class Provenance:
             return list(step.recorded)
         if step.found is None:
             return self._brought(step) if step.role is Role.TOOL else None
-        return [] if step.superseded else [self._context(node, node.text_for_model()) for node in step.found]
+        passages = [] if step.superseded else [node for node in step.found if not node.describes_tool()]
+        chose_tools = len(step.found) > 0 and all(node.describes_tool() for node in step.found)
+        return None if chose_tools else [self._context(node, node.text_for_model()) for node in passages]
 
     def _given(self, step: Step) -> Contexts:
         texts = step.texts
@@ -89,7 +91,7 @@ class Provenance:
         for writer in writers:
             leaves += self._evidence(writer)
             if writer.role is Role.SYNTHESIS:
-                leaves += self._behind(self._given(writer), _calls(step.children, ended_before=writer.started_ns))
+                leaves += self._behind(self._of(writer) or [], _calls(step.children, ended_before=writer.started_ns))
         return leaves
 
     def _behind(self, contexts: Sequence[RetrievedContext], calls: Iterable[Step]) -> Contexts:
@@ -122,6 +124,13 @@ def _writers(step: Step) -> list[Step]:
     return [speaker for speaker in speakers if speaker.role is not Role.MODEL and _is_part(speaker, answer)] or [last]
 
 
+def _innermost(synthesis: Step) -> Step:
+    """The synthesis that a program's own one handed its work to, and whose answer it gave."""
+    if synthesis.origin is not None and synthesis.origin.role is Role.SYNTHESIS:
+        return _innermost(synthesis.origin)
+    return synthesis
+
+
 def _speakers(step: Step) -> Iterator[Step]:
     """The inner steps that may have written the answer, in the order in which they began."""
     for child in step.children:
@@ -152,7 +161,7 @@ def _calls(steps: Iterable[Step], *, ended_before: int | None = None) -> Iterato
 
 def _once(contexts: Iterable[RetrievedContext]) -> Contexts:
     """Each passage once, where it came first."""
-    found: dict[tuple[str | None, str], RetrievedContext] = {}
+    found: dict[str, RetrievedContext] = {}
     for context in contexts:
-        found.setdefault((context.id, context.text), context)
+        found.setdefault(context.text if context.id is None else context.id, context)
     return list(found.values())

@@ -39,6 +39,10 @@ class SeenNode:
             self.metadata = dict(node.metadata)
             self.node = node.model_copy(update={"metadata": self.metadata, "embedding": None})
 
+    def describes_tool(self) -> bool:
+        """Whether it stands for a tool among which an agent chooses, and is no passage."""
+        return self.text.startswith(f"Tool name: {self.metadata.get('name')}\nTool description: ")
+
     def text_for_model(self) -> str:
         """The text with metadata and template, as the framework writes it into prompts; in the worker, once frozen."""
         if self.node is None:

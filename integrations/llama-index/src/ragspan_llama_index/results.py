@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ragspan_llama_index.answering import CHAT_STREAM, GENERATOR, STREAMS, answer_in, kind_of, text_of
+from ragspan_llama_index.answering import CHAT_STREAM, GENERATOR, STREAMS, answer_in, kind_of, text_of, text_of_tokens
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Request, Step
-from ragspan_llama_index.streams import Stream, watched, watched_async
+from ragspan_llama_index.streams import Stream
+from ragspan_llama_index.watching import watched
 
 OnEnd = Callable[[Stream], None]
 
@@ -21,6 +22,8 @@ def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> Non
         step.answer = _watch(request, step, part, on_end, is_async=kind == "AsyncStreamingResponse")
     elif kind == CHAT_STREAM:
         step.answer = _chat_stream(request, step, part, on_end)
+        if not part.is_writing_to_memory:  # then its user reads the model's stream, and no writer does
+            watch_chat(request, step, part, on_end)
     elif kind == GENERATOR:
         # A bare generator cannot be watched from outside, but the framework's stream that feeds it is.
         step.answer = next((stream for stream in reversed(request.streams) if not stream.over), None)
@@ -36,10 +39,14 @@ def watch_chat(request: Request, step: Step, response: Any, on_end: OnEnd) -> No
     """A chat engine's stream is about to be read, for the user and for the memory."""
     stream = _chat_stream(request, step, response, on_end)
     step.answer = stream
-    if response.chat_stream is not None:
-        response.chat_stream = watched(response.chat_stream, stream, _delta)
-    if response.achat_stream is not None:
-        response.achat_stream = watched_async(response.achat_stream, stream, _delta)
+    if stream.is_watched:
+        return
+    stream.is_watched = True
+    for name, is_async in (("chat_stream", False), ("achat_stream", True)):
+        source = getattr(response, name)
+        watching = None if source is None else watched(source, stream, _delta, is_async=is_async)
+        if watching is not None:
+            setattr(response, name, watching)
 
 
 def _handed_on(child: Step, step: Step) -> bool:
@@ -48,17 +55,18 @@ def _handed_on(child: Step, step: Step) -> bool:
     return child.result is not None and child.result is step.result and not isinstance(child.result, (str, int))
 
 
-def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream:
+def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
     source = response.response_gen
     for known in request.streams:
         if known.belongs_to(source):
             return known
     stream = Stream((request, step), on_end)
-    # By the class of the response, not by what its generator looks like: other instrumentations put in objects that
-    # look like both kinds.
-    generator = watched_async(source, stream) if is_async else watched(source, stream)
-    response.response_gen = generator
-    stream.follow(generator)
+    watching = watched(source, stream, is_async=is_async)
+    if watching is None:  # a list, say: it is all there
+        return text_of_tokens(source) if isinstance(source, (list, tuple)) else None
+    response.response_gen = watching
+    stream.is_watched = True
+    stream.follow(watching)
     request.streams.append(stream)
     return stream
 

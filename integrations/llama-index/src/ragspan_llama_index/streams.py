@@ -1,21 +1,14 @@
-"""Watches the answers that are handed over token by token.
+"""What is noted of an answer that is handed over token by token.
 
-Guarantees:
-
-- The user's stream stays a generator of its kind, as lazy as it was: a token is asked for when the user asks for one,
-  closing and throwing reach the framework's generator at once, errors pass through as the same object.
-- The watching generator holds the framework's one and nothing else of the response. Nobody holds the watching generator
-  but the user: it is told by a weak reference when a stream was dropped, wherever the collector happens to run.
-- Nothing here waits, takes a lock or raises; context variables are set and put back between two yields.
+A stream may end in any thread, and in the collector: nothing here waits, takes a lock or raises. Of what the user holds
+there is but a weak reference, which tells when it was dropped.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 from ragspan.records import is_abandonment
@@ -33,6 +26,7 @@ class Stream:
     def __init__(self, place: Any, on_end: Callable[[Stream], None]) -> None:
         self.place: Any = place
         self.tokens: list[Any] = []
+        self.is_watched = False
         self.over = False
         self.aborted = False
         self.error: str | None = None
@@ -83,96 +77,3 @@ class Stream:
         if tell is not None:
             tell(self)
         self.place = None
-
-
-_pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-
-
-def pulled_stream() -> Stream | None:
-    """The stream of which a token is being made by the caller: models are often not asked before."""
-    return _pulled.get()
-
-
-def _plain(token: Any) -> Any:
-    return token
-
-
-def watched(source: Any, stream: Stream, read: Callable[[Any], Any] = _plain) -> Generator[Any, Any, Any]:
-    """The same stream, noting its tokens; `read` takes the text out of one."""
-    advance: Callable[[], Any] = source.__next__
-    while True:
-        mark = _pulled.set(stream)
-        try:
-            token = advance()
-        except StopIteration as end:
-            stream.complete()
-            return end.value
-        except BaseException as error:
-            stream.fail(error)
-            raise
-        finally:
-            _pulled.reset(mark)
-        stream.add(read(token))
-        try:
-            sent = yield token
-        except GeneratorExit:
-            stream.abandon()
-            if hasattr(source, "close"):
-                source.close()
-            raise
-        except BaseException as error:
-            if not hasattr(source, "throw"):
-                stream.fail(error)
-                raise
-            advance = _throwing(source, error)
-        else:
-            advance = source.__next__ if sent is None else _sending(source, sent)
-
-
-async def watched_async(source: Any, stream: Stream, read: Callable[[Any], Any] = _plain) -> AsyncGenerator[Any, Any]:
-    """The same for an asynchronous stream."""
-    advance: Callable[[], Any] = source.__anext__
-    while True:
-        mark = _pulled.set(stream)
-        try:
-            token = await advance()
-        except StopAsyncIteration:
-            stream.complete()
-            return
-        except BaseException as error:
-            stream.fail(error)
-            raise
-        finally:
-            with contextlib.suppress(ValueError):  # thrown out of its wait in another context, by the loop's end
-                _pulled.reset(mark)
-        stream.add(read(token))
-        try:
-            sent = yield token
-        except GeneratorExit:
-            stream.abandon()
-            if hasattr(source, "aclose"):
-                await source.aclose()
-            raise
-        except BaseException as error:
-            if not hasattr(source, "athrow"):
-                stream.fail(error)
-                raise
-            advance = _throwing_async(source, error)
-        else:
-            advance = source.__anext__ if sent is None else _sending_async(source, sent)
-
-
-def _throwing(source: Any, error: BaseException) -> Callable[[], Any]:
-    return lambda: source.throw(error)
-
-
-def _sending(source: Any, value: Any) -> Callable[[], Any]:
-    return lambda: source.send(value)
-
-
-def _throwing_async(source: Any, error: BaseException) -> Callable[[], Any]:
-    return lambda: source.athrow(error)
-
-
-def _sending_async(source: Any, value: Any) -> Callable[[], Any]:
-    return lambda: source.asend(value)

@@ -34,7 +34,8 @@ from ragspan_llama_index.results import note_result, watch_chat
 from ragspan_llama_index.roles import Role, role_of
 from ragspan_llama_index.settling import settle
 from ragspan_llama_index.steps import Request, Step
-from ragspan_llama_index.streams import Stream, pulled_stream
+from ragspan_llama_index.streams import Stream
+from ragspan_llama_index.watching import pulled_stream
 
 _Place = tuple[Request, Step]
 """Where a span belongs: its request, and the step that it is or is a part of."""
