@@ -115,7 +115,7 @@ def _generation(step: Step, request: Request) -> Generation:
     stream = request.awaited if step.streams else None
     return Generation(
         model=facts.model or step.model or step.name,
-        provider=None,
+        provider=step.provider,
         started_ns=step.started_ns,
         ended_ns=request.ended_ns if step.streams else step.ended_ns or request.ended_ns,
         first_token_ns=None if stream is None else stream.first_token_ns,

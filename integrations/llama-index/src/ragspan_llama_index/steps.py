@@ -36,6 +36,7 @@ class Step:
     origin: Step | None = None  # the inner step whose result it handed on
     streams = False  # it is a model's, and its words come later, past every span
     model: str | None = None
+    provider: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
 
     def __init__(self, role: Role | None, name: str, span_id: str, around: Step | None) -> None:
