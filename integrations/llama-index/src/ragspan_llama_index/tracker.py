@@ -81,7 +81,6 @@ class RequestTracker:
         self._open: dict[int, Request] = {}  # by identity, in order of their start
         self._ended = EndedSpans()
         self._next_sweep = time.monotonic() + sweep_seconds
-        self._closed = False
 
     @property
     def open_spans(self) -> int:
@@ -163,7 +162,6 @@ class RequestTracker:
 
     def close(self) -> None:
         """Forget everything that is open: streams go on, and nothing is recorded any more."""
-        self._closed = True
         for request in list(self._open.values()):
             self._close(request)
         self._live.clear()
@@ -184,12 +182,12 @@ class RequestTracker:
         if parent_id in self._apart:
             self._apart[span_id] = None
             return None
+        if is_suppressed():
+            return None
         answer = enclosing_answer()
         if answer is not None:
             group = answer.part(self, lambda: Group(self._new_group(), close=self._close_group))
             return group.request, group.request.root
-        if is_suppressed():
-            return None
         over = (
             parent_id is not None and parent_id in self._ended
         )  # it goes on in the background after the end of its request
