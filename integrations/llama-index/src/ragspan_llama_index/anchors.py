@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from llama_index_instrumentation import get_dispatcher
+from opentelemetry.trace import get_current_span
+
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.anchors import anchor_of
 
@@ -15,13 +18,17 @@ def openinference_is_active() -> bool:
     return instrumentor is not None and instrumentor().is_instrumented_by_opentelemetry is True
 
 
-def openinference_anchor() -> SpanAnchor | None:
-    """OpenInference's span for the framework's span that is entered or left right now, if it has one open."""
-    module = sys.modules.get("openinference.instrumentation.llama_index")
-    get_current_span = getattr(module, "get_current_span", None)
-    try:
-        span = get_current_span() if get_current_span is not None else None
-        context = None if span is None else span.get_span_context()
-        return anchor_of(context) if context is not None and context.is_valid else None
-    except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
-        return None
+def openinference_anchor(span_id: str) -> SpanAnchor | None:
+    """The span that OpenInference made for this span of the framework, if it has it open by now.
+
+    Its handler is one of the dispatcher's, and keeps its spans where the framework's base class has a place for them.
+    """
+    for handler in get_dispatcher().span_handlers:
+        if type(handler).__module__.startswith("openinference."):
+            try:
+                span = handler.open_spans.get(span_id)
+                context = None if span is None else get_current_span(span.context).get_span_context()
+            except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
+                return None
+            return anchor_of(context) if context is not None and context.is_valid else None
+    return None

@@ -45,7 +45,7 @@ class Provenance:
         if step.role is Role.SYNTHESIS:
             return self._given(_innermost(step))
         writers = _writers(step)
-        if not writers or any(writer.role is Role.MODEL for writer in writers):
+        if not writers:
             return self._brought(step)
         if len(writers) == 1:
             return self._of(writers[0])
@@ -85,7 +85,7 @@ class Provenance:
         if step.role is Role.SYNTHESIS:
             return []
         writers = _writers(step)
-        if not writers or any(writer.role is Role.MODEL for writer in writers):
+        if not writers:
             return [leaf for call in _calls(step.children) for leaf in self._evidence(call)]
         leaves: Contexts = []
         for writer in writers:
@@ -108,7 +108,13 @@ class Provenance:
 
 
 def _writers(step: Step) -> list[Step]:
-    """The inner steps that wrote a call's answer: the one whose result it handed on, or whose words it gave, or several."""
+    """The calls and syntheses inside a call that wrote its answer; none where a model did, or the program itself."""
+    writers = [] if step.role is None else _sources(step)
+    return [] if any(writer.role is Role.MODEL for writer in writers) else writers
+
+
+def _sources(step: Step) -> list[Step]:
+    """The inner step whose result a call handed on, or whose words it gave, or the several that its words consist of."""
     if step.origin is not None:
         return [step.origin]
     speakers = list(_speakers(step))

@@ -44,8 +44,6 @@ _MAX_SPANS = 50_000  # of one request
 _ANSWERING = frozenset({Role.CALL, Role.SYNTHESIS, Role.CHUNKS})
 _SEARCHING = frozenset({Role.SEARCH, Role.POSTPROCESSING})
 
-_log = ThrottledLog()
-
 
 def _nothing() -> None:
     pass
@@ -80,6 +78,7 @@ class RequestTracker:
         self._apart: dict[str, None] = {}  # spans that belong to no request, and so does what they call
         self._open: dict[int, Request] = {}  # by identity, in order of their start
         self._ended = EndedSpans()
+        self._log = ThrottledLog()
         self._next_sweep = time.monotonic() + sweep_seconds
 
     @property
@@ -98,6 +97,8 @@ class RequestTracker:
         if place is None:
             return
         request, around = place
+        if request.anchor_pending:
+            self._find_anchor(request)
         request.span_ids.append(span_id)
         step = None if role is None else self._begin(role, request, around, span_id, arguments, instance)
         self._live[span_id] = place if step is None else (request, step)
@@ -155,7 +156,8 @@ class RequestTracker:
 
     def report(self, error: BaseException) -> None:
         """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
-        _log.trouble("callback", "a callback of ragspan failed with %s", type(error).__name__)
+        kind = type(error).__name__
+        self._log.trouble(kind, "a callback of ragspan failed with %s", kind)
         count_error = getattr(self.sink, "count_error", None)
         if count_error is not None:
             count_error("callback")
@@ -203,11 +205,7 @@ class RequestTracker:
         request = Request(root)
         request.tags = active_instrument_tags.get() if tags is None else tags
         request.anchor = current_anchor()
-        if openinference_is_active():
-            # OpenInference may be told of a span after us: then its span is there when the root ends.
-            anchor = openinference_anchor()
-            request.anchor_pending = anchor is None
-            request.anchor = anchor or request.anchor
+        request.anchor_pending = openinference_is_active()
         self._sweep()
         self._open[id(request)] = request
         return request, root
@@ -238,6 +236,8 @@ class RequestTracker:
         request.last_start_ns = step.started_ns
         if around.role is None and not request.grouped:
             request.root = step
+            if request.anchor_pending:
+                self._find_anchor(request)
         else:
             around.children.append(step)
         try:
@@ -248,6 +248,13 @@ class RequestTracker:
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self.report(problem)
         return step
+
+    def _find_anchor(self, request: Request) -> None:
+        """OpenInference may be told of a span after us: then its span is there at the next one."""
+        anchor = openinference_anchor(request.root.span_id)
+        if anchor is not None:
+            request.anchor = anchor
+            request.anchor_pending = False
 
     # Ends
 
@@ -263,7 +270,7 @@ class RequestTracker:
 
     def _end_of_root(self, request: Request, step: Step, result: Any) -> None:
         if request.anchor_pending:
-            request.anchor = openinference_anchor() or request.anchor
+            self._find_anchor(request)
         if step.is_run and result is None:
             request.aborted = True  # so ends a run that its caller cancels
         request.awaited = step.answer if isinstance(step.answer, Stream) else None
