@@ -25,11 +25,29 @@ def answer_in(result: Any) -> Any:
         if inner is not None and inner is not result:
             return answer_in(inner)
         return _telling_part(fields, result) if fields else None
-    if isinstance(result, dict):
-        return _telling_part(result, result)
-    if dataclasses.is_dataclass(result) and not kind.__module__.startswith("llama_index."):
-        return _telling_part(vars(result) if hasattr(result, "__dict__") else {}, result)
+    if isinstance(result, dict) or (
+        dataclasses.is_dataclass(result) and not kind.__module__.startswith("llama_index.")
+    ):
+        return _telling_part(_fields(result), result)
     return result
+
+
+def hand_out(result: Any, part: Any, watching: Any) -> bool:
+    """Put what watches in the place of the stream that is the answer in a result; False where it has none of its own."""
+    if has_base(type(result), "StopEvent"):
+        inner = result.result
+        if inner is part:
+            result._result = watching  # noqa: SLF001  the event is the program's, and has no other way
+            return True
+        if inner is not None and inner is not result:
+            return hand_out(inner, part, watching)
+    names = [name for name, value in _fields(result).items() if value is part]
+    for name in names:
+        if isinstance(result, dict):
+            result[name] = watching
+        else:
+            setattr(result, name, watching)
+    return bool(names)
 
 
 def kind_of(part: Any) -> str | None:
@@ -71,6 +89,12 @@ def _look_up(kind: type) -> str | None:
     if hasattr(kind, "__next__") or hasattr(kind, "__anext__"):
         return GENERATOR
     return next((name for name in _READERS if has_base(kind, name)), None)
+
+
+def _fields(result: Any) -> Mapping[str, Any]:
+    if isinstance(result, dict):
+        return result
+    return fields_of(result) if has_base(type(result), "StopEvent") else getattr(result, "__dict__", {})
 
 
 def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:

@@ -101,7 +101,8 @@ class ExtractiveModel(CustomLLM, FunctionCallingLLM):
         tools: Sequence[BaseTool],
         user_msg: str | ChatMessage | None = None,
         chat_history: list[ChatMessage] | None = None,
-        **_: Any,
+        *_: Any,
+        **__: Any,
     ) -> dict[str, Any]:
         last = ChatMessage(user_msg) if isinstance(user_msg, str) else user_msg
         messages = [*(chat_history or []), *([last] if last is not None else [])]
@@ -140,7 +141,7 @@ class LlamaIndexDemo:
     def __init__(self, *, passages: Sequence[Passage], model: str | None) -> None:
         self._retriever = DocumentationRetriever(Search(passages))
         self._real_model = None if model is None else _real_model(model)
-        RagspanCallbackHandler()  # constructing it attaches it; with `Settings.callback_manager` it looks more familiar
+        self.handler = RagspanCallbackHandler()  # constructing it attaches it
 
     def answer(self, asked: Asked) -> list[str]:
         """Answer these questions in this way; returns what the caller got."""
@@ -211,4 +212,5 @@ def _real_model(name: str) -> LLM:
             "--model openai:… with LlamaIndex needs its package for OpenAI: pip install llama-index-llms-openai"
         ) from error
     # Each event loop needs a client of its own, and the demo runs several, one after the other.
-    return OpenAI(model, reuse_client=False)
+    real: LLM = OpenAI(model, reuse_client=False)
+    return real

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ragspan_llama_index.answering import CHAT_STREAM, GENERATOR, STREAMS, answer_in, kind_of, text_of, text_of_tokens
+from ragspan_llama_index.answering import (
+    CHAT_STREAM,
+    GENERATOR,
+    STREAMS,
+    answer_in,
+    hand_out,
+    kind_of,
+    text_of,
+    text_of_tokens,
+)
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
@@ -25,8 +34,7 @@ def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> Non
         if not part.is_writing_to_memory:  # then its user reads the model's stream, and no writer does
             watch_chat(request, step, part, on_end)
     elif kind == GENERATOR:
-        # A bare generator cannot be watched from outside, but the framework's stream that feeds it is.
-        step.answer = next((stream for stream in reversed(request.streams) if not stream.over), None)
+        step.answer = _watch_bare(request, step, result, part, on_end)
     else:
         step.answer = text_of(part)
         step.result = part
@@ -71,6 +79,20 @@ def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_asy
     return stream
 
 
+def _watch_bare(request: Request, step: Step, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
+    """Watch a generator that stands in the result for the answer; or the framework's stream that feeds it, if any."""
+    stream = next((known for known in request.streams if known.belongs_to(source)), None)
+    if stream is None and result is not source:
+        made = Stream((request, step), on_end)
+        watching = watched(source, made, _text_or_delta, is_async=hasattr(type(source), "__anext__"))
+        if watching is not None and hand_out(result, source, watching):
+            made.is_watched = True
+            made.follow(watching)
+            request.streams.append(made)
+            stream = made
+    return stream or next((known for known in reversed(request.streams) if not known.over), None)
+
+
 def _chat_stream(request: Request, step: Step, response: Any, on_end: OnEnd) -> Stream:
     for known in request.streams:
         if known.belongs_to(response):
@@ -79,6 +101,10 @@ def _chat_stream(request: Request, step: Step, response: Any, on_end: OnEnd) -> 
     stream.follow(response)
     request.streams.append(stream)
     return stream
+
+
+def _text_or_delta(token: Any) -> Any:
+    return token if isinstance(token, str) else _delta(token) or token
 
 
 def _delta(chunk: Any) -> str:

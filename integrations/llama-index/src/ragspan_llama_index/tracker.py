@@ -41,6 +41,7 @@ _Place = tuple[Request, Step]
 """Where a span belongs: its request, and the step that it is or is a part of."""
 
 _MAX_SPANS = 50_000  # of one request
+_MAX_CONTEXTS = 10  # of an error
 _ANSWERING = frozenset({Role.CALL, Role.SYNTHESIS, Role.CHUNKS})
 _SEARCHING = frozenset({Role.SEARCH, Role.POSTPROCESSING})
 
@@ -138,7 +139,7 @@ class RequestTracker:
         if step.role is Role.CHAT_WRITER and isinstance(step.answer, Stream):
             step.answer.fail(error)
         elif step is request.root:
-            if is_abandonment(error):
+            if is_abandonment(error) or _was_closed(error):
                 request.aborted = True
             else:
                 request.error = step.error
@@ -336,3 +337,15 @@ class RequestTracker:
 def _is_read_later(step: Step) -> bool:
     """Whether a chat engine handed its stream on before it was read."""
     return step.role is Role.CALL and isinstance(step.answer, Stream) and not step.answer.over
+
+
+def _was_closed(error: BaseException) -> bool:
+    """Whether this is what became of a coroutine that was closed: the framework stumbles on its way out of it."""
+    context: BaseException | None = error
+    for _ in range(_MAX_CONTEXTS):
+        if context is None:
+            return False
+        if isinstance(context, GeneratorExit):
+            return True
+        context = context.__context__
+    return False
