@@ -68,6 +68,8 @@ def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_asy
     for known in request.streams:
         if known.belongs_to(source):
             return known
+    if isinstance(response.response_txt, str):
+        return response.response_txt  # the framework has read it by itself
     stream = Stream((request, step), on_end)
     watching = watched(source, stream, is_async=is_async)
     if watching is None:  # a list, say: it is all there

@@ -14,6 +14,7 @@ Guarantees:
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -289,7 +290,7 @@ class RequestTracker:
             capture = self._close(request)
             if capture is not None:
                 self.sink.submit(capture)
-        except Exception as problem:  # noqa: BLE001
+        except (Exception, CancelledError) as problem:  # noqa: BLE001
             self.report(problem)
 
     def _close(self, request: Request) -> RequestCapture | None:
