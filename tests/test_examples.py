@@ -27,6 +27,7 @@ def run(name, *arguments):
     [
         ("quickstart.py", "numbers not in the passages: 45"),
         ("langchain_rag.py", '"ragspan.score.faithfulness": 1.0'),
+        ("llama_index_rag.py", '"ragspan.score.faithfulness": 1.0'),
         ("custom_metric.py", "Score(value=1.0"),
     ],
 )

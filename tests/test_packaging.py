@@ -1,9 +1,11 @@
 """The distributions as users install them."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 import venv
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -55,43 +57,91 @@ def run(*command, cwd):
     return done.stdout
 
 
-@pytest.mark.slow
-def test_the_wheels_install_into_a_clean_environment_and_work(tmp_path):
-    for folder in (ROOT, *(member.parent for member in MEMBERS)):
-        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "dist", cwd=folder)
-    wheels = sorted((tmp_path / "dist").glob("*.whl"))
-    venv.create(tmp_path / "clean", with_pip=True)
-    python = tmp_path / "clean" / "bin" / "python"
-    constraints = ("-c", ROOT / "constraints.txt")
+@dataclass(frozen=True)
+class Installed:
+    """An environment of its own that has the wheels, and an empty folder to work in."""
+
+    bin: Path
+    folder: Path
+
+    def run(self, program, *arguments):
+        return run(self.bin / program, *arguments, cwd=self.folder)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheels")
+    for project_folder in (ROOT, *(member.parent for member in MEMBERS)):
+        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder / "dist", cwd=project_folder)
+    venv.create(folder / "clean", with_pip=True)
+    environment = Installed(folder / "clean" / "bin", folder)
+    wanted = ("--quiet", "-c", ROOT / "constraints.txt", *sorted((folder / "dist").glob("*.whl")))
     if importlib.util.find_spec("uv"):
-        run(
-            sys.executable,
-            "-m",
-            "uv",
-            "pip",
-            "install",
-            "--quiet",
-            "--python",
-            python,
-            *constraints,
-            *wheels,
-            cwd=tmp_path,
-        )
+        uv = (sys.executable, "-m", "uv", "pip", "install", "--link-mode=copy", "--python", environment.bin / "python")
+        run(*uv, *wanted, cwd=folder)
     else:
-        run(python, "-m", "pip", "install", "--quiet", *constraints, *wheels, cwd=tmp_path)
+        environment.run("python", "-m", "pip", "install", *wanted)
+    return environment
+
+
+@pytest.mark.slow
+def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
-        "import importlib.util, ragspan, ragspan_langchain\n"
+        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index\n"
         "from ragspan.demo.corpus import documentation\n"
         "from ragspan import default_engine\n"
-        "from ragspan_langchain import RagspanCallbackHandler\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
-        "assert RagspanCallbackHandler().open_runs == 0\n"
+        "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"
+        "assert ragspan_llama_index.RagspanCallbackHandler().open_spans == 0\n"
         "assert default_engine().stats().submitted == 0\n"
         "print(len(documentation()), importlib.util.find_spec('langchain_classic'))\n"
     )
 
-    passages, extra = run(python, "-W", "error", "-c", program, cwd=tmp_path).split()
+    passages, extra = installed.run("python", "-W", "error", "-c", program).split()
 
     assert int(passages) > 5
     assert extra == "None"
-    assert "demo" in run(tmp_path / "clean" / "bin" / "ragspan", "--help", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_the_command_is_installed(installed):
+    assert "demo" in installed.run("ragspan", "--help")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("group", "names"),
+    [
+        ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
+        ("ragspan_demo", ["langchain", "llama-index"]),
+    ],
+)
+def test_the_entry_points_can_be_loaded(installed, group, names):
+    program = (
+        "from importlib.metadata import entry_points\n"
+        f"print(*sorted(point.name for point in entry_points(group={group!r}) if callable(point.load())), sep=',')\n"
+    )
+
+    assert installed.run("python", "-c", program).strip().split(",") == names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("framework", ["langchain", "llama_index"])
+def test_an_application_is_scored_without_a_change(installed, framework):
+    """Nothing but the command that starts it names any instrumentation; the scores are out when it ends."""
+    application = ROOT / "tests" / "applications" / f"{framework}_rag.py"
+
+    printed = installed.run("opentelemetry-instrument", installed.bin / "python", application)
+    answers = [span["attributes"] for span in spans_in(printed) if span["name"].startswith("rag ")]
+
+    assert [answer["ragspan.framework"] for answer in answers] == [framework]
+    assert answers[0]["ragspan.label.context_adherence"] == "pass"
+
+
+def spans_in(printed):
+    """What the console exporter wrote: one JSON object after the other."""
+    decoder, spans, place = json.JSONDecoder(), [], 0
+    while "{" in printed[place:]:
+        span, place = decoder.raw_decode(printed, printed.index("{", place))
+        spans.append(span)
+    return spans

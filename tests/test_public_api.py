@@ -12,6 +12,7 @@ FRAMEWORKS = (
     "langchain",
     "langchain_core",
     "llama_index",
+    "llama_index_instrumentation",
     "openai",
     "torch",
     "transformers",
@@ -46,10 +47,15 @@ def test_an_unknown_name_is_an_attribute_error():
         ("ragspan.judges", ["OpenAIJudge", "OverlapJudge"]),
         ("ragspan.telemetry", ["OTelEmitter"]),
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink"]),
+        ("ragspan_langchain", ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]),
+        ("ragspan_llama_index", ["LlamaIndexChatClient", "RagspanCallbackHandler", "RagspanLlamaIndexInstrumentor"]),
     ],
 )
 def test_the_names_that_users_type_can_be_imported(module, names):
-    assert set(names) <= set(dir(importlib.import_module(module)))
+    home = importlib.import_module(module)
+
+    assert set(names) <= set(dir(home))
+    assert [name for name in names if getattr(home, name, None) is None] == []
 
 
 def loaded_after(statement):
@@ -68,3 +74,16 @@ def loaded_after(statement):
 )
 def test_importing_ragspan_imports_no_framework_and_no_client(statement):
     assert not loaded_after(statement) & set(FRAMEWORKS)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import ragspan_llama_index",
+        "from ragspan_llama_index import RagspanLlamaIndexInstrumentor",
+        "from ragspan_llama_index import RagspanLlamaIndexInstrumentor; RagspanLlamaIndexInstrumentor().instrument()",
+    ],
+)
+def test_the_instrumentor_does_not_import_llama_index(statement):
+    """It is loaded in every process that has the package, and the framework takes seconds."""
+    assert not loaded_after(statement) & {"llama_index", "workflows", "nltk", "sqlalchemy"}

@@ -28,6 +28,14 @@ def is_abandonment(error: BaseException) -> bool:
 _ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
 
 
+def _finite(figure: Any) -> float | None:
+    try:
+        number = float(figure)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetrievedContext:
     """A passage that reached the model."""
@@ -38,12 +46,16 @@ class RetrievedContext:
     rank: int | None = None
     """0-based place in the result of the first search that brought it; None when it came from no ranked result."""
     score: float | None = None
-    """The retriever's own figure; its range and direction are the retriever's."""
+    """The retriever's own figure; its range and direction are the retriever's. What is no finite number becomes None."""
     source: str | None = None
     """Where the passage comes from: a file, a URL, a title."""
     truncated: bool = False
     """The prompt held only a part of `text`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.score is not None:  # of whatever numeric type the retriever's library has
+            object.__setattr__(self, "score", _finite(self.score))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

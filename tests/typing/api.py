@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from langchain_core.language_models import BaseChatModel
+from llama_index.core.llms import LLM
+
 import ragspan
 from ragspan import (
     EngineStats,
@@ -19,7 +22,18 @@ from ragspan import (
     ShutdownReport,
     SpanAnchor,
 )
-from ragspan.judges import ChunkVerdict, ClaimVerdict, Judge, OpenAIJudge, OverlapJudge, Rating, Verifier, Vote
+from ragspan.judges import (
+    ChatClient,
+    ChunkVerdict,
+    ClaimVerdict,
+    Judge,
+    LLMJudge,
+    OpenAIJudge,
+    OverlapJudge,
+    Rating,
+    Verifier,
+    Vote,
+)
 from ragspan.metrics import (
     Completeness,
     ContextAdherence,
@@ -30,7 +44,8 @@ from ragspan.metrics import (
 )
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
-from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+from ragspan_langchain import LangChainChatClient, RagspanCallbackHandler, RagspanLangChainInstrumentor
+from ragspan_llama_index import LlamaIndexChatClient
 
 
 def build_an_engine() -> ScoringEngine:
@@ -43,6 +58,11 @@ def build_an_engine() -> ScoringEngine:
     ]
     emitters: list[Emitter] = [OTelEmitter(score_wait=5.0, spans="scores", capture_content=True)]
     return ScoringEngine(metrics=metrics, emitters=emitters, queue_size=10, drop="newest", sample_rate=0.5)
+
+
+def judge_with_models_of_frameworks(model: BaseChatModel, llm: LLM) -> list[Judge]:
+    clients: list[ChatClient] = [LangChainChatClient(model), LlamaIndexChatClient(llm)]
+    return [LLMJudge(client, name="mine") for client in clients]
 
 
 def use_an_engine(engine: ScoringEngine) -> tuple[bool, ShutdownReport, EngineStats]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from opentelemetry.sdk.trace import ReadableSpan
 from rich.console import Console
 
-from ragspan.demo.report import summary, trace_trees
+from ragspan.demo.report import Session, summary, trace_trees
+from ragspan.demo.script import SCRIPT, Manner
 
 _SVG = """<svg class="rich-terminal" xml:space="preserve" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -31,12 +31,15 @@ _SVG = """<svg class="rich-terminal" xml:space="preserve" viewBox="0 0 {width} {
 """
 
 
-def draw(spans: Sequence[ReadableSpan], answers: Mapping[int, Sequence[str]], *, judge: str) -> str:
-    """A grounded answer's trace, an ungrounded one's, and the summary of all."""
+def draw(sessions: Sequence[Session], *, judge: str) -> str:
+    """A grounded answer's trace of the first framework, an ungrounded one's of the last, and the summary of all."""
     console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
-    trees = list(trace_trees(spans, answers))
-    for tree in (trees[0], trees[5]):
-        console.print(tree)
+    for session, place in ((sessions[0], _GROUNDED), (sessions[-1], _UNGROUNDED)):
+        console.print(list(trace_trees(session))[place])
         console.print()
-    console.print(summary(spans, judge=judge))
+    console.print(summary(sessions, judge=judge))
     return console.export_svg(title="ragspan demo", code_format=_SVG, unique_id="ragspan")
+
+
+_GROUNDED = 0
+_UNGROUNDED = next(place for place, asked in enumerate(SCRIPT) if asked.manner is Manner.UNGROUNDED)

@@ -20,6 +20,16 @@ _SHOWN = 110  # characters of an answer or an explanation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Session:
+    """What came of asking one framework everything."""
+
+    framework: str
+    spans: Sequence[ReadableSpan]
+    answers: Mapping[int, Sequence[str]]
+    """What the caller got, by the id of the span that it asked in."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MetricOutcome:
     """What a span says about one metric."""
 
@@ -67,17 +77,17 @@ def _late_outcome(attributes: Mapping[str, Any]) -> MetricOutcome:
     )
 
 
-def trace_trees(spans: Iterable[ReadableSpan], answers: Mapping[int, Sequence[str]]) -> Iterator[Tree]:
-    """A tree for each trace, in order of their start; `answers` holds what the caller got, by the root span's id."""
+def trace_trees(session: Session) -> Iterator[Tree]:
+    """A tree for each trace, in order of their start."""
     children: dict[int | None, list[ReadableSpan]] = defaultdict(list)
-    ordered = sorted(spans, key=lambda span: span.start_time or 0)
+    ordered = sorted(session.spans, key=lambda span: span.start_time or 0)
     known = {span.context.span_id for span in ordered if span.context}
     for span in ordered:
         parent = span.parent.span_id if span.parent and span.parent.span_id in known else None
         children[parent].append(span)
     for root in children[None]:
         tree = _tree(root, children)
-        for answer in reversed(answers.get(root.context.span_id if root.context else 0, ())):
+        for answer in reversed(session.answers.get(root.context.span_id if root.context else 0, ())):
             tree.children.insert(0, Tree(_quoted(answer), guide_style="dim"))
         yield tree
 
@@ -131,8 +141,22 @@ class _Tally:
     unscored: int = 0
 
 
-def summary(spans: Iterable[ReadableSpan], *, judge: str) -> Table:
+def summary(sessions: Sequence[Session], *, judge: str) -> Table:
     """Every metric with its counts and its mean; answers without a score count in none of the figures."""
+    table = Table(title=f"Scores by the {judge} judge", title_justify="left", title_style="bold")
+    table.add_column("metric", no_wrap=True)
+    for heading in ("scored", "pass", "fail", "no score", "mean", "lowest"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for session in sessions:
+        if len(sessions) > 1:
+            table.add_section()
+            table.add_row(session.framework, style="bold")
+        for row in _rows(session.spans):
+            table.add_row(*row)
+    return table
+
+
+def _rows(spans: Iterable[ReadableSpan]) -> Iterator[list[str]]:
     tallies: dict[str, _Tally] = defaultdict(_Tally)
     for outcome in (outcome for span in spans for outcome in outcomes_of(span)):
         tally = tallies[outcome.metric]
@@ -141,12 +165,8 @@ def summary(spans: Iterable[ReadableSpan], *, judge: str) -> Table:
         else:
             tally.scores.append(outcome.score)
             tally.labels.append(outcome.label or "")
-    table = Table(title=f"Scores by the {judge} judge", title_justify="left", title_style="bold")
-    table.add_column("metric", no_wrap=True)
-    for heading in ("scored", "pass", "fail", "no score", "mean", "lowest"):
-        table.add_column(heading, justify="right", no_wrap=True)
     for metric, tally in tallies.items():
-        table.add_row(
+        yield [
             metric,
             str(len(tally.scores)),
             str(tally.labels.count("pass")),
@@ -154,8 +174,7 @@ def summary(spans: Iterable[ReadableSpan], *, judge: str) -> Table:
             str(tally.unscored),
             f"{statistics.fmean(tally.scores):.2f}" if tally.scores else "—",
             f"{min(tally.scores):.2f}" if tally.scores else "—",
-        )
-    return table
+        ]
 
 
 def _number(value: Any) -> float | None:

@@ -1,10 +1,11 @@
-"""Runs the demo: an application with tracing, a chain with the handler, and what came out of it."""
+"""Runs the demo: an application with tracing, frameworks with the handler attached, and what came out of it."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from opentelemetry import trace
@@ -20,14 +21,15 @@ from rich.console import Console
 
 from ragspan.config import Settings
 from ragspan.defaults import default_engine
-from ragspan.demo.corpus import documentation
+from ragspan.demo.corpus import Passage, documentation
 from ragspan.demo.picture import draw
-from ragspan.demo.report import summary, trace_trees
+from ragspan.demo.report import Session, summary, trace_trees
 from ragspan.demo.script import SCRIPT, AnsweringFramework
 from ragspan.exceptions import ConfigurationError
 
 _GROUP = "ragspan_demo"
 _FLUSH_SECONDS = 120.0
+_MAX_ERROR = 300  # characters
 
 
 class KeptSpans(SpanExporter):
@@ -39,6 +41,11 @@ class KeptSpans(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         self.spans += spans
         return SpanExportResult.SUCCESS
+
+    def take(self) -> list[ReadableSpan]:
+        """The spans since the last call."""
+        taken, self.spans = self.spans, []
+        return taken
 
 
 class CountedExporter(SpanExporter):
@@ -81,27 +88,61 @@ def run_demo(
     Raises:
         ConfigurationError: an argument or a `RAGSPAN_*` variable is wrong, or something is not installed.
     """
-    settings = Settings.from_environment()
+    judge = Settings.from_environment().judge
     chosen = _chosen_frameworks(framework)
     exporter = CountedExporter(_otlp_exporter(otlp)) if otlp else None
     kept = _trace_application(exporter)
     passages = documentation()
-    answers: dict[int, list[str]] = {}
-    for name, answering in chosen.items():
-        console.print(f"Asking {name} about ragspan's own documentation ({len(passages)} passages) …")
-        answers |= _ask_everything(name, answering(passages=passages, model=model))
-    default_engine().flush(_FLUSH_SECONDS)
-    _show(console, kept.spans, answers, judge=settings.judge, picture=picture)
+    console.print(f"Loading {' and '.join(chosen)} …")
+    loaded = _load(chosen, passages, model)
+    sessions = []
+    for name, answering in loaded.items():
+        console.print(f"\nAsking {name} about ragspan's own documentation ({len(passages)} passages) …")
+        with _told_in_one_line(name, model):
+            answers = _ask_everything(name, answering)
+        default_engine().flush(_FLUSH_SECONDS)
+        sessions.append(Session(framework=name, spans=kept.take(), answers=answers))
+        _show_traces(console, sessions[-1])
+    _sum_up(console, sessions, judge=judge)
+    if picture is not None:
+        picture.write_text(draw(sessions, judge=judge), encoding="utf-8")
     return _tell_next(console, otlp, exporter)
 
 
-def _chosen_frameworks(name: str | None) -> dict[str, type[AnsweringFramework]]:
+def _chosen_frameworks(name: str | None) -> dict[str, importlib.metadata.EntryPoint]:
     installed = frameworks()
     if not installed:
-        raise ConfigurationError("no framework is installed that could answer: pip install 'ragspan[langchain]'")
+        raise ConfigurationError(
+            "no framework is installed that could answer: pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
+        )
     if name is not None and name not in installed:
         raise ConfigurationError(f"--framework is {name!r}, but should be one of: {', '.join(sorted(installed))}")
-    return {key: installed[key].load() for key in ([name] if name else sorted(installed))}
+    return {key: installed[key] for key in ([name] if name else sorted(installed))}
+
+
+def _load(
+    chosen: Mapping[str, importlib.metadata.EntryPoint], passages: Sequence[Passage], model: str | None
+) -> dict[str, AnsweringFramework]:
+    """All of them before the first is asked, so that what one lacks is told at once."""
+    loaded: dict[str, AnsweringFramework] = {}
+    for name, point in chosen.items():
+        with _told_in_one_line(name, model):
+            loaded[name] = point.load()(passages=passages, model=model)
+    return loaded
+
+
+@contextlib.contextmanager
+def _told_in_one_line(framework: str, model: str | None) -> Iterator[None]:
+    """A real model may have no key, or be out of reach: that is for the user to see, without a traceback."""
+    try:
+        yield
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        if model is None:
+            raise
+        words = f"{type(error).__name__}: {error}"[:_MAX_ERROR]
+        raise ConfigurationError(f"{framework} gets no answer from {model}: {words}") from error
 
 
 def _trace_application(exporter: SpanExporter | None) -> KeptSpans:
@@ -135,19 +176,15 @@ def _ask_everything(framework: str, answering: AnsweringFramework) -> dict[int, 
     return answers
 
 
-def _show(
-    console: Console,
-    spans: Sequence[ReadableSpan],
-    answers: Mapping[int, Sequence[str]],
-    *,
-    judge: str,
-    picture: Path | None,
-) -> None:
-    for tree in trace_trees(spans, answers):
+def _show_traces(console: Console, session: Session) -> None:
+    for tree in trace_trees(session):
         console.print()
         console.print(tree)
+
+
+def _sum_up(console: Console, sessions: Sequence[Session], *, judge: str) -> None:
     console.print()
-    console.print(summary(spans, judge=judge))
+    console.print(summary(sessions, judge=judge))
     if judge == "overlap":
         console.print(
             "The overlap judge compares words: no model, no key, nothing leaves this machine.", soft_wrap=True
@@ -155,8 +192,6 @@ def _show(
         console.print(
             "For an LLM judge: RAGSPAN_JUDGE=openai:gpt-4o-mini OPENAI_API_KEY=… ragspan demo", soft_wrap=True
         )
-    if picture is not None:
-        picture.write_text(draw(spans, answers, judge=judge), encoding="utf-8")
 
 
 def _tell_next(console: Console, otlp: str | None, exporter: CountedExporter | None) -> bool:

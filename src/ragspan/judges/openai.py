@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +10,12 @@ from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.chat_reply import read_completions
 from ragspan.judges.llm.dialect import Dialect
+from ragspan.judges.llm.discretion import discreet
 from ragspan.judges.llm.judge import LLMJudge
 from ragspan.judges.llm.per_loop import PerLoop
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI, OpenAIError
+    from openai import AsyncOpenAI
 
 
 class OpenAIJudge(LLMJudge):
@@ -121,7 +121,7 @@ class OpenAIChatClient:
             client = client or await self._own_clients.current()
             reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
         except openai.OpenAIError as error:
-            message = _message(error, getattr(client, "api_key", None), messages)
+            message = discreet(error, messages, secrets=[getattr(client, "api_key", None)])
             raise JudgeError(type(error).__name__, message) from None  # the cause may quote the prompt in a traceback
         except ValueError as error:  # a body that says it is JSON and is not
             message = f"the endpoint's answer cannot be read ({type(error).__name__})"
@@ -167,25 +167,3 @@ def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
     raise ConfigurationError(
         "there is no key for OpenAI: set OPENAI_API_KEY or give api_key=, or the base_url= of a server that needs none"
     )
-
-
-def _message(error: OpenAIError, api_key: object, messages: Sequence[ChatMessage]) -> str:
-    """What happened, in the endpoint's words unless they repeat the prompt, and never with a key."""
-    words = getattr(error, "message", None) or str(error)
-    if isinstance(api_key, str) and len(api_key) >= _SHORTEST_KEY:
-        words = words.replace(api_key, "[key]")
-    words = _KEY.sub("[key]", words)[:_MAX_MESSAGE]
-    if _quotes(words, "\n".join(message["content"] for message in messages)):
-        words = "the endpoint's message repeats the request and is left out"
-    status = getattr(error, "status_code", None)
-    return f"HTTP {status}: {words}" if status else words
-
-
-def _quotes(words: str, prompt: str) -> bool:
-    return any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1))
-
-
-_KEY = re.compile(r"\bsk-[\w*-]+")
-_SHORTEST_KEY = 8
-_QUOTATION = 24
-_MAX_MESSAGE = 280

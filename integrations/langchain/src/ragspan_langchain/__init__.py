@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ragspan.capturing import add_context_recorder
+from ragspan_langchain.chat_client import LangChainChatClient
 from ragspan_langchain.handler import RagspanCallbackHandler
 from ragspan_langchain.instrumentor import RagspanLangChainInstrumentor
 from ragspan_langchain.recording import record_contexts_of_run
 
-__all__ = ["RagspanCallbackHandler", "RagspanLangChainInstrumentor"]
+__all__ = ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]
 
 add_context_recorder(record_contexts_of_run)

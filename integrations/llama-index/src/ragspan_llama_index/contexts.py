@@ -54,6 +54,8 @@ class Provenance:
     def _brought(self, step: Step) -> Contexts | None:
         """What all searches inside a step brought, in their order; None when there were none to be seen."""
         parts = [self._brought_by(child) for child in step.children]
+        if step.given:  # the program says what it found, and no search was seen
+            parts.append([self._context(node, node.text_for_model()) for node in step.given])
         found = [part for part in parts if part is not None]
         return _once(context for part in found for context in part) if found else None
 

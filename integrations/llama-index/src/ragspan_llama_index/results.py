@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import wrapt
+
 from ragspan_llama_index.answering import (
     CHAT_STREAM,
     GENERATOR,
@@ -15,12 +17,14 @@ from ragspan_llama_index.answering import (
     text_of,
     text_of_tokens,
 )
+from ragspan_llama_index.nodes import seen
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.watching import watched
 
 OnEnd = Callable[[Stream], None]
+_MAX_LAYERS = 10  # of wrappers around a stream
 
 
 def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> None:
@@ -38,6 +42,8 @@ def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> Non
     else:
         step.answer = text_of(part)
         step.result = part
+    if step.role is Role.CALL and all(child.role is Role.MODEL for child in step.children):
+        step.given = seen(getattr(part, "source_nodes", None))  # found in a way that no span shows
     step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)
     for child in step.children:
         child.result = None
@@ -65,25 +71,36 @@ def _handed_on(child: Step, step: Step) -> bool:
 
 def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
     source = response.response_gen
-    for known in request.streams:
-        if known.belongs_to(source):
-            return known
+    stream = _known(request, source)
+    if stream is not None:
+        return stream
     if isinstance(response.response_txt, str):
         return response.response_txt  # the framework has read it by itself
     stream = Stream((request, step), on_end)
     watching = watched(source, stream, is_async=is_async)
     if watching is None:  # a list, say: it is all there
         return text_of_tokens(source) if isinstance(source, (list, tuple)) else None
-    response.response_gen = watching
+    try:
+        response.response_gen = watching
+    except Exception:  # noqa: BLE001  a program's own class that cannot be changed
+        return None
     stream.is_watched = True
     stream.follow(watching)
     request.streams.append(stream)
     return stream
 
 
+def _known(request: Request, source: Any) -> Stream | None:
+    """The stream that is watched already, bare or inside another instrumentation's wrapper."""
+    layers = [source]
+    while isinstance(layers[-1], wrapt.ObjectProxy) and len(layers) <= _MAX_LAYERS:
+        layers.append(layers[-1].__wrapped__)
+    return next((known for known in request.streams for layer in layers if known.belongs_to(layer)), None)
+
+
 def _watch_bare(request: Request, step: Step, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
     """Watch a generator that stands in the result for the answer; or the framework's stream that feeds it, if any."""
-    stream = next((known for known in request.streams if known.belongs_to(source)), None)
+    stream = _known(request, source)
     if stream is None and result is not source:
         made = Stream((request, step), on_end)
         watching = watched(source, made, _text_or_delta, is_async=hasattr(type(source), "__anext__"))

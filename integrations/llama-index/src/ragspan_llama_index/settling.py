@@ -35,7 +35,7 @@ def _settle(steps: Sequence[Step], taken: set[str]) -> int:
         if role is Role.SYNTHESIS or role is Role.POSTPROCESSING:
             taken = taken | ids_of(step.given)
         if step.given:
-            size += _release(step.given, needed=role is Role.SYNTHESIS and step.texts is None)
+            size += _release(step.given, needed=role is Role.CALL or (role is Role.SYNTHESIS and step.texts is None))
         size += _size_of_texts(step)
     return size
 

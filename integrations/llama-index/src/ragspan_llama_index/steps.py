@@ -26,7 +26,7 @@ class Step:
     error: str | None = None
     asked: Asked = ()
     is_run = False  # of an agent or a workflow
-    given: Sequence[SeenNode] = ()  # nodes that it works on
+    given: Sequence[SeenNode] = ()  # nodes that it works on; of a call, those that its response names
     found: Sequence[SeenNode] | None = None  # nodes that it brought
     superseded = False  # what it brought went through a later step, which tells what was left of it
     texts: Sequence[str] | None = None  # the given nodes as the synthesizer wrote them for the model

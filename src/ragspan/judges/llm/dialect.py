@@ -52,6 +52,7 @@ class Dialect:
         return None
 
 
-_ABOUT_FORMAT = re.compile(r"response_format|json_schema|json_object")
+_ABOUT_FORMAT = re.compile(r"response_format|schema|json_object|\btool_choice\b|\btools?\b")
+"""Frameworks hand a schema over as a tool where an endpoint knows no other way."""
 _ABOUT_TEMPERATURE = re.compile(r"temperature")
 _ABOUT_CHOICES = re.compile(r"""["'`]n["'`]|\bn (?:must|should|is|>|=)|\bparameter:? n\b|best_of""")

@@ -1,0 +1,1 @@
+"""The programs that `hot_path.py` runs, a framework a file."""

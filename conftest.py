@@ -1,0 +1,134 @@
+"""A chat endpoint on this machine, for everything that is tested through the real `openai` client."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+
+class FakeOpenAI:
+    """An OpenAI-compatible endpoint that answers as a test tells it to.
+
+    `script` gives the replies to each kind of question, one for each choice, in order; a string is sent as it is and
+    anything else as the JSON that the judge expects. `answer` can be set to a function from the request's body to what
+    `says` or `fails` return.
+    """
+
+    def __init__(self):
+        self.answer = self._follow_script
+        self.requests = []
+        self.headers = []
+        self.connections = set()
+        self.troubles = []
+        self.choices_per_request = None
+        self._script = defaultdict(list)
+        self._lock = threading.Lock()
+        self._released = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def script(self, **replies):
+        for question, texts in replies.items():
+            self._script[question] += texts
+
+    def says(self, *texts, usage=None, finish_reason="stop", refusal=None):
+        choices = [
+            {
+                "index": index,
+                "finish_reason": finish_reason,
+                "message": {"role": "assistant", "content": text, "refusal": refusal},
+            }
+            for index, text in enumerate(texts)
+        ]
+        body = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices}
+        return 200, body | ({"usage": usage} if usage else {})
+
+    def streams(self, text):
+        """What `says` returns, as a client reads it that asked for a stream."""
+        shared = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+        deltas = [({"role": "assistant", "content": word}, None) for word in re.findall(r"\S+\s*", text)]
+        chunks = [
+            shared | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+            for delta, reason in [*deltas, ({}, "stop")]
+        ]
+        return 200, "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode() + b"data: [DONE]\n\n"
+
+    def fails(self, status, message, param=None):
+        return status, {"error": {"message": message, "type": "error", "param": param, "code": None}}
+
+    def hangs(self):
+        """Does not answer before the test is over."""
+        self._released.wait(timeout=60)
+        return self.fails(500, "released")
+
+    def question(self, request):
+        """The kind of question that a request asks, as the form of the reply at its end names it."""
+        return re.findall(r'\{"answer": \{"(\w+)"', request["messages"][-1]["content"])[-1]
+
+    def close(self):
+        self._released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _follow_script(self, request):
+        question = self.question(request)
+        count = self.choices_per_request or request.get("n", 1)
+        with self._lock:
+            replies = [self._script[question].pop(0) for _ in range(count)]
+        return self.says(*(self._text(question, reply) for reply in replies))
+
+    def _text(self, question, reply):
+        return reply if isinstance(reply, str) else json.dumps({"answer": {question: reply}})
+
+    def _handler(self):
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.requests.append(request)
+                endpoint.headers.append(self.headers)
+                endpoint.connections.add(self.client_address)
+                try:
+                    status, body = endpoint.answer(request)
+                except Exception as error:
+                    endpoint.troubles.append(error)
+                    status, body = endpoint.fails(500, "the test has no answer")
+                content = body if isinstance(body, bytes) else json.dumps(body).encode()
+                try:
+                    self.send_response(status)
+                    self.send_header(
+                        "Content-Type", "text/event-stream" if request.get("stream") else "application/json"
+                    )
+                    self.send_header("Content-Length", str(len(content)))
+                    self.send_header("Retry-After-Ms", "1")
+                    self.end_headers()
+                    self.wfile.write(content)
+                except ConnectionError:
+                    self.close_connection = True  # a client that timed out has hung up
+
+            def log_message(self, *args):
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def fake_openai(monkeypatch):
+    """A chat endpoint; a request that the test's script does not provide for fails the test."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    endpoint = FakeOpenAI()
+    yield endpoint
+    endpoint.close()
+    assert not endpoint.troubles

@@ -1,0 +1,136 @@
+"""LangChain's chat models as clients of an LLM judge."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import LLMResult
+from langchain_core.runnables import Runnable
+from langsmith import tracing_context
+from pydantic import SecretStr
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.llm.blocking import BlockingChatClient
+from ragspan.judges.llm.dialect import Dialect
+from ragspan.outcomes import Usage
+from ragspan.telemetry.suppress import suppressed
+from ragspan_langchain.replies import facts_of, reply_of
+
+
+class LangChainChatClient(BlockingChatClient):
+    """Any chat model of LangChain as the client of a judge: `LLMJudge(LangChainChatClient(model), name="my-model")`.
+
+    The model is asked through its synchronous interface, in threads, so that it may be the very one that the application
+    uses. The application's callbacks, its LangSmith project and its cache of replies do not get to know of it, and neither
+    do handlers for the whole process where they heed OpenTelemetry's suppression of instrumentation, as those of ragspan
+    and OpenInference do. Each completion is a request of its own; OpenAI's models give several for one prompt through
+    `OpenAIJudge`, which is cheaper.
+
+    Args:
+        model: how long it waits and how often it retries is its own business. Its temperature is the judge's, if it has
+            one.
+
+    Raises:
+        ConfigurationError: `model` is no chat model.
+    """
+
+    def __init__(self, model: BaseChatModel) -> None:
+        if not isinstance(model, BaseChatModel):
+            raise ConfigurationError(f"model should be a chat model of LangChain, not a {type(model).__name__}")
+        super().__init__()
+        self._model = model.model_copy(update=_kept_apart(model))
+        self._at_temperature: dict[float, BaseChatModel] = {}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._model).__name__})"
+
+    def ask(
+        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], temperature: float, dialect: Dialect
+    ) -> Completion:
+        asking = self._asking(schema=schema, temperature=temperature, dialect=dialect)
+        reply = _Reply()
+        with suppressed(), tracing_context(enabled=False):
+            try:
+                asking.invoke([dict(message) for message in messages], config={"callbacks": [reply]})
+            except Exception:
+                if reply.result is None:  # else it is the framework that cannot parse it: whoever asked will see
+                    raise
+        if reply.result is None:
+            raise RuntimeError("the model ended without a reply")
+        return _completion(reply.result)
+
+    def secrets(self) -> Iterable[object]:
+        return [value.get_secret_value() for value in vars(self._model).values() if isinstance(value, SecretStr)]
+
+    def _asking(self, *, schema: Mapping[str, Any], temperature: float, dialect: Dialect) -> Runnable[Any, Any]:
+        model = self._at(temperature) if dialect.temperature else self._model
+        if dialect.response_format != "json_schema":
+            return model
+        strict = {"strict": True} if "strict" in inspect.signature(model.with_structured_output).parameters else {}
+        try:
+            return model.with_structured_output({"title": "answer", **schema}, **strict)
+        except NotImplementedError:  # the prompt asks for JSON anyway
+            return model
+
+    def _at(self, temperature: float) -> BaseChatModel:
+        """The model at this temperature, where it has one; kept, because some models open their connections late."""
+        if "temperature" not in type(self._model).model_fields:
+            return self._model
+        if temperature not in self._at_temperature:
+            self._at_temperature[temperature] = self._model.model_copy(update={"temperature": temperature})
+        return self._at_temperature[temperature]
+
+
+class _Reply(BaseCallbackHandler):
+    """Keeps the model's reply as it is, whatever a parser makes of it afterwards."""
+
+    def __init__(self) -> None:
+        self.result: LLMResult | None = None
+
+    def on_llm_end(self, response: LLMResult, **_: Any) -> None:
+        self.result = response
+
+
+def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
+    """What differs in the judge's copy of a model.
+
+    No callbacks, and no printing, of the application. No cache: votes that all are the first one are no votes. No streams:
+    some of them lack the usage.
+    """
+    apart = {"callbacks": None, "verbose": False, "cache": False, "disable_streaming": True}
+    return {name: value for name, value in apart.items() if name in type(model).model_fields}
+
+
+def _completion(result: LLMResult) -> Completion:
+    reply = reply_of(result)
+    facts = facts_of(reply)
+    usage = Usage(
+        requests=1,
+        input_tokens=facts.input_tokens or 0,
+        cached_tokens=_cached_tokens(reply.about),
+        output_tokens=facts.output_tokens or 0,
+    )
+    message = getattr(result.generations[0][0], "message", None) if result.generations else None
+    cut_off = (facts.finish_reason or "").lower() in _NO_ANSWER
+    return Completion(text="" if cut_off or not isinstance(message, AIMessage) else _text(message), usage=usage)
+
+
+def _text(message: AIMessage) -> str:
+    """The reply, which is the arguments of a tool where that is how the model was given the schema."""
+    return json.dumps(message.tool_calls[0]["args"]) if message.tool_calls else message.text
+
+
+def _cached_tokens(about: Iterable[Mapping[str, Any]]) -> int:
+    details = (place.get("input_token_details") for place in about)
+    found = (detail.get("cache_read") for detail in details if isinstance(detail, Mapping))
+    return next((count for count in found if isinstance(count, int)), 0)
+
+
+_NO_ANSWER = {"length", "max_tokens", "content_filter", "safety", "refusal"}

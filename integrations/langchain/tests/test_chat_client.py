@@ -1,0 +1,389 @@
+"""Chat models of LangChain as the client of an LLM judge, above all OpenAI's over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.globals import set_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
+from langchain_openai import ChatOpenAI
+from langsmith.utils import get_env_var, tracing_is_enabled
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry import trace
+from rag_programs import QUESTION, chat_model, rag_chain
+
+from ragspan import ConfigurationError, RagRecord, ScoringEngine
+from ragspan.judges import JudgeError, LLMJudge
+from ragspan.judges.llm.replies import REPLY_SCHEMA
+from ragspan.metrics import ContextAdherence
+from ragspan.outcomes import Usage
+from ragspan.telemetry import is_suppressed
+from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan_langchain import LangChainChatClient, RagspanLangChainInstrumentor
+
+KEY = "sk-test-0123456789"
+VOTE = {"reasoning": "stated", "verdict": "grounded"}
+GROUNDED = json.dumps({"answer": {"grounding": VOTE}})
+PROMPT = [
+    {"role": "system", "content": "Judge what stands between the marks."},
+    {"role": "user", "content": "Reply in JSON about the pump and its long warranty."},
+]
+RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="At night.")
+
+
+@pytest.fixture
+def open_ai(fake_openai):
+    """Makes OpenAI's chat model for the fake endpoint; it does not retry."""
+
+    def make(**options):
+        return ChatOpenAI(
+            **({"model": "m", "base_url": fake_openai.base_url, "api_key": KEY, "max_retries": 0} | options)
+        )
+
+    return make
+
+
+@pytest.fixture
+def tracing_by_environment(monkeypatch):
+    """LangSmith's tracing is on; it remembers what the environment said."""
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    get_env_var.cache_clear()
+    yield
+    monkeypatch.undo()
+    get_env_var.cache_clear()
+
+
+class ScriptedModel(BaseChatModel):
+    """Calls `answer` with the messages of each request and replies what that returns: a message or a text."""
+
+    answer: Callable[[Any], str | AIMessage]
+    temperature: float | None = None
+
+    def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+        reply = self.answer(messages)
+        return ChatResult(
+            generations=[ChatGeneration(message=reply if isinstance(reply, AIMessage) else AIMessage(reply))]
+        )
+
+    @property
+    def _llm_type(self):
+        return "scripted"
+
+
+class ToolModel(ScriptedModel):
+    """Writes its reply as the arguments of the tool that it is given."""
+
+    def bind_tools(self, tools, **kwargs):
+        return self.bind(tools=tools)
+
+    def _generate(self, messages, stop=None, run_manager=None, *, tools=(), **kwargs):
+        call = {"name": tools[0]["title"], "args": json.loads(self.answer(messages)), "id": "call-1"}
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
+
+
+async def complete(client, n=1, temperature=0.0):
+    return await client.complete(PROMPT, schema=REPLY_SCHEMA, n=n, temperature=temperature)
+
+
+async def texts(client, n=1):
+    return [completion.text for completion in await complete(client, n)]
+
+
+# What a request holds
+
+
+async def test_each_vote_is_a_request_with_a_strict_schema_at_the_judges_temperature(fake_openai, open_ai):
+    fake_openai.script(grounding=[VOTE] * 3)
+
+    votes = await LLMJudge(LangChainChatClient(open_ai()), name="mine").vote_adherence(RECORD, 3)
+
+    assert [vote.grounded for vote in votes] == [True] * 3
+    assert [request["temperature"] for request in fake_openai.requests] == [0.7] * 3
+    for request in fake_openai.requests:
+        assert [message["role"] for message in request["messages"]] == ["system", "user"]
+        assert request["response_format"]["json_schema"]["strict"] is True
+        assert request["response_format"]["json_schema"]["schema"]["properties"] == REPLY_SCHEMA["properties"]
+        assert "n" not in request
+
+
+async def test_a_model_that_streams_for_the_application_does_not_for_the_judge(fake_openai, open_ai):
+    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED)
+
+    assert await texts(LangChainChatClient(open_ai(streaming=True))) == [GROUNDED]
+    assert not fake_openai.requests[0].get("stream")
+
+
+async def test_a_model_without_tools_is_asked_by_the_prompt_alone():
+    assert await texts(LangChainChatClient(chat_model(GROUNDED)), 2) == [GROUNDED] * 2
+
+
+async def test_a_model_that_cannot_bind_tools_after_all_is_asked_by_the_prompt_alone():
+    class Proxy(ScriptedModel):
+        def bind_tools(self, tools, **kwargs):
+            raise NotImplementedError
+
+    assert await texts(LangChainChatClient(Proxy(answer=lambda _: GROUNDED))) == [GROUNDED]
+
+
+async def test_a_model_that_knows_schemas_only_as_tools_replies_through_one():
+    [text] = await texts(LangChainChatClient(ToolModel(answer=lambda _: GROUNDED)))
+
+    assert json.loads(text) == json.loads(GROUNDED)
+
+
+@pytest.mark.parametrize("own", [None, 0.2])
+async def test_the_applications_model_stays_as_it_is(own):
+    seen = []
+    model = ScriptedModel(answer=lambda _: GROUNDED, temperature=own, callbacks=[])
+    before = model.model_dump()
+    client = LangChainChatClient(model)
+    client._at(0.5).answer = lambda _: seen.append("asked") or GROUNDED
+
+    await complete(client, temperature=0.5)
+
+    assert seen == ["asked"]
+    assert model.model_dump() == before
+
+
+def test_what_is_no_chat_model_is_an_error():
+    with pytest.raises(ConfigurationError, match="model should be a chat model of LangChain, not a RunnableLambda"):
+        LangChainChatClient(RunnableLambda(str))
+
+
+# Endpoints that understand less
+
+
+@pytest.mark.parametrize(
+    ("unknown", "status", "message", "param"),
+    [
+        ("response_format", 400, "Invalid parameter: 'response_format' of type 'json_schema'.", "response_format"),
+        ("response_format", 422, "json_schema is not supported", None),
+        ("temperature", 400, "Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+    ],
+)
+async def test_a_parameter_that_an_endpoint_rejects_is_left_out_from_then_on(
+    fake_openai, open_ai, unknown, status, message, param
+):
+    def answer(request):
+        if unknown in request:
+            return fake_openai.fails(status, message, param)
+        return fake_openai.says(GROUNDED)
+
+    fake_openai.answer = answer
+    client = LangChainChatClient(open_ai())
+
+    assert await texts(client, 2) == [GROUNDED] * 2
+    asked_before = len(fake_openai.requests)
+    assert await texts(client, 2) == [GROUNDED] * 2
+    assert len(fake_openai.requests) == asked_before + 2
+
+
+async def test_what_a_failing_endpoint_says_of_a_schema_teaches_nothing(fake_openai, open_ai):
+    answers = iter([fake_openai.fails(500, "schema service down"), fake_openai.says(GROUNDED)])
+    fake_openai.answer = lambda _request: next(answers)
+    client = LangChainChatClient(open_ai())
+
+    with pytest.raises(JudgeError, match="schema service down"):
+        await complete(client)
+    await complete(client)
+
+    assert all("response_format" in request for request in fake_openai.requests)
+
+
+# Replies
+
+
+async def test_usage_is_that_of_each_request_with_what_the_cache_gave(fake_openai, open_ai):
+    usage = {
+        "prompt_tokens": 1000,
+        "completion_tokens": 50,
+        "total_tokens": 1050,
+        "prompt_tokens_details": {"cached_tokens": 896},
+    }
+    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, usage=usage)
+
+    completions = await complete(LangChainChatClient(open_ai()), 2)
+
+    whole = Usage(requests=1, input_tokens=1000, cached_tokens=896, output_tokens=50)
+    assert [completion.usage for completion in completions] == [whole] * 2
+
+
+async def test_a_model_that_tells_no_usage_has_made_a_request():
+    [completion] = await complete(LangChainChatClient(chat_model(GROUNDED)))
+
+    assert completion.usage == Usage(requests=1)
+
+
+async def test_a_reply_that_the_framework_cannot_parse_is_a_reply(fake_openai, open_ai):
+    """What it cost is still accounted for, and the judge asks once more."""
+    fake_openai.answer = lambda _request: fake_openai.says("I would rather not.")
+
+    assert await texts(LangChainChatClient(open_ai())) == ["I would rather not."]
+
+
+async def test_a_refusal_is_a_reply_without_text(fake_openai, open_ai):
+    fake_openai.answer = lambda _request: fake_openai.says(None, refusal="I cannot help with that.")
+
+    assert await texts(LangChainChatClient(open_ai())) == [""]
+
+
+async def test_a_reply_that_was_cut_off_does_not_count():
+    cut_off = AIMessage(GROUNDED, response_metadata={"stop_reason": "max_tokens"})
+
+    assert await texts(LangChainChatClient(chat_model(cut_off))) == [""]
+
+
+# Failures
+
+
+async def test_one_failure_costs_one_vote(fake_openai, open_ai):
+    answers = iter([fake_openai.says(GROUNDED), fake_openai.fails(500, "overloaded"), fake_openai.says(GROUNDED)])
+    fake_openai.answer = lambda _request: next(answers)
+
+    assert await texts(LangChainChatClient(open_ai()), 3) == [GROUNDED] * 2
+
+
+async def test_an_error_names_its_kind_and_holds_no_key_and_no_prompt(fake_openai, open_ai):
+    said = iter([f"You sent {KEY[3:]} and sk-other*****6789.", f"bad: {PROMPT[1]['content']}", "x" * 100_000])
+    fake_openai.answer = lambda _request: fake_openai.fails(401, next(said))
+    client = LangChainChatClient(open_ai(api_key=KEY[3:]))
+    messages = []
+    for _ in range(3):
+        with pytest.raises(JudgeError) as raised:
+            await complete(client)
+        assert raised.value.error_type.endswith("AuthenticationError")
+        assert raised.value.__context__ is None
+        messages.append(str(raised.value))
+
+    assert "You sent [key] and [key]." in messages[0]
+    assert messages[1] == "HTTP 401: the endpoint's message repeats the request and is left out"
+    assert len(messages[2]) <= 300
+
+
+async def test_a_model_that_has_run_out_of_replies_is_an_error_and_hangs_nothing():
+    def raise_stop(_):
+        raise StopIteration
+
+    with pytest.raises(JudgeError) as raised:
+        await complete(LangChainChatClient(ScriptedModel(answer=raise_stop)), 2)
+
+    assert raised.value.error_type == "StopIteration"
+
+
+# Kept apart from the application
+
+
+async def test_votes_do_not_come_from_the_applications_cache():
+    numbers = iter(range(10))
+    set_llm_cache(InMemoryCache())
+    try:
+        found = await texts(LangChainChatClient(ScriptedModel(answer=lambda _: str(next(numbers)), cache=True)), 3)
+    finally:
+        set_llm_cache(None)
+
+    assert sorted(found) == ["0", "1", "2"]
+
+
+async def test_neither_callbacks_nor_spans_of_the_application_see_the_judge(captured):
+    """Not even when it is asked in the middle of a request, with callbacks on the model itself."""
+    seen = []
+
+    class Listener(BaseCallbackHandler):
+        def on_chat_model_start(self, *args, **kwargs):
+            seen.append("the judge was heard")
+
+    def look(_):
+        seen.append((is_suppressed(), trace.get_current_span().get_span_context().is_valid))
+        return GROUNDED
+
+    client = LangChainChatClient(ScriptedModel(answer=look, callbacks=[captured.handler, Listener()]))
+
+    @RunnableLambda
+    async def answer(question):
+        with InMemoryTelemetry().tracer_provider.get_tracer("app").start_as_current_span("endpoint"):
+            await complete(client)
+        return await rag_chain().ainvoke(question)
+
+    await answer.ainvoke(QUESTION, captured.config)
+
+    assert seen == [(True, False)]
+    assert len(captured.record().generations) == 1
+
+
+async def test_langsmith_does_not_see_the_judge(tracing_by_environment):
+    seen = []
+    client = LangChainChatClient(ScriptedModel(answer=lambda _: seen.append(tracing_is_enabled()) or GROUNDED))
+    assert tracing_is_enabled()
+
+    await complete(client)
+
+    assert seen == [False]
+
+
+async def test_openinference_does_not_trace_the_judge():
+    telemetry = InMemoryTelemetry()
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=telemetry.tracer_provider)
+    model = chat_model(GROUNDED)
+    try:
+        await complete(LangChainChatClient(model))
+        traced_of_the_judge = len(telemetry.spans())
+        model.invoke(QUESTION)
+    finally:
+        instrumentor.uninstrument()
+
+    assert traced_of_the_judge == 0 < len(telemetry.spans())
+
+
+async def test_an_instrumented_process_makes_no_record_of_the_judge(captured):
+    instrumentor = RagspanLangChainInstrumentor()
+    instrumentor.instrument(sink=captured.sink)
+    try:
+        await complete(LangChainChatClient(chat_model(GROUNDED)), 3)
+    finally:
+        instrumentor.uninstrument()
+
+    assert captured.records() == []
+
+
+async def test_application_and_judge_share_a_model_in_loops_of_their_own(fake_openai, open_ai):
+    """OpenAI's model keeps one asynchronous client for the process, whose connections belong to the loop that made them."""
+    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED)
+    model = open_ai()
+    client = LangChainChatClient(model)
+
+    async with model.root_async_client:  # closes it
+        for _ in range(3):
+            assert (await model.ainvoke(QUESTION)).text == GROUNDED
+            assert await asyncio.to_thread(asyncio.run, texts(client, 2)) == [GROUNDED] * 2
+
+
+def test_an_engine_scores_an_answer_with_the_model_that_wrote_it_and_records_no_judging(captured):
+    model = ScriptedModel(answer=lambda messages: GROUNDED if "<<<" in messages[-1].text else "Three years.")
+    emitter = RecordingEmitter()
+    judge = LLMJudge(LangChainChatClient(model), name="mine")
+    engine = ScoringEngine(metrics=[ContextAdherence(judge, polls=3)], emitters=[emitter])
+    instrumentor = RagspanLangChainInstrumentor()
+    instrumentor.instrument(sink=engine)
+    try:
+        rag_chain(model=model).invoke(QUESTION, captured.config)
+        assert engine.flush(timeout=30)
+    finally:
+        instrumentor.uninstrument()
+        engine.shutdown(timeout=30)
+
+    [scored] = emitter.scored
+    assert scored.record.response == "Three years."
+    assert scored.outcomes["context_adherence"].value == 1.0
+    assert scored.outcomes["context_adherence"].usage == Usage(requests=3)
+    assert engine.stats().submitted == 1
+    assert len(captured.records()) == 1

@@ -1,0 +1,92 @@
+"""A handler under test, and what it handed over."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ragspan.records import Capture, RagRecord
+from ragspan_llama_index import RagspanCallbackHandler
+
+
+class CollectingSink:
+    """Keeps captures until somebody asks for the records, and the names of errors that the handler counted."""
+
+    def __init__(self) -> None:
+        self.captures: list[Capture] = []
+        self.errors: list[str] = []
+        self._lock = threading.Lock()
+
+    def submit(self, capture: Capture) -> None:
+        with self._lock:
+            self.captures.append(capture)
+
+    def count_error(self, name: str) -> None:
+        self.errors.append(name)
+
+    def take(self) -> list[Capture]:
+        with self._lock:
+            taken, self.captures = self.captures, []
+        return taken
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What the contract says of a record; `contexts` are texts in prompt order, or None."""
+
+    question: str | None
+    contexts: Sequence[str] | None
+    response: str | None
+    status: str = "complete"
+    error_type: str | None = None
+    swallowed: Sequence[str] = ()
+    evidence: Sequence[str | None] = ()
+    """The ids of the leaf passages."""
+
+    @classmethod
+    def of(cls, record: RagRecord) -> Answered:
+        return cls(
+            record.question,
+            None if record.contexts is None else [context.text for context in record.contexts],
+            record.response,
+            record.status,
+            record.error_type,
+            record.swallowed_errors,
+            tuple(passage.id for passage in record.evidence),
+        )
+
+
+class Captures:
+    """A handler with a sink of its own."""
+
+    def __init__(self, sink: CollectingSink | None = None) -> None:
+        self.sink = CollectingSink() if sink is None else sink
+        self.handler = RagspanCallbackHandler(sink=self.sink)
+
+    def records(self) -> list[RagRecord]:
+        """The records of the requests that ended since the last call, in the order in which they began."""
+        made = [capture.to_record() for capture in self.sink.take()]
+        return sorted((record for record in made if record is not None), key=lambda record: record.started_ns)
+
+    def record(self) -> RagRecord:
+        """The record of the only request."""
+        (record,) = self.records()
+        return record
+
+    def answers(self) -> list[Answered]:
+        return [Answered.of(record) for record in self.records()]
+
+    def answer(self) -> Answered:
+        return Answered.of(self.record())
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the event loop turn until something holds; what never comes to hold is for the test's assertions to find."""
+    for _ in range(500):
+        if condition():
+            return
+        gc.collect(0)
+        await asyncio.sleep(0)

@@ -1,0 +1,260 @@
+"""One run of an agent is one request: the user's words, all that its searches brought, and its last word."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import pytest
+from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
+from li_captures import Answered, until
+from li_model import Breaks, Hangs, calls
+from li_programs import CELLO, HARP, OBOE, engine_tool
+from llama_index.core.agent.workflow import AgentStream, CodeActAgent
+from llama_index.core.llms import ChatMessage
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.workflow import Context
+from pydantic import BaseModel
+
+ASKED = "Which has more strings, and why?"
+FINAL = "The harp, for it has no fingerboard."
+
+SEARCHED = Answered(ASKED, [CELLO, HARP], FINAL)
+
+
+@pytest.fixture
+def searches(model):
+    """The agent asks an engine in words of its own; the engine's answer is a step on the way."""
+    return model.says(calls("search", input="strings?"), "Four and forty-seven.", FINAL)
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_an_agent_that_asks_an_engine(captured, searches, streaming):
+    await ask(agent(engine_tool("search", "cello", "harp"), streaming=streaming), ASKED)
+
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_with_the_question_as_a_positional_argument(captured, searches):
+    await agent(engine_tool("search", "cello", "harp")).run(ASKED)
+
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_with_the_question_as_a_message(captured, searches):
+    await agent(engine_tool("search", "cello", "harp")).run(user_msg=ChatMessage(ASKED))
+
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_with_the_question_at_the_end_of_a_conversation(captured, searches):
+    history = [ChatMessage("Hello"), ChatMessage("Good morning", role="assistant"), ChatMessage(ASKED)]
+    await agent(engine_tool("search", "cello", "harp")).run(chat_history=history)
+
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_with_a_conversation_and_a_question(captured, searches):
+    history = [ChatMessage("Hello"), ChatMessage("Good morning", role="assistant")]
+    await ask(agent(engine_tool("search", "cello", "harp")), ASKED, chat_history=history)
+
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_whose_events_the_application_follows(captured, searches):
+    run = agent(engine_tool("search", "cello", "harp")).run(ASKED)
+    deltas = [event.delta async for event in run.stream_events() if isinstance(event, AgentStream)]
+    await run
+
+    assert "".join(deltas) == FINAL
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_that_needs_no_tool(captured, model):
+    model.says("Good morning.")
+    await ask(agent(engine_tool("search", "cello")), "Hello")
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == ("Hello", "Good morning.", "complete")
+    assert not answer.contexts
+
+
+async def test_an_agent_without_tools(captured, model):
+    model.says("Good morning.")
+    await ask(agent(), "Hello")
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == ("Hello", "Good morning.", "complete")
+    assert not answer.contexts
+
+
+async def test_a_conversation_with_an_agent(captured, model):
+    """Each turn is a request with its own passages, whatever the context of the run remembers."""
+    model.says(calls("look_up", input="cello"), "Four.", calls("look_up", input="harp"), "Forty-seven.")
+    asked = agent(retriever_tool())
+    context = Context(asked)
+    await ask(asked, "The cello?", ctx=context)
+    await ask(asked, "The other one?", ctx=context)
+
+    assert captured.answers() == [
+        Answered("The cello?", [CELLO], "Four."),
+        Answered("The other one?", [HARP], "Forty-seven."),
+    ]
+
+
+async def test_an_agent_with_a_memory_of_the_applications(captured, searches):
+    memory = ChatMemoryBuffer.from_defaults()
+    await ask(agent(engine_tool("search", "cello", "harp")), ASKED, memory=memory)
+
+    assert captured.answers() == [SEARCHED]
+    assert [message.role.value for message in memory.get_all()] == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_an_agent_with_instructions_and_a_state(captured, searches):
+    """LlamaIndex writes the state around the question in the prompt; the user did not say that."""
+    instructed = agent(engine_tool("search", "cello", "harp"), system_prompt="Be brief.", initial_state={"visits": 3})
+    await ask(instructed, ASKED)
+
+    assert "visits" in searches.prompts[0]
+    assert captured.answers() == [SEARCHED]
+
+
+# Other kinds of agents
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_an_agent_that_writes_down_its_thoughts(captured, model, streaming):
+    """The user gets the answer without the thoughts."""
+    model.says(thinks("search", '{"input": "strings?"}'), "Four and forty-seven.", concludes(FINAL))
+    await ask(reasoning_agent(engine_tool("search", "cello", "harp"), streaming=streaming), ASKED)
+
+    assert captured.answers() == [SEARCHED]
+
+
+async def test_an_agent_that_thinks_and_needs_no_tool(captured, model):
+    model.says(concludes("Good morning."))
+    await ask(reasoning_agent(engine_tool("search", "cello")), "Hello")
+
+    answer = captured.answer()
+    assert (answer.question, answer.response) == ("Hello", "Good morning.")
+
+
+async def test_an_agent_that_writes_code(captured, model):
+    def execute(code):
+        return "forty-seven"
+
+    model.says("<execute>print(47)</execute>", FINAL)
+    await ask(CodeActAgent(execute), ASKED)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
+
+
+async def test_an_agent_that_also_answers_in_a_class_of_the_applications(captured, model):
+    class Verdict(BaseModel):
+        instrument: str
+
+    model.says(calls("search", input="strings?"), "Four and forty-seven.", FINAL, calls("Verdict", instrument="harp"))
+    output = await ask(agent(engine_tool("search", "cello", "harp"), output_cls=Verdict), ASKED)
+
+    assert output.structured_response == {"instrument": "harp"}
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (ASKED, [CELLO, HARP], "complete")
+    assert answer.response == FINAL
+
+
+# Agents that do not get there
+
+
+@pytest.mark.usefixtures("expected_failure")
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_an_agent_whose_model_fails(captured, model, streaming):
+    model.says(RuntimeError("overloaded"))
+    with pytest.raises(RuntimeError):
+        await ask(agent(engine_tool("search", "cello"), streaming=streaming), ASKED)
+
+    answer = captured.answer()
+    assert (answer.question, answer.status, answer.error_type) == (ASKED, "error", "RuntimeError")
+    assert not answer.response
+
+
+@pytest.mark.usefixtures("expected_failure")
+async def test_an_agent_whose_model_fails_in_the_middle_of_its_last_word(captured, model):
+    model.says(calls("search", input="strings?"), "Four.", Breaks("The harp, ", RuntimeError("connection lost")))
+    with pytest.raises(RuntimeError):
+        await ask(agent(engine_tool("search", "cello")), ASKED)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts) == (ASKED, [CELLO])
+    assert (answer.status, answer.error_type) == ("error", "RuntimeError")
+
+
+@pytest.mark.usefixtures("expected_failure")
+async def test_an_agent_that_never_comes_to_an_end(captured, model):
+    model.says(lambda prompt: calls("look_up", input="cello"))
+    with pytest.raises(Exception, match="Max iterations"):
+        await ask(agent(retriever_tool()), ASKED, max_iterations=2)
+
+    answer = captured.answer()
+    assert (answer.question, answer.status) == (ASKED, "error")
+
+
+async def test_an_agent_that_is_made_to_come_to_an_end(captured, model):
+    """It is asked once more, without tools, for the best answer that it can give."""
+    model.says(calls("look_up", input="cello"), calls("look_up", input="harp"), FINAL)
+    stopping = agent(retriever_tool(), early_stopping_method="generate")
+    await ask(stopping, ASKED, max_iterations=2)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
+
+
+@pytest.mark.usefixtures("expected_failure")
+async def test_an_agent_that_is_cancelled(captured, model):
+    silent = asyncio.Event()
+    model.says(calls("look_up", input="cello"), Hangs(silent.set))
+    run = agent(retriever_tool()).run(ASKED)
+    await silent.wait()
+    await run.cancel_run()
+    with contextlib.suppress(BaseException):
+        await run
+    await until(lambda: captured.sink.captures)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (ASKED, [CELLO], "aborted")
+    assert not answer.response
+
+
+@pytest.mark.usefixtures("expected_failure")
+async def test_an_agent_that_takes_too_long(captured, model):
+    model.says(Hangs(lambda: None))
+    with pytest.raises(Exception, match="timed out"):
+        await ask(agent(retriever_tool(), timeout=0.01), ASKED)
+    await until(lambda: captured.sink.captures)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response or None) == (ASKED, None)
+    assert answer.status in {"error", "aborted"}
+
+
+# Several at once
+
+
+async def test_agents_at_the_same_time(captured, model):
+    """One agent object serves many users, and none of them gets what another asked."""
+
+    def line(prompt):
+        topic = "cello" if "cello" in prompt.splitlines()[-1] or "four strings" in prompt else "oboe"
+        return f"About the {topic}." if "tool:" in prompt else calls("look_up", input=topic)
+
+    model.says(line)
+    asked = agent(retriever_tool())
+    questions = [f"{number}: the {topic}?" for number in range(10) for topic in ("cello", "oboe")]
+    await asyncio.gather(*(ask(asked, question) for question in questions))
+
+    answers = captured.answers()
+    assert sorted(answer.question for answer in answers) == sorted(questions)
+    assert {(answer.question.split()[-1], *answer.contexts, answer.response) for answer in answers} == {
+        ("cello?", CELLO, "About the cello."),
+        ("oboe?", OBOE, "About the oboe."),
+    }

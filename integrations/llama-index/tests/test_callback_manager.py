@@ -1,0 +1,96 @@
+"""The handler in LlamaIndex's callback manager, where users know handlers from."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from li_captures import Answered
+from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, index, node
+from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager, CBEventType
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+
+COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
+
+
+def test_it_is_a_handler_of_the_frameworks(captured):
+    assert isinstance(captured.handler, BaseCallbackHandler)
+
+
+def test_a_manager_that_is_set_before_anything_is_built(captured):
+    Settings.callback_manager = CallbackManager([captured.handler])
+    index().as_query_engine(similarity_top_k=2).query(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_manager_that_is_set_after_the_engine_was_built(new_captures):
+    asked = index().as_query_engine(similarity_top_k=2)
+    asked.query("Before?")
+    captured = new_captures()
+    Settings.callback_manager = CallbackManager([captured.handler])
+    asked.query(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_manager_of_one_engine(captured):
+    manager = CallbackManager([captured.handler])
+    built = VectorStoreIndex([node("cello"), node("harp")], callback_manager=manager)
+    built.as_query_engine(similarity_top_k=2).query(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_handler_that_is_added_and_removed_again(captured):
+    Settings.callback_manager.add_handler(captured.handler)
+    engine().query(QUESTION)
+    Settings.callback_manager.remove_handler(captured.handler)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_all_that_the_manager_calls_does_nothing(captured):
+    """The framework's legacy events reach the user's code when they raise."""
+    manager = CallbackManager([captured.handler])
+    for kind in CBEventType:
+        with manager.event(kind, payload={"nodes": object()}) as event:
+            event.on_end(payload={"response": object()})
+    with manager.as_trace("query"):
+        pass
+
+    assert captured.answers() == []
+
+
+def test_a_copied_manager_reports_to_the_same_handler(captured):
+    Settings.callback_manager = copy.deepcopy(CallbackManager([captured.handler]))
+    engine().query(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_several_handlers_with_one_sink(new_captures, captured, count):
+    others = [new_captures(captured.sink) for _ in range(count - 1)]
+    engine().query(QUESTION)
+    assert captured.answers() == [COMPLETE]
+
+    others[0].handler.detach()
+    engine().query(QUESTION)
+    assert captured.answers() == [COMPLETE]
+
+
+def test_handlers_with_sinks_of_their_own(new_captures):
+    first, second = new_captures(), new_captures()
+    engine().query(QUESTION)
+
+    assert first.answers() == second.answers() == [COMPLETE]
+
+
+def test_handlers_with_sinks_of_their_own_watch_one_stream(new_captures):
+    first, second = new_captures(), new_captures()
+    tokens = list(engine(streaming=True).query(QUESTION).response_gen)
+
+    assert "".join(tokens) == ANSWER
+    assert first.answers() == second.answers() == [COMPLETE]

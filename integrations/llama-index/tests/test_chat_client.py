@@ -1,0 +1,339 @@
+"""Models of LlamaIndex as the client of an LLM judge."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import llama_index.core
+import pytest
+from li_model import CompletionModel, ScriptedModel
+from li_programs import ANSWER, QUESTION, engine
+from llama_index.core import Settings
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.callbacks import llm_chat_callback
+from llama_index.core.query_engine import CustomQueryEngine
+from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+from opentelemetry import trace
+
+from ragspan import ConfigurationError, RagRecord, ScoringEngine
+from ragspan.judges import JudgeError, LLMJudge
+from ragspan.judges.llm.replies import REPLY_SCHEMA
+from ragspan.metrics import ContextAdherence
+from ragspan.outcomes import Usage
+from ragspan.telemetry import is_suppressed
+from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan_llama_index import LlamaIndexChatClient, RagspanCallbackHandler
+
+VOTE = {"reasoning": "stated", "verdict": "grounded"}
+GROUNDED = json.dumps({"answer": {"grounding": VOTE}})
+PROMPT = [
+    {"role": "system", "content": "Judge what stands between the marks."},
+    {"role": "user", "content": "Reply in JSON about the cello and its strings."},
+]
+RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="At night.")
+
+
+class ChatModel(CustomLLM):
+    """Replies what `answer` returns for each request: a text, or a response with what the provider told."""
+
+    answer: Callable[[ChatModel, Any, dict[str, Any]], str | ChatResponse]
+    temperature: float = 0.1
+    api_key: str | None = None
+    system_role: MessageRole = MessageRole.SYSTEM
+
+    @property
+    def metadata(self):
+        return LLMMetadata(is_chat_model=True, system_role=self.system_role)
+
+    @llm_chat_callback()
+    def chat(self, messages, **kwargs):
+        reply = self.answer(self, messages, kwargs)
+        return reply if isinstance(reply, ChatResponse) else ChatResponse(message=ChatMessage(reply, role="assistant"))
+
+    def complete(self, prompt, formatted=False, **kwargs):
+        raise AssertionError("the model knows chat")
+
+    stream_complete = complete
+
+
+class NarrowModel(CompletionModel):
+    """Takes nothing but a prompt."""
+
+    def complete(self, prompt, formatted=False):
+        return CompletionResponse(text=self.text)
+
+
+def replying(reply, **fields):
+    return ChatModel(answer=lambda *_: reply, **fields)
+
+
+async def complete(client, n=1, temperature=0.0):
+    return await client.complete(PROMPT, schema=REPLY_SCHEMA, n=n, temperature=temperature)
+
+
+async def texts(client, n=1):
+    return [completion.text for completion in await complete(client, n)]
+
+
+# What a request holds
+
+
+async def test_each_vote_is_a_request_with_a_schema_at_the_judges_temperature():
+    asked = []
+
+    def answer(llm, messages, parameters):
+        asked.append((llm.temperature, [message.role.value for message in messages], parameters))
+        return GROUNDED
+
+    llm = ChatModel(answer=answer)
+    votes = await LLMJudge(LlamaIndexChatClient(llm), name="mine").vote_adherence(RECORD, 3)
+
+    json_schema = {"name": "answer", "strict": True, "schema": REPLY_SCHEMA}
+    response_format = {"type": "json_schema", "json_schema": json_schema}
+    assert [vote.grounded for vote in votes] == [True] * 3
+    assert asked == [(0.7, ["system", "user"], {"response_format": response_format})] * 3
+    assert llm.temperature == 0.1
+
+
+@pytest.mark.parametrize(
+    "llm",
+    [CompletionModel(text=GROUNDED), ScriptedModel().says(GROUNDED), NarrowModel(text=GROUNDED)],
+    ids=["completes prompts", "calls functions", "takes no parameters"],
+)
+async def test_a_model_of_any_kind(llm):
+    assert await texts(LlamaIndexChatClient(llm), 2) == [GROUNDED] * 2
+
+
+async def test_a_model_that_knows_no_system_gets_the_rules_in_the_role_that_it_names():
+    roles = []
+    llm = ChatModel(
+        answer=lambda _, messages, __: roles.extend(message.role for message in messages) or GROUNDED,
+        system_role=MessageRole.USER,
+    )
+
+    await complete(LlamaIndexChatClient(llm))
+
+    assert roles == [MessageRole.USER, MessageRole.USER]
+
+
+def test_what_is_no_model_is_an_error():
+    with pytest.raises(ConfigurationError, match="llm should be a model of LlamaIndex, not a str"):
+        LlamaIndexChatClient("gpt-4o-mini")
+
+
+@pytest.mark.parametrize(
+    ("refused", "complaint"),
+    [
+        (lambda _, parameters: parameters, TypeError("create() got an unexpected keyword argument 'response_format'")),
+        (lambda llm, _: llm.temperature != 0.1, ValueError("temperature: only the default value is supported")),
+    ],
+)
+async def test_what_an_integration_refuses_is_left_out_from_then_on(refused, complaint):
+    complaints = []
+
+    def answer(llm, _, parameters):
+        if refused(llm, parameters):
+            complaints.append(complaint)
+            raise complaint
+        return GROUNDED
+
+    client = LlamaIndexChatClient(ChatModel(answer=answer))
+
+    assert await texts(client) == [GROUNDED]
+    learnt = len(complaints)
+    assert await texts(client) == [GROUNDED]
+    assert len(complaints) == learnt > 0
+
+
+# Replies
+
+
+@pytest.mark.parametrize(
+    ("told", "usage"),
+    [
+        ({}, Usage(requests=1)),
+        (
+            {
+                "raw": SimpleNamespace(
+                    usage=SimpleNamespace(
+                        prompt_tokens=100,
+                        completion_tokens=7,
+                        prompt_tokens_details=SimpleNamespace(cached_tokens=64),
+                    )
+                )
+            },
+            Usage(requests=1, input_tokens=100, cached_tokens=64, output_tokens=7),
+        ),
+        (
+            {"raw": {"usage": {"input_tokens": 100, "output_tokens": 7, "cache_read_input_tokens": 64}}},
+            Usage(requests=1, input_tokens=100, cached_tokens=64, output_tokens=7),
+        ),
+        (
+            {
+                "raw": {
+                    "usage_metadata": {
+                        "prompt_token_count": 100,
+                        "candidates_token_count": 7,
+                        "cached_content_token_count": None,
+                    }
+                }
+            },
+            Usage(requests=1, input_tokens=100, output_tokens=7),
+        ),
+        (
+            {"additional_kwargs": {"prompt_tokens": 100, "completion_tokens": 7}},
+            Usage(requests=1, input_tokens=100, output_tokens=7),
+        ),
+    ],
+    ids=["nothing", "OpenAI", "Anthropic", "Google", "in extra fields"],
+)
+async def test_usage_is_what_the_provider_told(told, usage):
+    llm = replying(ChatResponse(message=ChatMessage(GROUNDED, role="assistant"), **told))
+
+    [completion] = await complete(LlamaIndexChatClient(llm))
+
+    assert (completion.text, completion.usage) == (GROUNDED, usage)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        ChatResponse(message=ChatMessage(GROUNDED, role="assistant"), raw={"stop_reason": "max_tokens"}),
+        ChatResponse(message=ChatMessage(None, role="assistant")),
+    ],
+    ids=["cut off", "without text"],
+)
+async def test_a_reply_that_cannot_hold_a_verdict_does_not_count(response):
+    assert await texts(LlamaIndexChatClient(replying(response))) == [""]
+
+
+async def test_one_failure_costs_one_vote():
+    replies = iter([GROUNDED, ConnectionError("reset"), GROUNDED])
+
+    def answer(*_):
+        reply = next(replies)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    assert await texts(LlamaIndexChatClient(ChatModel(answer=answer)), 3) == [GROUNDED] * 2
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("You sent internal-token-42.", "You sent [key]."),
+        (f"bad: {PROMPT[1]['content']}", "the endpoint's message repeats the request and is left out"),
+    ],
+)
+async def test_an_error_names_its_kind_and_holds_no_key_and_no_prompt(said, shown):
+    def answer(*_):
+        raise PermissionError(said)
+
+    with pytest.raises(JudgeError) as raised:
+        await complete(LlamaIndexChatClient(ChatModel(answer=answer, api_key="internal-token-42")))
+
+    assert (raised.value.error_type, str(raised.value)) == ("PermissionError", shown)
+
+
+# Kept apart from the application
+
+
+class Listener(BaseCallbackHandler):
+    """Counts what the framework's older callbacks tell."""
+
+    def __init__(self):
+        super().__init__([], [])
+        self.heard = 0
+
+    def on_event_start(self, *args, **kwargs):
+        self.heard += 1
+        return ""
+
+    on_event_end = start_trace = end_trace = on_event_start
+
+
+@pytest.fixture
+def listener(monkeypatch):
+    """A handler in every place where the application may have put one."""
+    listener = Listener()
+    monkeypatch.setattr(llama_index.core, "global_handler", listener)
+    monkeypatch.setattr(Settings, "_callback_manager", CallbackManager())
+    return listener
+
+
+async def test_the_applications_callbacks_do_not_hear_of_the_judge(listener):
+    llm = replying(GROUNDED, callback_manager=CallbackManager())
+    client = LlamaIndexChatClient(llm)
+
+    await complete(client)
+    heard_of_the_judge = listener.heard
+    llm.chat([ChatMessage("hello")])
+
+    assert heard_of_the_judge == 0 < listener.heard
+
+
+async def test_a_judge_that_is_asked_in_the_middle_of_a_request_is_no_part_of_it(captured):
+    seen = []
+
+    def look(*_):
+        seen.append((is_suppressed(), trace.get_current_span().get_span_context().is_valid))
+        return GROUNDED
+
+    client = LlamaIndexChatClient(ChatModel(answer=look))
+
+    class Judged(CustomQueryEngine):
+        async def acustom_query(self, query_str):
+            with InMemoryTelemetry().tracer_provider.get_tracer("app").start_as_current_span("endpoint"):
+                await complete(client)
+            return (await Settings.llm.acomplete(query_str)).text
+
+        def custom_query(self, query_str):
+            raise AssertionError("it is asked asynchronously")
+
+    await Judged().aquery(QUESTION)
+
+    assert seen == [(True, False)]
+    assert len(captured.record().generations) == 1
+
+
+async def test_openinference_does_not_trace_the_judge():
+    telemetry = InMemoryTelemetry()
+    instrumentor = LlamaIndexInstrumentor()
+    instrumentor.instrument(tracer_provider=telemetry.tracer_provider)
+    llm = replying(GROUNDED)
+    try:
+        await complete(LlamaIndexChatClient(llm))
+        traced_of_the_judge = len(telemetry.spans())
+        llm.chat([ChatMessage("hello")])
+    finally:
+        instrumentor.uninstrument()
+
+    assert traced_of_the_judge == 0 < len(telemetry.spans())
+
+
+def test_an_engine_scores_an_answer_with_the_model_that_wrote_it_and_records_no_judging():
+    Settings.llm = ScriptedModel().says(lambda prompt: GROUNDED if "<<<" in prompt else ANSWER)
+    emitter = RecordingEmitter()
+    judge = LLMJudge(LlamaIndexChatClient(Settings.llm), name="mine")
+    scoring = ScoringEngine(metrics=[ContextAdherence(judge, polls=3)], emitters=[emitter])
+    handler = RagspanCallbackHandler(sink=scoring)
+    try:
+        engine().query(QUESTION)
+        assert scoring.flush(timeout=30)
+    finally:
+        handler.detach()
+        scoring.shutdown(timeout=30)
+
+    [scored] = emitter.scored
+    assert scored.record.response == ANSWER
+    assert scored.outcomes["context_adherence"].value == 1.0
+    assert scored.outcomes["context_adherence"].usage == Usage(requests=3)
+    assert scoring.stats().submitted == 1
+    assert handler.open_spans == 0

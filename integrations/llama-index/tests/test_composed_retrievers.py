@@ -1,0 +1,230 @@
+"""Retrievers made of retrievers, of engines, and of threads."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from li_captures import Answered
+from li_programs import (
+    ANSWER,
+    CELLO,
+    DRUM,
+    HARP,
+    OBOE,
+    PASSAGES,
+    QUESTION,
+    TopicRetriever,
+    engine,
+    engine_over,
+    found,
+    ids,
+    index,
+    retriever,
+)
+from llama_index.core import StorageContext
+from llama_index.core.indices.query.query_transform.base import HyDEQueryTransform
+from llama_index.core.retrievers import (
+    AutoMergingRetriever,
+    BaseRetriever,
+    QueryFusionRetriever,
+    RecursiveRetriever,
+    RouterRetriever,
+    TransformRetriever,
+)
+from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, TextNode
+from llama_index.core.selectors import LLMSingleSelector
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.tools import RetrieverTool
+
+
+def fused(model, mode, **options):
+    model.says("What of the drum?\nWhat of the harp and the drum?", ANSWER)
+    return QueryFusionRetriever([TopicRetriever()], num_queries=3, mode=mode, similarity_top_k=2, **options)
+
+
+def test_the_fused_list_of_several_queries(captured, model):
+    """The drum comes first: two of the three queries bring it up, and the fused score says so."""
+    engine_over(fused(model, "reciprocal_rerank", use_async=False)).query(QUESTION)
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [DRUM, CELLO], ANSWER)
+    assert [context.score for context in record.contexts] == sorted(
+        (context.score for context in record.contexts), reverse=True
+    )
+    assert all(context.score < 0.1 for context in record.contexts)
+
+
+def test_queries_that_are_asked_at_the_same_time(captured, model):
+    engine_over(fused(model, "simple", use_async=True)).query(QUESTION)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, ANSWER)
+    assert len(answer.contexts) == 2
+
+
+async def test_an_asynchronous_fusion(captured, model):
+    await engine_over(fused(model, "relative_score")).aquery(QUESTION)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, ANSWER)
+    assert len(answer.contexts) == 2
+
+
+def test_a_whole_query_inside_the_retrieval(captured, model):
+    """The answer of the inner engine becomes the only passage of the outer one."""
+    top = index([IndexNode(index_id="inner", id_="pointer", text="cello strings")])
+    recursive = RecursiveRetriever(
+        "top",
+        retriever_dict={"top": top.as_retriever(similarity_top_k=1)},
+        query_engine_dict={"inner": engine("cello")},
+    )
+    model.says("Inner answer.", ANSWER)
+    engine_over(recursive).query(QUESTION)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, ANSWER)
+    assert answer.contexts == [f"Query: {QUESTION}\nResponse: Inner answer."]
+
+
+def test_a_reference_that_is_followed_to_the_node(captured):
+    pointers = index([IndexNode(index_id="whole", id_="pointer", text="cello strings")])
+    whole = TextNode(text="The whole chapter about the cello.", id_="whole")
+    recursive = RecursiveRetriever(
+        "top", retriever_dict={"top": pointers.as_retriever(similarity_top_k=1)}, node_dict={"whole": whole}
+    )
+    engine_over(recursive).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, ["The whole chapter about the cello."], ANSWER)]
+
+
+def test_leaves_that_are_merged_into_their_parent(captured):
+    """Enough parts of a chapter were found, so that the whole of it is what the model gets."""
+    chapter = TextNode(text=f"{PASSAGES['cello']} {PASSAGES['harp']}", id_="chapter")
+    parts = [TextNode(text=PASSAGES[name], id_=name) for name in ("cello", "harp")]
+    for part in parts:
+        part.relationships[NodeRelationship.PARENT] = chapter.as_related_node_info()
+    chapter.relationships[NodeRelationship.CHILD] = [part.as_related_node_info() for part in parts]
+    store = SimpleDocumentStore()
+    store.add_documents([chapter, *parts])
+    storage = StorageContext.from_defaults(docstore=store)
+    engine_over(AutoMergingRetriever(index(parts).as_retriever(), storage)).query(QUESTION)
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [chapter.text], ANSWER)
+    assert ids(record.contexts) == ["chapter"]
+
+
+def test_a_retriever_that_is_picked_by_the_model(captured, model):
+    model.says('[{"choice": 2, "reason": "strings"}]', ANSWER)
+    tools = [
+        RetrieverTool.from_defaults(retriever(name), name=name, description=f"Knows the {name}.")
+        for name in ("oboe", "harp")
+    ]
+    picked = RouterRetriever(LLMSingleSelector.from_defaults(), tools)
+    engine_over(picked).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
+
+
+def test_a_query_that_is_transformed_for_the_retrieval(captured, model):
+    model.says("An invented passage about the oboe.", ANSWER)
+    transformed = TransformRetriever(TopicRetriever(), HyDEQueryTransform())
+    engine_over(transformed).query("What of the harp?")
+
+    assert captured.answers() == [Answered("What of the harp?", [HARP], ANSWER)]
+
+
+def test_a_retriever_with_threads_of_its_own(captured):
+    """Nothing tells that the searches in the pool belong to the request; they make no records of their own."""
+
+    class Hybrid(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            with ThreadPoolExecutor(2) as pool:
+                searches = [pool.submit(retriever(name).retrieve, query_bundle) for name in ("oboe", "cello")]
+                return [node for search in searches for node in search.result()]
+
+    engine_over(Hybrid()).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [OBOE, CELLO], ANSWER)]
+
+
+def test_a_retriever_with_threads_of_its_own_that_ask_engines(captured):
+    """A query without a parent is a request as far as anyone can tell; the outer one keeps its own record."""
+
+    class Asking(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(retriever("oboe").retrieve, query_bundle).result()
+            return found("cello")
+
+    engine_over(Asking()).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
+
+
+def test_a_retriever_that_overrides_the_public_method(captured):
+    """It fires no events of a retrieval."""
+
+    class Blunt(BaseRetriever):
+        def retrieve(self, str_or_query_bundle):
+            return found("harp")
+
+        def _retrieve(self, query_bundle):
+            return []
+
+    engine_over(Blunt()).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
+
+
+async def test_a_retriever_without_an_asynchronous_method(captured):
+    """LlamaIndex runs the synchronous one for it."""
+
+    class Synchronous(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return found("harp", "oboe")
+
+    await engine_over(Synchronous()).aquery(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [HARP, OBOE], ANSWER)]
+
+
+def test_a_retriever_that_calls_another(captured):
+    """The first search that brought a passage gives it its rank."""
+
+    class FilteringRetriever(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return [node for node in retriever("oboe", "cello").retrieve(query_bundle) if node.node_id != "oboe"]
+
+    engine_over(FilteringRetriever()).query(QUESTION)
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [CELLO], ANSWER)
+    assert [search.name for search in record.retrievals if search.name == "FilteringRetriever"] == [
+        "FilteringRetriever"
+    ]
+
+
+def test_a_retriever_whose_nodes_have_no_ids_of_their_own(captured):
+    class Anonymous(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return [NodeWithScore(node=TextNode(text="An anonymous passage."))]
+
+    engine_over(Anonymous()).query(QUESTION)
+
+    record = captured.record()
+    assert [context.text for context in record.contexts] == ["An anonymous passage."]
+    assert ids(record.contexts) == ids(record.retrievals[0].contexts)
+
+
+def test_a_retriever_made_of_a_chain_of_retrievers(captured):
+    """Several searches whose results are joined by hand; the answer holds them in the order of the prompt."""
+
+    class Joined(BaseRetriever):
+        def _retrieve(self, query_bundle):
+            return retriever("drum").retrieve(query_bundle) + retriever("cello").retrieve(query_bundle)
+
+    engine_over(Joined()).query(QUESTION)
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [DRUM, CELLO], ANSWER)

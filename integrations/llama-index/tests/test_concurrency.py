@@ -1,0 +1,142 @@
+"""Many requests at the same time, in threads, in tasks, streamed and not: none is mixed up with another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from li_captures import Answered
+from li_programs import PASSAGES, drained, seen, topic_engine
+
+COUNT = 200
+TOPICS = list(PASSAGES)
+QUESTIONS = [f"Number {number}: what of the {TOPICS[number % 5]}?" for number in range(COUNT)]
+
+
+def echo(prompt):
+    """Repeats the question, so that an answer to another one is easy to see."""
+    return answer_to(re.findall(r"Number \d+: what of the \w+\?", prompt)[-1])
+
+
+def answer_to(question):
+    return f"Echo of {question}"
+
+
+@pytest.fixture
+def expected(model):
+    model.says(echo)
+    return {Answered(question, (seen(question.split()[-1][:-1]),), answer_to(question)) for question in QUESTIONS}
+
+
+def frozen(captured):
+    answers = captured.answers()
+    assert len(answers) == COUNT
+    return {Answered(answer.question, tuple(answer.contexts), answer.response, answer.status) for answer in answers}
+
+
+def threads(function):
+    with ThreadPoolExecutor(16) as pool:
+        return list(pool.map(function, QUESTIONS))
+
+
+def test_queries_in_threads(captured, expected):
+    asked = topic_engine()
+    threads(asked.query)
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0
+
+
+def test_streams_in_threads(captured, expected):
+    asked = topic_engine(streaming=True)
+    threads(lambda question: list(asked.query(question).response_gen))
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0
+
+
+def test_streams_that_other_threads_read(captured, expected):
+    """The thread that reads is not the one that asked, and knows nothing of its context."""
+    asked = topic_engine(streaming=True)
+    streams = threads(lambda question: asked.query(question).response_gen)
+    with ThreadPoolExecutor(16) as pool:
+        for stream in streams:
+            pool.submit(contextvars.Context().run, list, stream)
+
+    assert frozen(captured) == expected
+    del streams, stream
+    assert captured.handler.open_spans == 0
+
+
+async def test_queries_in_tasks(captured, expected):
+    asked = topic_engine()
+    await asyncio.gather(*(asked.aquery(question) for question in QUESTIONS))
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0
+
+
+async def test_streams_in_tasks(captured, expected):
+    asked = topic_engine(streaming=True)
+
+    async def read(question):
+        response = await asked.aquery(question)
+        await asyncio.sleep(0)
+        return await drained(response.response_gen)
+
+    await asyncio.gather(*(read(question) for question in QUESTIONS))
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0
+
+
+async def test_queries_that_tasks_run_in_threads(captured, expected):
+    asked = topic_engine()
+    await asyncio.gather(*(asyncio.to_thread(asked.query, question) for question in QUESTIONS))
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0
+
+
+async def test_all_of_these_at_once(captured, expected):
+    plain, streaming = topic_engine(), topic_engine(streaming=True, response_mode="tree_summarize")
+
+    async def read(question):
+        return await drained((await streaming.aquery(question)).response_gen)
+
+    def read_in_thread(question):
+        return "".join(streaming.query(question).response_gen)
+
+    ways = [
+        plain.aquery,
+        read,
+        lambda question: asyncio.to_thread(plain.query, question),
+        lambda question: asyncio.to_thread(read_in_thread, question),
+    ]
+    await asyncio.gather(*(ways[number % 4](question) for number, question in enumerate(QUESTIONS)))
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0
+
+
+def test_event_loops_in_several_threads(captured, expected):
+    asked = topic_engine(streaming=True)
+
+    async def read(question):
+        return await drained((await asked.aquery(question)).response_gen)
+
+    async def read_all(questions):
+        await asyncio.gather(*map(read, questions))
+
+    loops = [threading.Thread(target=asyncio.run, args=(read_all(QUESTIONS[part::4]),)) for part in range(4)]
+    for loop in loops:
+        loop.start()
+    for loop in loops:
+        loop.join()
+
+    assert frozen(captured) == expected
+    assert captured.handler.open_spans == 0

@@ -1,0 +1,318 @@
+"""What the handler must not do to a program: change its objects, errors, context or streams, or fail in it.
+
+Most of these run a program without and with the handler, and compare what the program saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import itertools
+import logging
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import llama_index.core.instrumentation as instrument
+import pytest
+from li_agents import agent, ask
+from li_captures import Captures, CollectingSink, until
+from li_chats import chat_engine, remembered
+from li_model import Breaks, ScriptedModel, calls
+from li_programs import (
+    ANSWER,
+    QUESTION,
+    FixedRetriever,
+    drained,
+    engine,
+    engine_over,
+    engine_tool,
+    retriever,
+)
+from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.instrumentation.span import active_span_id
+from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+from llama_index.core.query_engine import RetrieverQueryEngine
+from pydantic import Field
+
+
+class Watched(RetrieverQueryEngine):
+    """Remembers what it returned to the framework."""
+
+    returned = None
+
+    def _query(self, query_bundle):
+        self.returned = super()._query(query_bundle)
+        return self.returned
+
+    async def _aquery(self, query_bundle):
+        self.returned = await super()._aquery(query_bundle)
+        return self.returned
+
+
+class Bystander(BaseSpanHandler):
+    """Somebody else's span handler; notes what it is told."""
+
+    notes: list = Field(default_factory=list)
+
+    def new_span(self, id_, *args, **kwargs):
+        self.notes.append(("begins", id_[:-37]))
+
+    def prepare_to_exit_span(self, id_, *args, result=None, **kwargs):
+        self.notes.append(("ends", id_[:-37], type(result).__name__))
+
+    def prepare_to_drop_span(self, id_, *args, err=None, **kwargs):
+        self.notes.append(("fails", id_[:-37], repr(err)))
+
+
+@pytest.fixture
+def same_with_and_without():
+    """Runs a program without the handler and with it, each time in a context of its own; returns what it saw."""
+
+    def compare(program):
+        Settings.llm = ScriptedModel().says(ANSWER)
+        without = contextvars.Context().run(program, Settings.llm)
+        captured = Captures()
+        try:
+            Settings.llm = ScriptedModel().says(ANSWER)
+            observed = contextvars.Context().run(program, Settings.llm)
+        finally:
+            captured.handler.detach()
+        assert observed == without
+        assert captured.records()
+        assert captured.sink.errors == []
+        return observed
+
+    return compare
+
+
+# Streams
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])
+def test_a_stream_gives_the_same(same_with_and_without, mode):
+    def program(model):
+        sent = []
+        model.after_each_token(sent.append)
+        asked = Watched(retriever(), get_response_synthesizer(streaming=True, response_mode=mode))
+        response = asked.query(QUESTION)
+        seen = [type(response), response is asked.returned, len(model.prompts), response.response_txt]
+        seen += [type(response.response_gen).__name__, response.metadata, len(response.source_nodes)]
+        seen += [(token, len(sent)) for token in response.response_gen]
+        seen += [list(response.response_gen), response.response_txt, len(model.prompts)]
+        half_read = asked.query(QUESTION)
+        return [*seen, next(half_read.response_gen), str(half_read), str(asked.query(QUESTION))]
+
+    same_with_and_without(program)
+
+
+def test_an_asynchronous_stream_gives_the_same(same_with_and_without):
+    async def read(model):
+        sent = []
+        model.after_each_token(sent.append)
+        asked = Watched(retriever(), get_response_synthesizer(streaming=True))
+        response = await asked.aquery(QUESTION)
+        seen = [type(response), response is asked.returned, len(model.prompts), response.response_txt]
+        seen += [(token, len(sent)) async for token in response.async_response_gen()]
+        seen += [response.response_txt, str(await (await asked.aquery(QUESTION)).get_response())]
+        return [*seen, [token async for token in (await asked.aquery(QUESTION)).response_gen]]
+
+    same_with_and_without(lambda model: asyncio.run(read(model)))
+
+
+@pytest.mark.parametrize("mode", ["context", "condense_question"])
+def test_a_chat_stream_gives_the_same(same_with_and_without, mode):
+    def program(model):
+        conversation = chat_engine(mode)
+        response = conversation.stream_chat("What of the cello?")
+        tokens = list(response.response_gen)
+        sources = [(source.node.node_id, source.score) for source in response.source_nodes]
+        return [tokens, response.response, str(response), sources, remembered(conversation)]
+
+    same_with_and_without(program)
+
+
+def test_a_stream_that_is_left_frees_the_model(captured, model):
+    """At once, and not only when the application lets go of what it has closed, as plain LlamaIndex on Python 3.13."""
+    asked = engine(streaming=True, response_mode="tree_summarize")
+    closed = asked.query(QUESTION)
+    next(closed.response_gen)
+    closed.response_gen.close()
+    assert model.open_streams == 0
+
+    dropped = asked.query(QUESTION)
+    next(dropped.response_gen)
+    del dropped
+    assert model.open_streams == 0
+
+
+async def test_an_asynchronous_stream_that_is_left_frees_the_model(captured, model):
+    asked = engine(streaming=True, response_mode="tree_summarize")
+    closed = await asked.aquery(QUESTION)
+    await anext(closed.response_gen)
+    await closed.response_gen.aclose()
+    await until(lambda: not model.open_streams)
+    assert model.open_streams == 0
+
+
+# Errors
+
+
+@pytest.mark.usefixtures("expected_failure")
+def test_errors_are_the_same_objects(same_with_and_without):
+    def program(model):
+        down = ConnectionError("no database")
+        with pytest.raises(ConnectionError) as of_search:
+            engine_over(FixedRetriever(down)).query(QUESTION)
+        broken = RuntimeError("connection lost")
+        model.says(Breaks("It ", broken))
+        stream = engine(streaming=True, response_mode="tree_summarize").query(QUESTION).response_gen
+        with pytest.raises(RuntimeError) as of_stream:
+            list(stream)
+        thrown = KeyError("by the reader")
+        model.says(ANSWER)
+        read = engine(streaming=True, response_mode="tree_summarize").query(QUESTION).response_gen
+        next(read)
+        with pytest.raises(KeyError) as of_reader:
+            read.throw(thrown)
+        return [
+            of_search.value is down,
+            of_stream.value is broken,
+            of_reader.value is thrown,
+            of_stream.value.__context__,
+            of_stream.value.__cause__,
+            list(stream),
+        ]
+
+    same_with_and_without(program)
+
+
+class BrokenSink(CollectingSink):
+    """Breaks its promise never to raise."""
+
+    calls = 0
+
+    def submit(self, capture):
+        self.calls += 1
+        raise OSError("secret")
+
+
+@pytest.fixture
+def uncaught(monkeypatch):
+    """Errors that nobody caught, in threads and finalizers."""
+    seen = []
+    monkeypatch.setattr(threading, "excepthook", lambda details: seen.append(details.exc_value))
+    monkeypatch.setattr(sys, "unraisablehook", lambda details: seen.append(details.exc_value))
+    return seen
+
+
+def test_a_sink_that_fails_costs_records_and_no_answer(uncaught, caplog):
+    captured = Captures(BrokenSink())
+    try:
+        with caplog.at_level(logging.WARNING):
+            assert str(engine().query(QUESTION)) == ANSWER
+            streaming = engine(streaming=True)
+            assert "".join(streaming.query(QUESTION).response_gen) == ANSWER
+            next(streaming.query(QUESTION).response_gen)
+            streaming.query(QUESTION)
+            gc.collect()
+            assert "".join(chat_engine("context").stream_chat("The cello?").response_gen) == ANSWER
+
+            async def asynchronous():
+                assert await drained((await streaming.aquery(QUESTION)).response_gen) == ANSWER
+                Settings.llm.says(calls("search", input="cello"), ANSWER, "In the end.")
+                assert str(await ask(agent(engine_tool("search")), QUESTION)) == "In the end."
+
+            asyncio.run(asynchronous())
+    finally:
+        captured.handler.detach()
+
+    assert captured.sink.calls == 7
+    assert captured.sink.errors == ["callback"] * 7
+    assert captured.handler.open_spans == 0
+    assert uncaught == []
+    assert "OSError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+# Other handlers and the context
+
+
+@pytest.mark.usefixtures("expected_failure")
+def test_other_span_handlers_are_told_the_same(same_with_and_without):
+    root = instrument.get_dispatcher()
+
+    def program(model):
+        other = Bystander()
+        root.add_span_handler(other)
+        try:
+            engine().query(QUESTION)
+            list(engine(streaming=True).query(QUESTION).response_gen)
+            with pytest.raises(ConnectionError):
+                engine_over(FixedRetriever(ConnectionError("no database"))).query(QUESTION)
+        finally:
+            root.span_handlers.remove(other)
+        return other.notes
+
+    assert len(same_with_and_without(program)) > 20
+
+
+REQUEST = contextvars.ContextVar("request", default="unset")
+
+
+def test_context_variables_are_as_ever_wherever_a_token_is_pulled(same_with_and_without):
+    def program(model):
+        notes = []
+        model.after_each_token(lambda token: notes.append((REQUEST.get(), active_span_id.get() is None)))
+        REQUEST.set("the request")
+        streaming = engine(streaming=True)
+        list(streaming.query(QUESTION).response_gen)
+        stream, end = streaming.query(QUESTION).response_gen, object()
+        for number in itertools.count():
+            reader = contextvars.copy_context()
+            reader.run(REQUEST.set, f"reader {number}")
+            with ThreadPoolExecutor(1) as pool:
+                if pool.submit(reader.run, next, stream, end).result() is end:
+                    break
+        return [*notes, REQUEST.get(), active_span_id.get()]
+
+    same_with_and_without(program)
+
+
+def test_context_variables_are_as_ever_in_the_tasks_that_pull_tokens(same_with_and_without):
+    async def read(model):
+        notes = []
+        model.after_each_token(lambda token: notes.append((REQUEST.get(), active_span_id.get() is None)))
+        REQUEST.set("the task")
+        response = await engine(streaming=True).aquery(QUESTION)
+        await asyncio.create_task(anext(response.response_gen))
+        REQUEST.set("later")
+        async for _ in response.response_gen:
+            notes.append(("reader", REQUEST.get(), active_span_id.get()))
+        return [*notes, REQUEST.get(), active_span_id.get()]
+
+    same_with_and_without(lambda model: asyncio.run(read(model)))
+
+
+def test_no_context_variable_is_left_behind(same_with_and_without):
+    def values():
+        return {variable.name: value for variable, value in contextvars.copy_context().items()}
+
+    def program(model):
+        before = values()
+        engine().query(QUESTION)
+        list(engine(streaming=True).query(QUESTION).response_gen)
+        next(engine(streaming=True).query(QUESTION).response_gen)
+        after = values()
+        return {name for name in after if before.get(name) is not after[name]}
+
+    same_with_and_without(program)
+
+
+def test_no_thread_is_started(captured):
+    before = threading.active_count()
+    engine().query(QUESTION)
+    list(engine(streaming=True).query(QUESTION).response_gen)
+
+    assert threading.active_count() == before

@@ -1,0 +1,161 @@
+"""A web server that streams answers to real clients, one of which leaves.
+
+What the tests rely on: the model waits where a test tells it to, so that a client leaves in the middle of an answer for
+certain; the sink tells when a record has arrived. Nothing waits for a time to pass.
+"""
+
+from __future__ import annotations
+
+import gc
+import http.client
+import socket
+import threading
+from contextlib import closing, contextmanager
+
+import pytest
+import uvicorn
+from li_captures import Answered, Captures, CollectingSink
+from li_model import Hangs, first_tokens
+from li_programs import ANSWER, CELLO, HARP, QUESTION, engine
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+LONG = "again and " * 20_000
+PATIENCE = 20  # seconds, until a test gives up
+
+
+def streaming():
+    return engine(streaming=True, response_mode="tree_summarize")
+
+
+def stream_synchronously(request):
+    """Starlette pulls every token in a thread and a context of its own."""
+    return StreamingResponse(streaming().query(request.query_params["q"]).response_gen)
+
+
+async def stream_asynchronously(request):
+    response = await streaming().aquery(request.query_params["q"])
+    return StreamingResponse(response.response_gen)
+
+
+async def answer_at_once(request):
+    return PlainTextResponse(str(await engine().aquery(request.query_params["q"])))
+
+
+class SignallingSink(CollectingSink):
+    """Tells when a capture has arrived."""
+
+    def __init__(self):
+        super().__init__()
+        self.arrived = threading.Event()
+
+    def submit(self, capture):
+        super().submit(capture)
+        self.arrived.set()
+
+
+@pytest.fixture
+def served(new_captures):
+    """A server on a port of its own, and what is captured of its answers."""
+    routes = [
+        Route("/threads", stream_synchronously),
+        Route("/tasks", stream_asynchronously),
+        Route("/at-once", answer_at_once),
+    ]
+    config = uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off", ws="none", http="h11")
+    server = uvicorn.Server(config)
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield Served(listening.getsockname()[1], new_captures(SignallingSink()))
+        finally:
+            server.should_exit = True
+            thread.join(PATIENCE)
+
+
+class Served:
+    def __init__(self, port: int, captured: Captures) -> None:
+        self.port = port
+        self.captured = captured
+
+    @contextmanager
+    def get(self, path, question="strings"):
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)) as connection:
+            connection.request("GET", f"{path}?q={question}")
+            with closing(connection.getresponse()) as response:
+                yield response
+
+    def answer(self):
+        """The record of the only request, once it has arrived.
+
+        A synchronous generator that its server leaves may be part of a cycle, which only the garbage collector finds.
+        """
+        for _ in range(PATIENCE * 10):
+            if self.captured.sink.arrived.wait(0.1):
+                break
+            gc.collect()
+        return self.captured.answer()
+
+
+@pytest.mark.parametrize("path", ["/threads", "/tasks", "/at-once"])
+def test_an_answer_that_the_client_reads_to_its_end(served, path):
+    with served.get(path) as response:
+        assert response.read().decode() == ANSWER
+
+    assert served.answer() == Answered("strings", [CELLO, HARP], ANSWER)
+
+
+@pytest.mark.parametrize("path", ["/threads", "/tasks", "/at-once"])
+def test_many_clients_at_once(served, model, path):
+    model.says(lambda prompt: f"Echo of {prompt.split('Query: ')[1].split()[0]}")
+
+    def ask(number):
+        with served.get(path, f"question-{number}") as response:
+            assert response.read().decode() == f"Echo of question-{number}"
+
+    clients = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join(PATIENCE)
+
+    expected = [Answered(f"question-{n}", [CELLO, HARP], f"Echo of question-{n}") for n in range(20)]
+    assert sorted(served.captured.answers(), key=str) == sorted(expected, key=str)
+
+
+def test_a_client_that_leaves_while_the_model_is_silent(served, model):
+    silent = threading.Event()
+    model.says(Hangs(silent.set, words=first_tokens(2, ANSWER)))
+    with served.get("/tasks") as response:
+        assert response.read1() == first_tokens(1, ANSWER).encode()
+        assert silent.wait(PATIENCE)
+
+    assert served.answer() == Answered("strings", [CELLO, HARP], first_tokens(2, ANSWER), "aborted")
+
+
+@pytest.mark.parametrize("path", ["/threads", "/tasks"])
+def test_a_client_that_leaves_while_the_model_talks(served, model, path):
+    """Of a long answer; the server notices it at some token."""
+    model.says(LONG)
+    with served.get(path) as response:
+        assert response.read1()
+
+    answer = served.answer()
+    assert (answer.question, answer.contexts, answer.status) == ("strings", [CELLO, HARP], "aborted")
+    assert LONG.startswith(answer.response)
+    assert len(answer.response) < len(LONG)
+
+
+def test_a_question_after_a_client_has_left(served, model):
+    model.says(LONG)
+    with served.get("/tasks") as response:
+        assert response.read1()
+    assert served.answer().status == "aborted"
+
+    served.captured.sink.arrived.clear()
+    model.says(ANSWER)
+    with served.get("/tasks", QUESTION.replace(" ", "+")) as response:
+        response.read()
+    assert served.answer() == Answered(QUESTION, [CELLO, HARP], ANSWER)

@@ -1,0 +1,326 @@
+"""Streams that are read to their end, wherever and however the application reads them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import threading
+from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from li_captures import Answered
+from li_model import tokens
+from li_programs import (
+    ANSWER,
+    CELLO,
+    HARP,
+    OBOE,
+    QUESTION,
+    drained,
+    engine,
+    engine_over,
+    lazily,
+    retriever,
+    token_by_token,
+    topic_engine,
+)
+from llama_index.core import Settings
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.response_synthesizers import CompactAndRefine
+from pydantic import BaseModel
+
+COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
+
+
+def stream(**options):
+    return engine(streaming=True, **options).query(QUESTION)
+
+
+async def async_stream(**options):
+    return await engine(streaming=True, **options).aquery(QUESTION)
+
+
+# Ways of reading
+
+
+def test_nothing_is_recorded_before_the_stream_is_read(captured):
+    response = stream()
+    assert captured.answers() == []
+
+    list(response.response_gen)
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_stream_that_is_read_by_another_thread(captured):
+    response = stream()
+    reader = threading.Thread(target=lambda: list(response.response_gen))
+    reader.start()
+    reader.join()
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [str, lambda response: str(response.get_response()), lambda response: response.print_response_stream()],
+    ids=["str", "get_response", "print_response_stream"],
+)
+def test_a_stream_that_is_read_by_a_method_of_the_response(captured, read, capsys):
+    printed = read(stream()) or capsys.readouterr().out
+
+    assert printed.strip() == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_stream_whose_response_object_the_application_does_not_keep(captured):
+    tokens_of_answer = stream().response_gen
+
+    assert "".join(tokens_of_answer) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_stream_that_the_application_passes_on_through_a_generator_of_its_own(captured):
+    def shouting():
+        for token in stream().response_gen:
+            yield token.upper()
+
+    assert "".join(shouting()) == ANSWER.upper()
+    assert captured.answers() == [COMPLETE]
+
+
+@token_by_token
+def test_a_stream_half_of_which_is_read_before_it_is_turned_into_a_text(captured):
+    """The text then lacks what was read before; the user got it all."""
+    response = stream()
+    assert next(response.response_gen) + str(response) == ANSWER
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_stream_that_is_read_twice(captured):
+    response = stream()
+    list(response.response_gen)
+
+    assert list(response.response_gen) == []
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_stream_every_token_of_which_is_pulled_in_another_thread_and_context(captured):
+    """As web servers do with synchronous generators."""
+    pulled, end = [], object()
+    response_gen = stream().response_gen
+    for number in itertools.count():
+        assert number < 20
+        context = contextvars.copy_context()
+        with ThreadPoolExecutor(1) as pool:
+            token = pool.submit(context.run, next, response_gen, end).result()
+        if token is end:
+            break
+        pulled.append(token)
+
+    assert "".join(pulled) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+def test_two_streams_that_are_read_in_turns(captured, model):
+    model.says(lambda prompt: "First answer is long." if "First?" in prompt else "Second one.")
+    asked = engine(streaming=True)
+    first, second = asked.query("First?").response_gen, asked.query("Second?").response_gen
+    for _ in itertools.zip_longest(first, second):
+        pass
+
+    assert captured.answers() == [
+        Answered("First?", [CELLO, HARP], "First answer is long."),
+        Answered("Second?", [CELLO, HARP], "Second one."),
+    ]
+
+
+def test_a_stream_that_is_read_inside_another_query(captured, model):
+    model.says(lambda prompt: "Of the first." if "First?" in prompt else ANSWER)
+    first = engine("cello", streaming=True).query("First?")
+
+    class ReadsTheOther(type(retriever())):
+        def _retrieve(self, query_bundle):
+            list(first.response_gen)
+            return super()._retrieve(query_bundle)
+
+    engine_over(ReadsTheOther(retriever("oboe").result)).query("Second?")
+
+    assert captured.answers() == [
+        Answered("First?", [CELLO], "Of the first."),
+        Answered("Second?", [OBOE], ANSWER),
+    ]
+
+
+def test_a_query_that_is_asked_while_a_stream_is_read(captured, model):
+    model.says(lambda prompt: "Of the second." if "Second?" in prompt else ANSWER)
+    for place, _ in enumerate(stream(response_mode="tree_summarize").response_gen):
+        if place == 0:
+            engine("oboe").query("Second?")
+
+    assert captured.answers() == [COMPLETE, Answered("Second?", [OBOE], "Of the second.")]
+
+
+def test_a_search_in_the_middle_of_a_stream(captured):
+    """It reaches no prompt of this answer."""
+    response = stream(response_mode="tree_summarize")
+    Settings.llm.after_each_token(lambda token: retriever("oboe").retrieve("Inside?"))
+    list(response.response_gen)
+
+    assert captured.answers() == [COMPLETE]
+
+
+# What the model streams
+
+
+def test_a_model_whose_chunks_hold_the_new_text_alone(captured, model):
+    model.delta_only = True
+    list(stream().response_gen)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_model_that_streams_nothing(captured, model):
+    model.says("")
+    read = list(stream(response_mode="tree_summarize").response_gen)
+
+    assert read == []
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "complete")
+    assert not answer.response
+
+
+def test_a_stream_of_objects(captured):
+    """A structured model streams its object again and again, a little more complete each time."""
+
+    class Strings(BaseModel):
+        count: int
+
+    class Structured(CompactAndRefine):
+        def get_response(self, query_str, text_chunks, **kwargs):
+            return (Strings(count=count) for count in (1, 4))
+
+    response = Structured(streaming=True).synthesize(QUESTION, retriever().retrieve(QUESTION))
+
+    assert list(response.response_gen) == [Strings(count=1), Strings(count=4)]
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "complete")
+    assert "4" in answer.response
+
+
+# Asynchronous streams
+
+
+async def test_an_asynchronous_stream_that_is_read_raw_in_another_task(captured):
+    response = await async_stream()
+    assert await asyncio.create_task(drained(response.response_gen)) == ANSWER
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_an_asynchronous_stream_that_is_read_by_a_method_of_the_response(captured, capsys):
+    assert await drained((await async_stream()).async_response_gen()) == ANSWER
+    assert str(await (await async_stream()).get_response()) == ANSWER
+    await (await async_stream()).print_response_stream()
+
+    assert capsys.readouterr().out.strip() == ANSWER
+    assert captured.answers() == [COMPLETE] * 3
+
+
+async def test_an_asynchronous_stream_that_is_turned_into_a_text_in_its_loop(captured):
+    """LlamaIndex reads it in a thread with a loop of its own then."""
+    assert str(await async_stream()) == ANSWER
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_an_asynchronous_stream_every_token_of_which_is_pulled_in_another_task(captured):
+    response_gen = (await async_stream()).response_gen
+    pulled = []
+    while True:
+        try:
+            pulled.append(await asyncio.create_task(anext(response_gen)))
+        except StopAsyncIteration:
+            break
+
+    assert "".join(pulled) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_asynchronous_streams_that_are_read_at_the_same_time(captured, model):
+    model.says(lambda prompt: f"Answer to {prompt.split('Query: ')[1].split()[0]}")
+    asked = engine("cello", streaming=True)
+
+    async def ask(number):
+        return await drained((await asked.aquery(f"{number}?")).response_gen)
+
+    texts = await asyncio.gather(*(ask(number) for number in range(8)))
+
+    assert texts == [f"Answer to {number}?" for number in range(8)]
+    assert captured.answers() == [Answered(f"{number}?", [CELLO], f"Answer to {number}?") for number in range(8)]
+
+
+def test_an_asynchronous_stream_that_outlives_its_event_loop(captured):
+    response = asyncio.run(async_stream(response_mode="tree_summarize"))
+    assert asyncio.run(drained(response.response_gen)) == ANSWER
+
+    assert captured.answers() == [COMPLETE]
+
+
+# What the application sees of it
+
+
+def test_a_stream_stays_of_the_kind_that_it_was(captured):
+    response = stream()
+
+    assert type(response) is StreamingResponse
+    assert isinstance(response.response_gen, Generator)
+    assert not isinstance(response.response_gen, AsyncGenerator)
+    assert not hasattr(response.response_gen, "__anext__")
+    response.response_gen.close()
+
+
+async def test_an_asynchronous_stream_stays_of_the_kind_that_it_was(captured):
+    response = await async_stream()
+
+    assert type(response) is AsyncStreamingResponse
+    assert isinstance(response.response_gen, AsyncGenerator)
+    assert not hasattr(response.response_gen, "__next__")
+    await drained(response.response_gen)
+
+
+@lazily
+def test_the_model_is_not_asked_before_the_stream_is_read(captured, model):
+    response = stream()
+    assert model.prompts == []
+
+    next(response.response_gen)
+    assert len(model.prompts) == 1
+    response.response_gen.close()
+
+
+@token_by_token
+def test_each_token_is_pulled_from_the_model_when_the_reader_asks_for_it(captured, model):
+    sent = []
+    model.after_each_token(sent.append)
+    ahead = [(len(sent), token) for token in stream().response_gen]
+
+    assert ahead == [(place, token) for place, token in enumerate(tokens(ANSWER), 1)]
+
+
+def test_a_stream_that_is_read_after_the_handler_was_detached(captured):
+    response = stream()
+    captured.handler.detach()
+
+    assert "".join(response.response_gen) == ANSWER
+
+
+def test_what_stands_in_the_response_is_what_the_framework_put_there(captured):
+    response = topic_engine(streaming=True).query("The cello?")
+    assert response.response_txt is None
+    list(response.response_gen)
+
+    assert response.response_txt is None
+    assert [source.node.node_id for source in response.source_nodes] == ["cello"]

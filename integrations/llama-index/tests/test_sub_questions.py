@@ -1,0 +1,172 @@
+"""Engines that ask questions of their own and answer from the answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from li_captures import Answered
+from li_programs import ANSWER, QUESTION, drained, engine_tool, topic_engine
+from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
+from llama_index.core.query_engine import MultiStepQueryEngine, SubQuestionQueryEngine
+from llama_index.core.question_gen import LLMQuestionGenerator
+
+BOTH = "Compare the cello and the harp."
+COMPARED = "The harp has more strings."
+
+
+def plan(*tools):
+    """What the model says when it is asked for sub-questions: one about each tool."""
+    items = [{"sub_question": f"What of the {tool}?", "tool_name": tool} for tool in tools]
+    return "```json\n" + json.dumps({"items": items}) + "\n```"
+
+
+def sub_question_engine(**options):
+    tools = [engine_tool("cello", "cello"), engine_tool("harp", "harp")]
+    return SubQuestionQueryEngine.from_defaults(
+        tools, question_gen=LLMQuestionGenerator.from_defaults(), verbose=False, **options
+    )
+
+
+def sub_answer(tool, answer):
+    return f"Sub question: What of the {tool}?\nResponse: {answer}"
+
+
+EXPECTED = Answered(
+    BOTH,
+    [sub_answer("cello", ANSWER), sub_answer("harp", ANSWER)],
+    COMPARED,
+    evidence=("cello", "harp"),
+)
+
+
+@pytest.fixture
+def compares(model):
+    return model.says(plan("cello", "harp"), ANSWER, ANSWER, COMPARED)
+
+
+@pytest.mark.parametrize("use_async", [True, False])
+def test_sub_questions(captured, compares, use_async):
+    sub_question_engine(use_async=use_async).query(BOTH)
+
+    assert captured.answers() == [EXPECTED]
+
+
+async def test_asynchronous_sub_questions(captured, compares):
+    await sub_question_engine().aquery(BOTH)
+
+    assert captured.answers() == [EXPECTED]
+
+
+async def test_a_synchronous_call_in_a_running_loop(captured, compares):
+    """LlamaIndex asks the sub-questions in a thread with a loop of its own then."""
+    sub_question_engine(use_async=True).query(BOTH)
+
+    assert captured.answers() == [EXPECTED]
+
+
+def test_the_evidence_holds_the_passages_as_the_inner_models_saw_them(captured, compares):
+    sub_question_engine(use_async=False).query(BOTH)
+
+    record = captured.record()
+    assert all(passage.text.startswith("book: instruments") for passage in record.evidence)
+    assert Counter(search.name for search in record.retrievals) == {"FixedRetriever": 2}
+
+
+def test_a_streamed_answer_from_sub_answers(captured, compares):
+    streaming = get_response_synthesizer(streaming=True, response_mode="tree_summarize")
+    response = sub_question_engine(use_async=False, response_synthesizer=streaming).query(BOTH)
+
+    assert captured.answers() == []
+    assert "".join(response.response_gen) == COMPARED
+    assert captured.answers() == [EXPECTED]
+
+
+async def test_an_asynchronously_streamed_answer_from_sub_answers(captured, compares):
+    streaming = get_response_synthesizer(streaming=True)
+    response = await sub_question_engine(response_synthesizer=streaming).aquery(BOTH)
+
+    assert await drained(response.response_gen) == COMPARED
+    assert captured.answers() == [EXPECTED]
+
+
+@pytest.mark.usefixtures("expected_failure")
+def test_a_sub_question_that_fails_is_swallowed(captured, model):
+    model.says(plan("cello", "harp"), RuntimeError("overloaded"), ANSWER, COMPARED)
+    sub_question_engine(use_async=False).query(BOTH)
+
+    assert captured.answers() == [
+        Answered(BOTH, [sub_answer("harp", ANSWER)], COMPARED, swallowed=("RuntimeError",), evidence=("harp",))
+    ]
+
+
+def test_a_synthesizer_that_is_also_used_elsewhere_at_the_same_time(captured, model):
+    model.says(lambda prompt: plan("cello", "harp") if "Tools" in prompt else f"{ANSWER}")
+    shared = sub_question_engine()
+
+    async def main():
+        await asyncio.gather(*(shared.aquery(f"{number}?") for number in range(10)))
+
+    asyncio.run(main())
+
+    answers = captured.answers()
+    assert sorted(answer.question for answer in answers) == [f"{number}?" for number in range(10)]
+    assert {tuple(answer.contexts) for answer in answers} == {(sub_answer("cello", ANSWER), sub_answer("harp", ANSWER))}
+
+
+# Several steps
+
+
+def step_by_step(**options):
+    return MultiStepQueryEngine(
+        topic_engine(), StepDecomposeQueryTransform(llm=Settings.llm), num_steps=2, index_summary="strings", **options
+    )
+
+
+STEPS = Answered(
+    QUESTION,
+    [
+        "\nQuestion: What is a cello?\nAnswer: A low instrument.",
+        "\nQuestion: How is a harp played?\nAnswer: By hand.",
+    ],
+    ANSWER,
+    evidence=("cello", "harp"),
+)
+
+
+@pytest.fixture
+def decomposes(model):
+    return model.says("What is a cello?", "A low instrument.", "How is a harp played?", "By hand.", ANSWER)
+
+
+def test_several_steps(captured, decomposes):
+    step_by_step().query(QUESTION)
+
+    assert captured.answers() == [STEPS]
+
+
+async def test_several_steps_of_an_asynchronous_query(captured, decomposes):
+    """Its steps are synchronous all the same."""
+    await step_by_step().aquery(QUESTION)
+
+    assert captured.answers() == [STEPS]
+
+
+def test_steps_that_end_early(captured, model):
+    model.says("What is a cello?", "A low instrument.", "None", ANSWER)
+    step_by_step().query(QUESTION)
+
+    assert captured.answers() == [
+        Answered(QUESTION, STEPS.contexts[:1], ANSWER, evidence=("cello",)),
+    ]
+
+
+def test_a_streamed_answer_of_several_steps(captured, decomposes):
+    streaming = get_response_synthesizer(streaming=True)
+    response = step_by_step(response_synthesizer=streaming).query(QUESTION)
+    list(response.response_gen)
+
+    assert captured.answers() == [STEPS]

@@ -1,0 +1,241 @@
+"""Every way in which LlamaIndex makes an answer of passages, in an engine and by hand."""
+
+from __future__ import annotations
+
+import pytest
+from li_captures import Answered
+from li_model import calls
+from li_programs import ANSWER, CELLO, HARP, OBOE, QUESTION, drained, engine, found, ids, retriever
+from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
+from llama_index.core.schema import QueryBundle
+
+COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
+WRITTEN_BY_MODEL = ["compact", "refine", "tree_summarize", "simple_summarize"]
+PIECES = f"Response 1: {ANSWER}\n---------------------\nResponse 2: {ANSWER}"
+
+
+@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
+def test_an_answer_that_the_model_writes(captured, mode):
+    engine(response_mode=mode).query(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
+async def test_an_asynchronous_answer_that_the_model_writes(captured, mode):
+    await engine(response_mode=mode).aquery(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
+def test_a_streamed_answer_that_the_model_writes(captured, mode):
+    tokens = list(engine(response_mode=mode, streaming=True).query(QUESTION).response_gen)
+
+    assert "".join(tokens) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
+async def test_an_asynchronously_streamed_answer_that_the_model_writes(captured, mode):
+    response = await engine(response_mode=mode, streaming=True).aquery(QUESTION)
+
+    assert await drained(response.async_response_gen()) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize(
+    ("mode", "answer"),
+    [
+        ("accumulate", PIECES),
+        ("compact_accumulate", f"Response 1: {ANSWER}"),
+        ("context_only", f"{CELLO}\n\n{HARP}"),
+    ],
+)
+async def test_an_answer_that_is_put_together(captured, mode, answer):
+    assembled = engine(response_mode=mode)
+    assert str(assembled.query(QUESTION)) == answer
+    await assembled.aquery(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], answer)] * 2
+
+
+async def test_an_answer_without_a_text(captured):
+    """The application only wants the passages."""
+    silent = engine(response_mode="no_text")
+    silent.query(QUESTION)
+    await silent.aquery(QUESTION)
+
+    answers = captured.answers()
+    assert [(answer.question, answer.contexts, answer.status) for answer in answers] == [
+        (QUESTION, [CELLO, HARP], "complete")
+    ] * 2
+    assert not any(answer.response for answer in answers)
+
+
+async def test_an_answer_of_the_model_alone(captured):
+    """The mode searches, but leaves the passages out of the prompt; they did reach the synthesizer."""
+    alone = engine(response_mode="generation")
+    alone.query(QUESTION)
+    await alone.aquery(QUESTION)
+    list(engine(response_mode="generation", streaming=True).query(QUESTION).response_gen)
+
+    assert [(answer.question, answer.response) for answer in captured.answers()] == [(QUESTION, ANSWER)] * 3
+
+
+def test_an_answer_that_streams_nothing_because_its_mode_cannot(captured):
+    response = engine(response_mode="context_only", streaming=True).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], str(response))]
+
+
+def test_an_answer_that_is_refined_from_one_passage_to_the_next(captured, model):
+    model.says("Draft.", ANSWER)
+    engine(response_mode="refine").query(QUESTION)
+
+    assert len(model.prompts) == 2
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_streamed_answer_that_is_refined_from_one_passage_to_the_next(captured, model):
+    model.says("Draft.", ANSWER)
+    list(engine(response_mode="refine", streaming=True).query(QUESTION).response_gen)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_passage_too_long_for_one_prompt_is_one_context(captured, model):
+    """The synthesizer asks the model several times about parts of it."""
+    model.context_window = 1200
+    long = found("cello")
+    long[0].node.text = "The cello has four strings. " * 300
+    get_response_synthesizer().synthesize(QUESTION, long)
+
+    assert len(model.prompts) > 1
+    assert captured.answers() == [Answered(QUESTION, [f"book: instruments\n\n{long[0].node.text.strip()}"], ANSWER)]
+
+
+def test_a_tree_of_summaries_is_one_request(captured, model):
+    model.context_window = 1200
+    many = found("cello", "harp", "oboe")
+    for source in many:
+        source.node.text *= 60
+    response = get_response_synthesizer(response_mode="tree_summarize").synthesize(QUESTION, many)
+
+    assert len(model.prompts) > 1
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, str(response))
+    assert len(answer.contexts) == 3
+
+
+# By hand
+
+
+def test_passages_that_the_application_chose_itself(captured):
+    """A retrieval alone is no request; what reaches the synthesizer is."""
+    nodes = retriever("cello", "harp", "oboe").retrieve(QUESTION)
+    get_response_synthesizer().synthesize(QUESTION, nodes=[nodes[2], nodes[0]])
+
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [OBOE, CELLO], ANSWER)
+
+
+async def test_an_asynchronous_synthesizer_by_hand(captured):
+    nodes = await retriever().aretrieve(QUESTION)
+    await get_response_synthesizer().asynthesize(query=QueryBundle(QUESTION), nodes=nodes)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_streaming_synthesizer_by_hand(captured):
+    response = get_response_synthesizer(streaming=True).synthesize(QUESTION, found("cello", "harp"))
+    list(response.response_gen)
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_an_asynchronously_streaming_synthesizer_by_hand(captured):
+    response = await get_response_synthesizer(streaming=True).asynthesize(QUESTION, found("cello", "harp"))
+    await drained(response.response_gen)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_the_engines_own_retrieve_and_synthesize(captured):
+    asked = engine()
+    bundle = QueryBundle(QUESTION)
+    asked.synthesize(bundle, asked.retrieve(bundle))
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_sources_that_are_only_listed_reached_no_prompt(captured):
+    response = get_response_synthesizer().synthesize(
+        QUESTION, found("cello"), additional_source_nodes=found("oboe", "flute")
+    )
+
+    assert len(response.source_nodes) == 3
+    assert captured.answer().contexts == [CELLO]
+
+
+def test_no_passages_at_all(captured):
+    get_response_synthesizer().synthesize(QUESTION, [])
+
+    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
+
+
+async def test_no_passages_at_all_for_a_stream(captured):
+    list(get_response_synthesizer(streaming=True).synthesize(QUESTION, []).response_gen)
+    response = await get_response_synthesizer(streaming=True).asynthesize(QUESTION, [])
+    await drained(response.response_gen)
+
+    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")] * 2
+
+
+def test_a_synthesizer_of_the_applications_own(captured):
+    class Joining(BaseSynthesizer):
+        def _get_prompts(self):
+            return {}
+
+        def _update_prompts(self, prompts):
+            pass
+
+        def get_response(self, query_str, text_chunks, **kwargs):
+            return f"{len(text_chunks)} passages"
+
+        async def aget_response(self, query_str, text_chunks, **kwargs):
+            return self.get_response(query_str, text_chunks)
+
+    Joining(llm=Settings.llm).synthesize(QUESTION, found("cello", "harp"))
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "2 passages")]
+
+
+def test_an_answer_that_the_model_itself_finds_unsupported_is_left_out(captured, model):
+    """With structured answer filtering the model says of each answer whether the passage supports it."""
+    model.says(
+        calls("StructuredRefineResponse", answer="No idea.", query_satisfied=False),
+        calls("StructuredRefineResponse", answer=ANSWER, query_satisfied=True),
+    )
+    response = Refine(structured_answer_filtering=True).synthesize(QUESTION, found("harp", "cello"))
+
+    assert str(response) == ANSWER
+    assert captured.answers() == [Answered(QUESTION, [HARP, CELLO], ANSWER)]
+
+
+def test_texts_given_to_a_synthesizer_without_nodes(captured):
+    """They are what the model is given, all the same."""
+    CompactAndRefine().get_response(QUESTION, text_chunks=["one text", "another"])
+
+    assert captured.answers() == [Answered(QUESTION, ["one text", "another"], ANSWER)]
+
+
+def test_contexts_keep_the_rank_of_the_search(captured):
+    asked = engine("cello", "harp", "oboe")
+    bundle = QueryBundle(QUESTION)
+    asked.query(bundle)
+
+    contexts = captured.record().contexts
+    assert [(context.rank, context.score) for context in contexts] == [(0, 1.0), (1, 0.9), (2, 0.8)]
+    assert ids(contexts) == ["cello", "harp", "oboe"]

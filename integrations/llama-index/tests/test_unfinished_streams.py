@@ -1,0 +1,355 @@
+"""Streams that nobody reads, or not to their end: what the user got until then, and why it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+
+import pytest
+from li_captures import Answered, until
+from li_model import Breaks, Hangs, first_tokens
+from li_programs import ANSWER, CELLO, HARP, QUESTION, drained, engine, token_by_token
+
+MODES = [
+    pytest.param("compact", marks=token_by_token),
+    pytest.param("refine", marks=token_by_token),
+    "tree_summarize",
+    "simple_summarize",
+]
+BREAKING_MODES = [mode for mode in MODES if mode != MODES[1]]  # refining reads the stream for the first passage itself
+each_mode = pytest.mark.parametrize("mode", MODES)
+
+TREE = {"response_mode": "tree_summarize", "streaming": True}
+"""A mode that streams token by token in every release."""
+
+
+def left_after(count):
+    return Answered(QUESTION, [CELLO, HARP], first_tokens(count, ANSWER) or None, "aborted")
+
+
+def stream(mode="tree_summarize"):
+    return engine(response_mode=mode, streaming=True).query(QUESTION)
+
+
+async def async_stream(mode="tree_summarize"):
+    return await engine(response_mode=mode, streaming=True).aquery(QUESTION)
+
+
+# Never read
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize", "generation"])
+def test_a_stream_that_is_never_read(captured, mode):
+    response = stream(mode)
+    assert captured.answers() == []
+    del response
+    gc.collect()
+
+    answer = captured.answer()
+    assert (answer.question, answer.response or None, answer.status) == (QUESTION, None, "aborted")
+
+
+def test_a_stream_that_is_never_read_knows_its_passages(captured):
+    stream()
+    gc.collect()
+
+    answer = captured.answer()
+    assert (answer.contexts, answer.status) == ([CELLO, HARP], "aborted")
+
+
+def test_a_stream_that_is_kept_and_not_read_is_no_record_yet(captured):
+    kept = stream()
+    engine().query("Another?")
+
+    assert captured.answers() == [Answered("Another?", [CELLO, HARP], ANSWER)]
+    assert captured.handler.open_spans > 0
+
+    del kept
+    gc.collect()
+    assert captured.answer().status == "aborted"
+
+
+def test_a_stream_of_which_only_the_generator_is_kept_is_not_lost(captured):
+    generator = stream().response_gen
+    gc.collect()
+    assert captured.answers() == []
+
+    del generator
+    gc.collect()
+    assert captured.answer().status == "aborted"
+
+
+def test_a_stream_that_is_closed_before_its_first_token(captured):
+    stream().response_gen.close()
+    gc.collect()
+
+    answer = captured.answer()
+    assert (answer.question, answer.response or None, answer.status) == (QUESTION, None, "aborted")
+
+
+@pytest.mark.parametrize("mode", ["compact", "tree_summarize"])
+async def test_an_asynchronous_stream_that_is_never_read(captured, mode):
+    await async_stream(mode)
+    gc.collect()
+    await until(lambda: captured.sink.captures)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "aborted")
+    assert not answer.response
+
+
+# Left by the reader
+
+
+@each_mode
+def test_a_stream_that_is_closed_after_a_token(captured, mode):
+    response = stream(mode)
+    next(response.response_gen)
+    response.response_gen.close()
+
+    assert captured.answers() == [left_after(1)]
+
+
+@each_mode
+def test_a_stream_that_is_dropped_after_two_tokens(captured, mode):
+    response_gen = stream(mode).response_gen
+    next(response_gen)
+    next(response_gen)
+    del response_gen
+    gc.collect()
+
+    assert captured.answers() == [left_after(2)]
+
+
+def test_a_reader_that_breaks_off(captured):
+    def read():
+        for _ in stream().response_gen:
+            break
+
+    read()
+    gc.collect()
+    assert captured.answers() == [left_after(1)]
+
+
+def test_a_reader_that_raises(captured):
+    def read():
+        for _ in stream().response_gen:
+            raise ZeroDivisionError
+
+    with contextlib.suppress(ZeroDivisionError):
+        read()
+    gc.collect()
+
+    assert captured.answers() == [left_after(1)]
+
+
+def test_a_stream_in_a_cycle_of_references(captured):
+    """Only the garbage collector finds it, at any moment and in any thread."""
+    cycle = [stream().response_gen]
+    cycle.append(cycle)
+    next(cycle[0])
+    del cycle
+    assert captured.answers() == []
+
+    gc.collect()
+    assert captured.answers() == [left_after(1)]
+
+
+def test_a_stream_that_is_left_while_another_is_read(captured, model):
+    model.says(lambda prompt: "Of the other." if "Other?" in prompt else ANSWER)
+    left = stream().response_gen
+    next(left)
+    other = engine(**TREE).query("Other?").response_gen
+    next(other)
+    del left
+    gc.collect()
+    list(other)
+
+    assert captured.answers() == [left_after(1), Answered("Other?", [CELLO, HARP], "Of the other.")]
+
+
+def test_a_reader_that_stops_at_the_last_token_has_the_whole_text(captured):
+    """Whether it would have been the last one, neither the reader nor the stream knows."""
+    response_gen = stream().response_gen
+    read = ""
+    while read != ANSWER:
+        read += next(response_gen)
+    response_gen.close()
+
+    answer = captured.answer()
+    assert answer.response == ANSWER
+    assert answer.status in {"complete", "aborted"}
+
+
+@each_mode
+def test_an_error_that_the_reader_throws_into_the_stream(captured, mode):
+    """It comes out again as the same object; the reader has left."""
+    response_gen = stream(mode).response_gen
+    next(response_gen)
+    thrown = KeyError("from the reader")
+    with pytest.raises(KeyError) as caught:
+        response_gen.throw(thrown)
+
+    assert caught.value is thrown
+    answer = captured.answer()
+    assert (answer.question, answer.response) == (QUESTION, first_tokens(1, ANSWER))
+    assert answer.status in {"aborted", "error"}
+
+
+@each_mode
+async def test_an_asynchronous_stream_that_is_closed_after_a_token(captured, mode):
+    response = await async_stream(mode)
+    await anext(response.response_gen)
+    await response.response_gen.aclose()
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [left_after(1)]
+
+
+@each_mode
+async def test_an_asynchronous_stream_that_is_dropped_after_a_token(captured, mode):
+    """It is closed by the loop, in another task."""
+    response_gen = (await async_stream(mode)).response_gen
+    await anext(response_gen)
+    del response_gen
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [left_after(1)]
+
+
+async def test_an_asynchronous_stream_that_is_left_by_breaking_off(captured):
+    response = await async_stream()
+    async for _ in response.async_response_gen():
+        break
+    del response, _
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [left_after(1)]
+
+
+async def test_a_reader_that_is_cancelled_while_the_model_is_silent(captured, model):
+    silent = asyncio.Event()
+    model.says(Hangs(silent.set, words="It has "))
+    reader = asyncio.create_task(drained((await async_stream()).response_gen))
+    await silent.wait()
+    reader.cancel()
+    await asyncio.wait([reader])
+    del reader
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [left_after(2)]
+
+
+async def test_a_reader_that_is_cancelled_between_two_tokens(captured):
+    read = asyncio.Event()
+
+    async def reader():
+        async for _ in (await async_stream()).response_gen:
+            read.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(reader())
+    await read.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    del task
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [left_after(1)]
+
+
+def test_an_asynchronous_stream_whose_loop_ends_before_it(captured):
+    async def main():
+        response = await async_stream()
+        await anext(response.response_gen)
+        return response
+
+    asyncio.run(main())
+    gc.collect()
+
+    assert captured.answers() == [left_after(1)]
+
+
+def test_an_asynchronous_stream_that_is_dropped_when_its_loop_is_closed(captured):
+    response = asyncio.run(async_stream())
+    del response
+    gc.collect()
+
+    answer = captured.answer()
+    assert (answer.question, answer.status) == (QUESTION, "aborted")
+
+
+# Broken by the model
+
+
+@pytest.mark.parametrize("mode", BREAKING_MODES)
+def test_a_stream_that_breaks(captured, model, mode):
+    failure = RuntimeError("connection lost")
+    model.says(Breaks("It has ", failure))
+    with pytest.raises(RuntimeError) as caught:
+        list(stream(mode).response_gen)
+
+    assert caught.value is failure
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "It has ", "error", "RuntimeError")]
+
+
+@pytest.mark.parametrize("mode", BREAKING_MODES)
+async def test_an_asynchronous_stream_that_breaks(captured, model, mode):
+    failure = ConnectionError("connection lost")
+    model.says(Breaks("It has ", failure))
+    response = await async_stream(mode)
+    with pytest.raises(ConnectionError) as caught:
+        await drained(response.response_gen)
+
+    assert caught.value is failure
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "It has ", "error", "ConnectionError")]
+
+
+@token_by_token
+def test_a_stream_that_breaks_while_the_answer_is_refined(captured, model):
+    model.says("Draft.", Breaks("It has ", RuntimeError("connection lost")))
+    with pytest.raises(RuntimeError):
+        list(stream("refine").response_gen)
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "It has ", "error", "RuntimeError")]
+
+
+def test_a_broken_stream_has_nothing_more_to_give(captured, model):
+    model.says(Breaks("It has ", RuntimeError("connection lost")))
+    response_gen = stream().response_gen
+    with pytest.raises(RuntimeError):
+        list(response_gen)
+
+    assert list(response_gen) == []
+    assert captured.answer().status == "error"
+
+
+def test_a_stream_that_breaks_before_its_first_token(captured, model):
+    """Some modes ask the model before they hand the stream over, others when it is read."""
+    model.says(RuntimeError("overloaded"))
+    with pytest.raises(RuntimeError):
+        list(stream("simple_summarize").response_gen)
+
+    answer = captured.answer()
+    assert (answer.question, answer.status, answer.error_type) == (QUESTION, "error", "RuntimeError")
+    assert not answer.response
+
+
+@each_mode
+def test_a_half_read_stream_lets_go_of_the_models_stream_at_once(captured, model, mode):
+    response = stream(mode)
+    next(response.response_gen)
+    assert model.open_streams == 1
+
+    response.response_gen.close()
+    assert model.open_streams == 0
+
+
+@each_mode
+def test_a_stream_that_is_dropped_lets_go_of_the_models_stream_at_once(captured, model, mode):
+    response = stream(mode)
+    next(response.response_gen)
+    del response
+
+    assert model.open_streams == 0

@@ -1,0 +1,296 @@
+"""One run of a workflow is one request, whatever its events and its result look like.
+
+The framework reads the annotations of steps at run time, so that here they are no strings.
+"""
+
+import asyncio
+import json
+
+import pytest
+from li_captures import Answered
+from li_programs import (
+    ANSWER,
+    CELLO,
+    HARP,
+    QUESTION,
+    TopicRetriever,
+    ask_model,
+    drained,
+    engine,
+    ids,
+    retriever,
+    topic_engine,
+)
+from li_workflows import Answering, Retrieved, one_step
+from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+from pydantic import BaseModel
+
+import ragspan
+
+BOTH = "What of the cello and the harp?"
+COMPLETE = Answered(BOTH, [CELLO, HARP], ANSWER)
+
+
+class Verdict(BaseModel):
+    text: str
+
+
+@pytest.mark.parametrize(
+    ("finish", "response"),
+    [
+        (str, ANSWER),
+        (lambda response: response, ANSWER),
+        (lambda response: {"answer": str(response), "sources": ["cello"]}, ANSWER),
+        (lambda response: {"response": response}, ANSWER),
+        (lambda response: f"Gladly: {response}", f"Gladly: {ANSWER}"),
+    ],
+    ids=["text", "response", "dictionary", "dictionary of a response", "made of a response"],
+)
+async def test_a_result(captured, finish, response):
+    await Answering(finish).run(query=BOTH)
+
+    assert captured.answers() == [Answered(BOTH, [CELLO, HARP], response)]
+
+
+async def test_a_result_of_a_class_of_the_applications_is_recorded_as_json(captured):
+    await Answering(lambda response: Verdict(text=str(response))).run(query=BOTH)
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts) == (BOTH, [CELLO, HARP])
+    assert json.loads(answer.response) == {"text": ANSWER}
+
+
+async def test_a_streamed_result(captured):
+    response = await Answering(lambda response: response, streaming=True).run(query=BOTH)
+    assert captured.answers() == []
+
+    assert await drained(response.async_response_gen()) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_result_that_is_the_bare_stream(captured):
+    tokens = await Answering(lambda response: response.response_gen, streaming=True).run(query=BOTH)
+
+    assert await drained(tokens) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_stream_that_a_step_reads_itself(captured):
+    class Token(Event):
+        text: str
+
+    class Relaying(Workflow):
+        @step
+        async def answer(self, context: Context, event: StartEvent) -> StopEvent:
+            response = await topic_engine(streaming=True).aquery(event.query)
+            text = ""
+            async for token in response.async_response_gen():
+                context.write_event_to_stream(Token(text=token))
+                text += token
+            return StopEvent(result=text)
+
+    run = Relaying().run(query=BOTH)
+    tokens = [event.text async for event in run.stream_events() if isinstance(event, Token)]
+
+    assert "".join(tokens) == await run == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+# How it is started and stopped
+
+
+class Started(StartEvent):
+    user: str
+    question: str
+
+
+class Stopped(StopEvent):
+    answer: str
+    sources: int
+
+
+class Typed(Workflow):
+    """Has start and stop events of its own."""
+
+    @step
+    async def answer(self, event: Started) -> Stopped:
+        response = await topic_engine().aquery(event.question)
+        return Stopped(answer=str(response), sources=len(response.source_nodes))
+
+
+async def test_events_of_the_applications_own_classes(captured):
+    stopped = await Typed().run(user="Ada", question=BOTH)
+
+    assert stopped.answer == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_start_event_that_is_passed_as_a_whole(captured):
+    await Typed().run(start_event=Started(user="Ada", question=BOTH))
+
+    assert captured.answers() == [COMPLETE]
+
+
+@pytest.mark.parametrize("name", ["query", "question", "input", "message", "user_msg", "topic", "q"])
+async def test_the_only_text_of_the_start_event_is_the_question(captured, name):
+    async def answer(event):
+        return str(await topic_engine().aquery(event[name]))
+
+    await one_step(answer).run(**{name: BOTH, "top_k": 2})
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_workflow_whose_question_is_rewritten_in_a_step(captured):
+    async def answer(event):
+        return str(await topic_engine().aquery(f"In detail: {event.query}"))
+
+    await one_step(answer).run(query=BOTH)
+
+    assert captured.answers() == [COMPLETE]
+
+
+# Shapes
+
+
+async def test_searches_that_run_at_the_same_time(captured):
+    class Search(Event):
+        topic: str
+
+    class Fanning(Workflow):
+        @step
+        async def split(self, context: Context, event: StartEvent) -> Search | None:
+            for topic in ("cello", "harp"):
+                context.send_event(Search(topic=topic))
+
+        @step(num_workers=2)
+        async def search(self, event: Search) -> Retrieved:
+            return Retrieved(nodes=await TopicRetriever().aretrieve(event.topic), query=event.topic)
+
+        @step
+        async def answer(self, context: Context, event: Retrieved) -> StopEvent | None:
+            both = context.collect_events(event, [Retrieved] * 2)
+            if both is None:
+                return None
+            found = sorted((one for each in both for one in each.nodes), key=lambda one: one.node_id)
+            return StopEvent(result=str(await get_response_synthesizer().asynthesize(BOTH, found)))
+
+    await Fanning().run(query=BOTH)
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_steps_that_are_not_asynchronous(captured):
+    """The framework runs them in threads."""
+
+    class Synchronous(Workflow):
+        @step
+        def retrieve(self, event: StartEvent) -> Retrieved:
+            return Retrieved(nodes=TopicRetriever().retrieve(event.query), query=event.query)
+
+        @step
+        def answer(self, event: Retrieved) -> StopEvent:
+            return StopEvent(result=str(get_response_synthesizer().synthesize(event.query, event.nodes)))
+
+    await Synchronous().run(query=BOTH)
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_step_with_a_prompt_of_its_own(captured):
+    """No synthesizer took part, so that what was found counts."""
+
+    async def answer(event):
+        nodes = await retriever().aretrieve(event.query)
+        return (await Settings.llm.acomplete(f"{nodes} {event.query}")).text
+
+    await one_step(answer).run(query=QUESTION)
+
+    record = captured.record()
+    assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
+    assert ids(record.contexts) == ["cello", "harp"]
+
+
+async def test_a_step_that_says_what_it_hands_to_the_model(captured):
+    async def answer(event):
+        ragspan.record_contexts(["A page from elsewhere."])
+        return ask_model(event.query)
+
+    await one_step(answer).run(query=QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, ["A page from elsewhere."], ANSWER)]
+
+
+async def test_two_engines_one_after_the_other(captured, model):
+    """What both gave their models reached the answer."""
+    model.says("Four.", "Forty-seven.")
+
+    async def answer(event):
+        first = await engine("cello").aquery("The cello?")
+        second = await engine("harp").aquery("The harp?")
+        return f"{first} {second}"
+
+    await one_step(answer).run(query=BOTH)
+
+    assert captured.answers() == [Answered(BOTH, [CELLO, HARP], "Four. Forty-seven.")]
+
+
+async def test_a_workflow_inside_a_workflow(captured):
+    async def answer(event):
+        return await Answering().run(query=f"Please: {event.query}")
+
+    await one_step(answer).run(query=BOTH)
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_workflow_that_neither_searches_nor_asks(captured):
+    async def answer(event):
+        return "Ask at the desk."
+
+    await one_step(answer).run(query=QUESTION)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == (QUESTION, "Ask at the desk.", "complete")
+    assert not answer.contexts
+
+
+async def test_a_workflow_without_a_result(captured):
+    async def answer(event):
+        await retriever().aretrieve(event.query)
+
+    await one_step(answer).run(query=QUESTION)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response or None, answer.status) == (QUESTION, None, "complete")
+
+
+async def test_a_context_that_is_used_again(captured):
+    """Two runs that share a state are two requests."""
+    workflow = Answering()
+    context = Context(workflow)
+    await workflow.run(query=BOTH, ctx=context)
+    await workflow.run(query="And the cello?", ctx=context)
+
+    assert captured.answers() == [COMPLETE, Answered("And the cello?", [CELLO], ANSWER)]
+
+
+async def test_runs_at_the_same_time(captured, model):
+    model.says(lambda prompt: "About the harp." if "forty-seven" in prompt else "About the cello.")
+    workflow = Answering()
+    questions = [f"{number}: {topic}?" for number in range(20) for topic in ("cello", "harp")]
+    await asyncio.gather(*(workflow.run(query=question) for question in questions))
+
+    answers = captured.answers()
+    assert sorted(answer.question for answer in answers) == sorted(questions)
+    assert {(answer.question.split()[-1], *answer.contexts, answer.response) for answer in answers} == {
+        ("cello?", CELLO, "About the cello."),
+        ("harp?", HARP, "About the harp."),
+    }
+
+
+async def test_the_record_names_the_workflow(captured):
+    await Answering().run(query=BOTH)
+
+    assert captured.record().name == "Answering"

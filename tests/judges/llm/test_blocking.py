@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+
+import pytest
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.base import Completion
+from ragspan.judges.llm.blocking import BlockingChatClient
+from ragspan.outcomes import Usage
+
+PATIENCE = 20.0
+TRACE = ContextVar("trace", default="none")
+
+
+class Model(BlockingChatClient):
+    """Answers with what a function of the dialect returns."""
+
+    def __init__(self, answer):
+        super().__init__()
+        self._answer_in = answer
+
+    def ask(self, messages, *, schema, temperature, dialect):
+        return Completion(text=self._answer_in(dialect), usage=Usage(requests=1))
+
+
+class Complaint(Exception):
+    def __init__(self, message, *, status_code=None, param=None):
+        super().__init__(message)
+        self.status_code = status_code
+        self.param = param
+
+
+@pytest.fixture
+async def one_thread():
+    """The running loop has a single thread for calls that block."""
+    with ThreadPoolExecutor(1) as thread:
+        asyncio.get_running_loop().set_default_executor(thread)
+        yield
+
+
+async def ask(model, n=1):
+    completions = await model.complete([{"role": "user", "content": "Judge!"}], schema={}, n=n, temperature=0.0)
+    return [completion.text for completion in completions]
+
+
+async def test_completions_are_asked_for_side_by_side():
+    everyone_is_here = threading.Barrier(3)
+
+    assert len(await ask(Model(lambda _: str(everyone_is_here.wait(PATIENCE))), 3)) == 3
+
+
+async def test_the_loop_turns_on_while_a_model_thinks():
+    released = threading.Event()
+    asking = asyncio.ensure_future(ask(Model(lambda _: str(released.wait(PATIENCE)))))
+    await asyncio.sleep(0)
+    released.set()
+
+    assert await asking == ["True"]
+
+
+@pytest.mark.usefixtures("one_thread")
+async def test_a_request_knows_nothing_of_who_asks_and_nothing_of_the_request_before():
+    def look(_):
+        seen = TRACE.get()
+        TRACE.set("an earlier request's")
+        return seen
+
+    TRACE.set("the application's")
+
+    assert await ask(Model(look), 3) == ["none"] * 3
+
+
+@pytest.mark.usefixtures("one_thread")
+async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
+    asked = []
+    started, released = threading.Event(), threading.Event()
+
+    def answer(_):
+        asked.append("asked")
+        started.set()
+        released.wait(PATIENCE)
+        return "late"
+
+    asking = asyncio.ensure_future(ask(Model(answer), 3))
+    await asyncio.sleep(0)
+    started.wait(PATIENCE)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    released.set()
+    await ask(Model(lambda _: "done"))
+
+    assert asked == ["asked"]
+
+
+@pytest.mark.parametrize(
+    ("complaint", "understood"),
+    [
+        (Complaint("json_schema is not supported"), lambda dialect: dialect.response_format != "json_schema"),
+        (
+            Complaint("no support for tool use", status_code=404),
+            lambda dialect: dialect.response_format != "json_schema",
+        ),
+        (Complaint("got an unexpected keyword 'temperature'"), lambda dialect: not dialect.temperature),
+        (Complaint("schema of 'x'", status_code=400, param="temperature"), lambda dialect: not dialect.temperature),
+    ],
+)
+async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, understood):
+    refused = []
+
+    def answer(dialect):
+        if understood(dialect):
+            return "yes"
+        refused.append(dialect)
+        raise complaint
+
+    model = Model(answer)
+
+    assert await ask(model) == await ask(model) == ["yes"]
+    assert len(refused) == 1
+
+
+async def test_a_complaint_that_leaving_things_out_does_not_settle_is_an_error_and_teaches_nothing():
+    asked = []
+
+    def answer(dialect):
+        asked.append((dialect.response_format, dialect.temperature))
+        raise Complaint("the prompt mentions temperature and schema")
+
+    model = Model(answer)
+    for _ in range(2):
+        with pytest.raises(JudgeError) as raised:
+            await ask(model)
+        assert raised.value.error_type == "Complaint"
+
+    assert asked[: len(asked) // 2] == asked[len(asked) // 2 :]
+    assert asked[0] == ("json_schema", True)
+    assert asked[-1] == ("none", False)
+
+
+@pytest.mark.parametrize("status", [401, 429, 500])
+async def test_a_provider_in_trouble_is_not_asked_again_with_less(status):
+    asked = []
+
+    def answer(dialect):
+        asked.append(dialect)
+        raise Complaint("schema, temperature", status_code=status)
+
+    with pytest.raises(JudgeError, match=f"HTTP {status}: schema, temperature"):
+        await ask(Model(answer))
+    assert len(asked) == 1
+
+
+async def test_an_error_shows_nothing_of_what_caused_it():
+    def answer(_):
+        raise Complaint("no")
+
+    with pytest.raises(JudgeError) as raised:
+        await ask(Model(answer))
+
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
