@@ -21,11 +21,22 @@ AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
 def is_abandonment(error: BaseException) -> bool:
     """Whether an answer that this error ended was given up, by its reader or by a cancellation, rather than failed."""
-    return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__)
+    return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__) or _comes_from_closing(error)
 
 
 # Event loops have a class of their own for cancellations; the name is common to them.
 _ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+_MAX_CONTEXTS = 10
+
+
+def _comes_from_closing(error: BaseException) -> bool:
+    """Whether a coroutine was closed, and something stumbled on the way out of it."""
+    context = error.__context__
+    for _ in range(_MAX_CONTEXTS):
+        if context is None or isinstance(context, GeneratorExit):
+            break
+        context = context.__context__
+    return isinstance(context, GeneratorExit)
 
 
 def _finite(figure: Any) -> float | None:

@@ -27,9 +27,9 @@ def anchor_of(span_context: SpanContext) -> SpanAnchor:
     )
 
 
-def current_anchor() -> SpanAnchor | None:
-    """The span that is current in this thread or task, if there is one."""
-    span_context = get_current_span().get_span_context()
+def current_anchor(context: Context | None = None) -> SpanAnchor | None:
+    """The span that is current in this thread or task, or in the context given, if there is one."""
+    span_context = get_current_span(context).get_span_context()
     return anchor_of(span_context) if span_context.is_valid else None
 
 

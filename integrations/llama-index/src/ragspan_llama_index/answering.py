@@ -19,6 +19,8 @@ GENERATOR = "generator"
 
 def answer_in(result: Any) -> Any:
     """The part of a result that is the answer: of a workflow's, what its last event holds, under a telling name."""
+    if kind_of(result) is not None or isinstance(result, str):
+        return result
     kind = type(result)
     if has_base(kind, "StopEvent"):
         inner, fields = result.result, fields_of(result)

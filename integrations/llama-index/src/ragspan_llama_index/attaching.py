@@ -24,12 +24,13 @@ class _Attachment:
         self.tracker = RequestTracker(sink, on_request=self._go_last)
         self.handler = RagspanSpanHandler(self.tracker)
         self.owners: list[object] = []
+        self._root = get_dispatcher()
 
     def _go_last(self) -> None:
         """Let handlers that were added later be told first: they look for the framework's own streams, which we replace."""
-        root = get_dispatcher()
+        root = self._root
         handlers = root.span_handlers
-        if len(_attachments) > 1 or not handlers or handlers[-1] is self.handler:
+        if handlers[-1] is self.handler or len(_attachments) > 1:
             return
         if _lock.acquire(blocking=False):  # else somebody is at it: there will be another request
             try:

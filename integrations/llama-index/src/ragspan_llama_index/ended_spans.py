@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Mapping
 
-_GENERATION = 5_000
+_REQUESTS = 200
 
 
 class EndedSpans:
-    """Remembers at least the last few thousand ids, in two generations of which the older one is dropped whole."""
+    """Remembers the ids of the requests that ended last."""
 
     def __init__(self) -> None:
-        self._young: dict[str, None] = {}
-        self._old: dict[str, None] = {}
+        self._requests: deque[Mapping[str, None]] = deque(maxlen=_REQUESTS)
 
-    def add(self, span_ids: Iterable[str]) -> None:
-        young = self._young
-        young.update(dict.fromkeys(span_ids))
-        if len(young) > _GENERATION:
-            self._old, self._young = young, {}
+    def add(self, span_ids: Mapping[str, None]) -> None:
+        self._requests.append(span_ids)
 
     def __contains__(self, span_id: str) -> bool:
-        return span_id in self._young or span_id in self._old
+        return any(span_id in span_ids for span_ids in tuple(self._requests))

@@ -8,24 +8,24 @@ from typing import Any
 
 from ragspan_llama_index.roles import has_base
 
-_NO_METADATA: Mapping[str, Any] = {}
-
 
 class SeenNode:
     """A node that passed by: its identity, score and own text, and while it may be needed the node, later a copy."""
 
     __slots__ = ("frozen", "id", "metadata", "node", "score", "text")
 
-    def __init__(self, item: Any) -> None:
-        node = getattr(item, "node", item)
+    def __init__(self, node: Any, score: float | None) -> None:
         self.node = node
+        self.score = score
         self.frozen = False
-        self.id: str | None = getattr(node, "id_", None)
-        self.score: float | None = getattr(item, "score", None)
-        metadata = getattr(node, "metadata", None)
-        self.metadata: Mapping[str, Any] = dict(metadata) if metadata else _NO_METADATA
-        text = getattr(node, "text", None)
-        self.text = text if isinstance(text, str) else _own_text(node)
+        try:
+            self.id: str | None = node.id_
+            self.metadata: Mapping[str, Any] = node.metadata.copy()
+            self.text: str = node.text
+        except AttributeError:
+            self.id = getattr(node, "id_", None)
+            self.metadata = dict(getattr(node, "metadata", None) or ())
+            self.text = _own_text(node)
 
     def freeze(self) -> None:
         """Keep a copy in place of the node, which is the program's."""
@@ -56,8 +56,13 @@ class SeenNode:
 
 
 def seen(items: Any) -> Sequence[SeenNode]:
-    """The nodes of a list as they are now."""
-    return [SeenNode(item) for item in items] if isinstance(items, (list, tuple)) else ()
+    """The nodes of a list as they are now, with or without scores."""
+    if not isinstance(items, (list, tuple)):
+        return ()
+    try:
+        return [SeenNode(item.node, item.score) for item in items]
+    except AttributeError:
+        return [SeenNode(getattr(item, "node", item), getattr(item, "score", None)) for item in items]
 
 
 def are_nodes(items: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any
 
 from ragspan_llama_index.answering import GENERATOR, kind_of, text_of
@@ -98,8 +99,7 @@ def _argument(arguments: _Arguments, name: str | None, place: int) -> Any:
     """An argument by its name, or by its place where a program's own method names it otherwise."""
     if name is not None and name in arguments:
         return arguments[name]
-    values = list(arguments.values())
-    return values[place] if place < len(values) else None
+    return next(islice(arguments.values(), place, None), None)
 
 
 _STARTS: Mapping[Role, Callable[[Step, _Arguments, Any], None]] = {
@@ -109,6 +109,7 @@ _STARTS: Mapping[Role, Callable[[Step, _Arguments, Any], None]] = {
     Role.SEARCH: _start_search,
     Role.POSTPROCESSING: _start_postprocessing,
     Role.MODEL: _start_model,
+    Role.ASKING: _start_model,
 }
 _ENDS: Mapping[Role | None, Callable[[Step, Any], None]] = {
     Role.SYNTHESIS: _end_synthesis,

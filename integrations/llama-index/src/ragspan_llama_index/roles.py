@@ -23,11 +23,18 @@ class Role(enum.Enum):
     POSTPROCESSING = "postprocessing"
     TOOL = "tool"
     MODEL = "model"
+    ASKING = "asking"
+    """A method of a model that asks it through another one."""
     CHAT_WRITER = "chat writer"
     """Reads a chat engine's stream to its end, for the user and for the memory."""
 
     __hash__ = object.__hash__  # an enum's own is a Python call, and roles are looked up at every span
 
+
+# To look a member up in its class takes long enough to be seen on the request path.
+CALL, SYNTHESIS, CHUNKS, SEARCH = Role.CALL, Role.SYNTHESIS, Role.CHUNKS, Role.SEARCH
+POSTPROCESSING, TOOL, CHAT_WRITER = Role.POSTPROCESSING, Role.TOOL, Role.CHAT_WRITER
+MODEL, ASKING = Role.MODEL, Role.ASKING
 
 _UUID_LENGTH = 37  # a span's id ends with a dash and a UUID
 
@@ -38,6 +45,14 @@ def _all(role: Role, *methods: str) -> _Methods:
     return dict.fromkeys(methods, role)
 
 
+_MODEL_METHODS = (
+    *("chat", "achat", "stream_chat", "astream_chat"),
+    *("complete", "acomplete", "stream_complete", "astream_complete"),
+)
+_ASKING_METHODS = (
+    *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
+    *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
+)
 _METHODS: Mapping[str, _Methods] = {
     "BaseQueryEngine": _all(Role.CALL, "query", "aquery"),
     "BaseChatEngine": _all(Role.CALL, "chat", "achat", "stream_chat", "astream_chat"),
@@ -49,17 +64,8 @@ _METHODS: Mapping[str, _Methods] = {
     "BaseRetriever": _all(Role.SEARCH, "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
     "BaseNodePostprocessor": _all(Role.POSTPROCESSING, "_postprocess_nodes", "_apostprocess_nodes"),
     "BaseTool": _all(Role.TOOL, "call", "acall", "__call__"),
-    "BaseLLM": _all(
-        Role.MODEL,
-        *("chat", "achat", "stream_chat", "astream_chat", "complete", "acomplete", "stream_complete"),
-        *("astream_complete", "predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
-        *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
-    ),
-    "MultiModalLLM": _all(
-        Role.MODEL,
-        *("chat", "achat", "stream_chat", "astream_chat", "complete", "acomplete", "stream_complete"),
-        "astream_complete",
-    ),
+    "BaseLLM": {**_all(Role.MODEL, *_MODEL_METHODS), **_all(Role.ASKING, *_ASKING_METHODS)},
+    "MultiModalLLM": _all(Role.MODEL, *_MODEL_METHODS),
     "StreamingAgentChatResponse": _all(Role.CHAT_WRITER, "write_response_to_history", "awrite_response_to_history"),
 }
 _NONE: _Methods = {}

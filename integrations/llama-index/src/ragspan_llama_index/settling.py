@@ -2,60 +2,65 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from sys import getsizeof
 
-from ragspan_llama_index.nodes import SeenNode, ids_of
-from ragspan_llama_index.roles import Role
-from ragspan_llama_index.steps import Step
+from ragspan_llama_index.nodes import ids_of
+from ragspan_llama_index.roles import CALL, POSTPROCESSING, SYNTHESIS, TOOL
+from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 
 
-def settle(root: Step) -> int:
+def settle(request: Request) -> int:
     """Settle all steps of a request; returns the bytes of the texts that it refers to."""
-    return _settle([root], taken=set())
+    if request.asks_by_itself or not any(step.role is SYNTHESIS for step in request.steps):
+        # Then it may be that what its searches found is what its answer rests on.
+        _keep_what_was_found([request.root], taken=set())
+    return sum(map(_let_go, request.steps))
 
 
-def _settle(steps: Sequence[Step], taken: set[str]) -> int:
+def _keep_what_was_found(steps: Sequence[Step], taken: set[str]) -> None:
     """From the last to the first. `taken` are the nodes that later steps worked on.
 
     What one of several tools or calls works on says nothing about what the others brought.
     """
-    size = 0
     for step in reversed(steps):
         role = step.role
-        step.result = None
-        if step.found:
-            found = ids_of(step.found)
-            step.superseded = not taken.isdisjoint(found)
-            size += _release(step.found, needed=not step.superseded)
+        found = ids_of(step.found or ())
+        step.superseded = not taken.isdisjoint(found)
+        if not step.superseded:
+            for node in step.found or ():
+                node.freeze()
         if step.children:
-            inner = taken | found if role is Role.TOOL and step.found else taken if role is Role.TOOL else set()
-            size += _settle(step.children, inner)
-        if role is Role.SYNTHESIS or role is Role.POSTPROCESSING:
+            _keep_what_was_found(step.children, taken | found if role is TOOL else set())
+        if role is SYNTHESIS or role is POSTPROCESSING:
             taken = taken | ids_of(step.given)
-        if step.given:
-            size += _release(step.given, needed=role is Role.CALL or (role is Role.SYNTHESIS and step.texts is None))
-        size += _size_of_texts(step)
-    return size
+        elif role is CALL:
+            for node in step.given:
+                node.freeze()
 
 
-def _release(nodes: Iterable[SeenNode], *, needed: bool) -> int:
-    """Freeze the nodes, or let go of them; returns the bytes of their texts where these count."""
+def _let_go(step: Step) -> int:
+    """Let go of the program's objects; returns the bytes of the step's texts, which are known without reading them."""
+    step.result = None
     size = 0
-    for node in nodes:
-        if needed:
-            node.freeze()
-        elif not node.frozen:
+    for node in step.found or ():
+        if not node.frozen:
             node.node = None
-        size += sys.getsizeof(node.text)
-    return size
-
-
-def _size_of_texts(step: Step) -> int:
-    """A text's size is known without reading it."""
-    size = sum(map(sys.getsizeof, step.texts)) if step.texts else 0
+        size += getsizeof(node.text)
+    given = step.given
+    if given:
+        if step.role is SYNTHESIS and step.texts is None:
+            for node in given:
+                node.freeze()
+        for node in given:
+            if not node.frozen:
+                node.node = None
+    if step.texts:
+        size += sum(map(getsizeof, step.texts))
+    else:
+        size += sum([getsizeof(node.text) for node in given])
     answer = step.answer
-    if isinstance(answer, Stream):
-        return size + sum(map(sys.getsizeof, answer.tokens))
-    return size if answer is None else size + sys.getsizeof(answer)
+    if answer is None:
+        return size
+    return size + (sum(map(getsizeof, answer.tokens)) if isinstance(answer, Stream) else getsizeof(answer))

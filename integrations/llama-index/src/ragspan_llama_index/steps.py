@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from time import time_ns
+from types import MappingProxyType
 from typing import Any
 
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_llama_index.asking import Asked
 from ragspan_llama_index.nodes import SeenNode
-from ragspan_llama_index.roles import Role
+from ragspan_llama_index.roles import POSTPROCESSING, SEARCH, SYNTHESIS, Role
 from ragspan_llama_index.streams import Stream
 
 
@@ -39,14 +40,21 @@ class Step:
     provider: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
 
+    inside_search = False
+    inside_synthesis = False
+
     def __init__(self, role: Role | None, name: str, span_id: str, around: Step | None) -> None:
         self.role = role
         self.name = name
         self.span_id = span_id
         self.started_ns = time_ns()
         self.children: list[Step] = []
-        self.inside_search: bool = around is not None and (around.inside_search or around.role in _SEARCHES)
-        self.inside_synthesis: bool = around is not None and (around.inside_synthesis or around.role is Role.SYNTHESIS)
+        if around is not None:
+            outer = around.role
+            if around.inside_search or outer is SEARCH or outer is POSTPROCESSING:
+                self.inside_search = True
+            if around.inside_synthesis or outer is SYNTHESIS:
+                self.inside_synthesis = True
 
     def walk(self) -> Iterator[Step]:
         """The step and all inside it, in the order in which they began."""
@@ -59,28 +67,28 @@ class Step:
         return answer.text() if isinstance(answer, Stream) else answer
 
 
-_SEARCHES = frozenset({Role.SEARCH, Role.POSTPROCESSING})
-
-
 class Request:
     """One request: the steps below its root, and how it went.
 
     Inside a `ragspan.capture` block the root stands for the block, and nobody tells how that went.
     """
 
+    awaited: Stream | None = None  # the request is over when this one is
+    over = False
+    aborted = False
+    error: str | None = None
+    ended_ns = 0
+    anchor: SpanAnchor | None = None
+    anchor_pending = False
+    asks_by_itself = False  # models are asked outside of any synthesis, or tools are used
+    tags: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(self, root: Step, *, grouped: bool = False) -> None:
         self.root = root
         self.grouped = grouped
-        self.span_ids: list[str] = []
+        self.steps: list[Step] = []  # in the order in which they began
+        self.span_ids: dict[str, None] = {}
         self.streams: list[Stream] = []
-        self.awaited: Stream | None = None  # the request is over when this one is
         self.problems: list[str] = []  # types of the errors that spans ended with
         self.unfinished = [True]  # emptied by the one who finishes the request
-        self.over = False
-        self.aborted = False
-        self.error: str | None = None
         self.started_ns = self.last_start_ns = root.started_ns
-        self.ended_ns = 0
-        self.anchor: SpanAnchor | None = None
-        self.anchor_pending = False
-        self.tags: Mapping[str, Any] = {}

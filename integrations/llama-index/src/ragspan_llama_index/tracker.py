@@ -13,12 +13,14 @@ Guarantees:
 
 from __future__ import annotations
 
+import inspect
 import time
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llama_index_instrumentation.dispatcher import active_instrument_tags
+from opentelemetry.context import get_current
 
 from ragspan.capturing import enclosing_answer
 from ragspan.records import RecordSink, RetrievedContext, is_abandonment
@@ -32,19 +34,30 @@ from ragspan_llama_index.grouping import Group
 from ragspan_llama_index.indexing import builds_an_index
 from ragspan_llama_index.noting import note_end, note_start, note_texts
 from ragspan_llama_index.results import note_result, watch_chat
-from ragspan_llama_index.roles import Role, role_of
+from ragspan_llama_index.roles import (
+    ASKING,
+    CALL,
+    CHAT_WRITER,
+    CHUNKS,
+    MODEL,
+    POSTPROCESSING,
+    SEARCH,
+    SYNTHESIS,
+    TOOL,
+    Role,
+    role_of,
+)
 from ragspan_llama_index.settling import settle
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
-from ragspan_llama_index.watching import pulled_stream
+from ragspan_llama_index.watching import pulled
 
 _Place = tuple[Request, Step]
 """Where a span belongs: its request, and the step that it is or is a part of."""
 
 _MAX_SPANS = 50_000  # of one request
-_MAX_CONTEXTS = 10  # of an error
-_ANSWERING = frozenset({Role.CALL, Role.SYNTHESIS, Role.CHUNKS})
-_SEARCHING = frozenset({Role.SEARCH, Role.POSTPROCESSING})
+_ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
+_STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
 
 
 def _nothing() -> None:
@@ -87,64 +100,76 @@ class RequestTracker:
     def open_spans(self) -> int:
         return len(self._live) + len(self._apart)
 
-    # Spans
+    # Spans, as the dispatcher tells of them. Each method is a boundary: what goes wrong inside is logged and counted, and
+    # costs a score, never an answer.
 
-    def enter(
-        self, span_id: str, arguments: Mapping[str, Any], instance: Any, parent_id: str | None, tags: Any
+    def span_enter(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,
+        instance: Any | None = None,
+        parent_id: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        **_: Any,
     ) -> None:
-        role = role_of(span_id, instance)
-        place = self._live.get(parent_id) if parent_id is not None else None
-        if role is not None:
-            place = self._place_of_pulled(place) or self._place_at_top(role, span_id, instance, parent_id, tags)
-        if place is None:
-            return
-        request, around = place
-        if request.anchor_pending:
-            self._find_anchor(request)
-        request.span_ids.append(span_id)
-        step = None if role is None else self._begin(role, request, around, span_id, arguments, instance)
-        self._live[span_id] = place if step is None else (request, step)
-        if request.over:  # it ended in another thread meanwhile
-            self._live.pop(span_id, None)
-        elif len(request.span_ids) > _MAX_SPANS:
-            self._give_up(request)
+        try:
+            place = None if parent_id is None else self._live.get(parent_id)
+            role = None if instance is None else role_of(id_, instance)
+            if role is not None:
+                self._enter_step(role, place, id_, bound_args.arguments, instance, parent_id, tags)
+            elif place is not None:
+                self._follow(id_, place)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
 
-    def leave(self, span_id: str, result: Any) -> None:
-        place = self._live.get(span_id)
-        if place is None:
-            self._apart.pop(span_id, None)
-            return
-        request, step = place
-        if step.span_id == span_id and not request.over:
-            step.ended_ns = time.time_ns()
-            self._note_end(request, step, result)
-            if step is request.root:
-                self._end_of_root(request, step, result)
+    def span_exit(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,  # noqa: ARG002  the framework's signature
+        instance: Any | None = None,  # noqa: ARG002  as above
+        result: Any | None = None,
+        **_: Any,
+    ) -> None:
+        try:
+            place = self._live.get(id_)
+            if place is None:
+                self._apart.pop(id_, None)
                 return
-            if _is_read_later(step):
-                return  # what reads it begins below this span, later
-        self._live.pop(span_id, None)
+            request, step = place
+            if step.span_id == id_ and not request.over:
+                step.ended_ns = time.time_ns()
+                self._note_end(request, step, result)
+                if step is request.root:
+                    self._end_of_root(request, step, result)
+                    return
+                if _is_read_later(step):
+                    return  # what reads it begins below this span, later
+            self._live.pop(id_, None)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
 
-    def drop(self, span_id: str, error: BaseException | None) -> None:
-        place = self._live.pop(span_id, None)
-        if place is None:
-            self._apart.pop(span_id, None)
-            return
-        request, step = place
-        error = GeneratorExit() if error is None else error
-        request.problems.append(type(error).__name__)
-        if step.span_id != span_id or request.over:
-            return
-        step.ended_ns = time.time_ns()
-        step.error = type(error).__name__
-        if step.role is Role.CHAT_WRITER and isinstance(step.answer, Stream):
-            step.answer.fail(error)
-        elif step is request.root:
-            if is_abandonment(error) or _was_closed(error):
-                request.aborted = True
-            else:
-                request.error = step.error
-            self._finish(request)
+    def span_drop(
+        self,
+        id_: str,
+        bound_args: inspect.BoundArguments,  # noqa: ARG002  the framework's signature
+        instance: Any | None = None,  # noqa: ARG002  as above
+        err: BaseException | None = None,
+        **_: Any,
+    ) -> None:
+        try:
+            place = self._live.pop(id_, None)
+            if place is None:
+                self._apart.pop(id_, None)
+                return
+            request, step = place
+            error = GeneratorExit() if err is None else err
+            request.problems.append(type(error).__name__)
+            if step.span_id == id_ and not request.over:
+                step.ended_ns = time.time_ns()
+                step.error = type(error).__name__
+                self._note_error(request, step, error)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
 
     def record_contexts(self, span_id: str, contexts: Sequence[RetrievedContext]) -> bool:
         """The program says that these passages reach the prompt; False when the span is not followed."""
@@ -173,83 +198,103 @@ class RequestTracker:
 
     # Starts
 
-    def _place_of_pulled(self, place: _Place | None) -> _Place | None:
-        """While a token of a watched stream is made, what begins belongs to that stream's request."""
-        stream = pulled_stream()
-        owner: _Place | None = None if stream is None else stream.place
-        if owner is None or (place is not None and place[0] is owner[0]):
-            return place
-        return owner
+    def _enter_step(
+        self,
+        role: Role,
+        place: _Place | None,
+        span_id: str,
+        arguments: Mapping[str, Any],
+        instance: Any,
+        parent_id: str | None,
+        tags: Mapping[str, Any] | None,
+    ) -> None:
+        stream = pulled.get()
+        if stream is not None and stream.place is not None and (place is None or place[0] is not stream.place[0]):
+            place = stream.place  # while a token is made, what begins belongs to that token's request
+        if place is None:
+            place = self._place_at_top(role, span_id, parent_id)
+            if place is None:
+                if role in _ANSWERING and span_id not in self._apart:
+                    self._new_request(role, span_id, arguments, instance, tags)
+                return
+        request, around = place
+        if request.anchor_pending:
+            self._find_anchor(request)
+        outer = around.role
+        if role is CHUNKS or role is ASKING:
+            is_part = outer is SYNTHESIS or around.inside_synthesis
+        else:
+            is_part = outer is role and (role is SEARCH or role is TOOL)
+        if is_part:
+            if role is CHUNKS and outer is SYNTHESIS:
+                note_texts(around, arguments)
+            self._follow(span_id, place)
+            return
+        step = Step(_STANDS_FOR.get(role, role), type(instance).__name__, span_id, around)
+        around.children.append(step)
+        self._begin(request, step, role, arguments, instance)
 
-    def _place_at_top(self, role: Role, span_id: str, instance: Any, parent_id: str | None, tags: Any) -> _Place | None:
-        """Where a span belongs whose outer one is not followed; None where it is not followed either."""
-        if parent_id in self._apart:
-            self._apart[span_id] = None
-            return None
-        if is_suppressed():
+    def _follow(self, span_id: str, place: _Place) -> None:
+        request = place[0]
+        request.span_ids[span_id] = None
+        self._live[span_id] = place
+        if request.over:  # it ended in another thread meanwhile
+            self._live.pop(span_id, None)
+        elif len(request.span_ids) > _MAX_SPANS:
+            self._give_up(request)
+
+    def _begin(self, request: Request, step: Step, role: Role, arguments: Mapping[str, Any], instance: Any) -> None:
+        request.last_start_ns = step.started_ns
+        request.steps.append(step)
+        if role is TOOL or ((role is MODEL or role is ASKING) and not step.inside_synthesis):
+            request.asks_by_itself = True
+        self._follow(step.span_id, (request, step))
+        try:
+            if role is CHAT_WRITER:
+                watch_chat(request, step, instance, self._end_of_stream)
+            else:
+                note_start(step, role, arguments, instance)
+        except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
+            self.report(problem)
+
+    def _place_at_top(self, role: Role, span_id: str, parent_id: str | None) -> _Place | None:
+        """Where a span belongs whose outer one is not followed, if it is no request; it may have to be set apart."""
+        if parent_id is not None and (parent_id in self._apart or parent_id in self._ended):
+            self._apart[span_id] = (
+                None  # it goes on in the background after the end of its request, or is part of what does
+            )
             return None
         answer = enclosing_answer()
-        if answer is not None:
+        if answer is not None and not is_suppressed():
             group = answer.part(self, lambda: Group(self._new_group(), close=self._close_group))
             return group.request, group.request.root
-        over = (
-            parent_id is not None and parent_id in self._ended
-        )  # it goes on in the background after the end of its request
-        if role in _ANSWERING and not over and (role is Role.CALL or not builds_an_index()):
-            return self._new_request(instance, tags)
-        if over or role in _SEARCHING:  # a bare search is no request, and neither is what it asks on its way
-            self._apart[span_id] = None
+        if role is SEARCH or role is POSTPROCESSING:
+            self._apart[span_id] = None  # a bare search is no request, and neither is what it asks on its way
         return None
 
-    def _new_request(self, instance: Any, tags: Any) -> _Place:
+    def _new_request(
+        self, role: Role, span_id: str, arguments: Mapping[str, Any], instance: Any, tags: Mapping[str, Any] | None
+    ) -> None:
+        context = get_current()
+        if is_suppressed(context) or (role is not CALL and builds_an_index()):
+            return
         self._on_request()
-        root = Step(None, type(instance).__name__, "", None)
+        root = Step(_STANDS_FOR.get(role, role), type(instance).__name__, span_id, None)
         request = Request(root)
         request.tags = active_instrument_tags.get() if tags is None else tags
-        request.anchor = current_anchor()
-        request.anchor_pending = openinference_is_active()
+        request.anchor = current_anchor(context)
         self._sweep()
         self._open[id(request)] = request
-        return request, root
+        self._begin(request, root, role, arguments, instance)
+        if openinference_is_active():
+            request.anchor_pending = True
+            self._find_anchor(request)
 
     def _new_group(self) -> Request:
         request = Request(Step(None, "answer", "", None), grouped=True)
         self._sweep()
         self._open[id(request)] = request
         return request
-
-    def _begin(
-        self,
-        role: Role,
-        request: Request,
-        around: Step,
-        span_id: str,
-        arguments: Mapping[str, Any],
-        instance: Any,
-    ) -> Step | None:
-        """Note a step; None where the span is only a part of the step around it."""
-        if role is Role.CHUNKS and (around.role is Role.SYNTHESIS or around.inside_synthesis):
-            if around.role is Role.SYNTHESIS:
-                note_texts(around, arguments)
-            return None
-        if around.role is role and (role is Role.SEARCH or role is Role.TOOL):
-            return None
-        step = Step(Role.SYNTHESIS if role is Role.CHUNKS else role, type(instance).__name__, span_id, around)
-        request.last_start_ns = step.started_ns
-        if around.role is None and not request.grouped:
-            request.root = step
-            if request.anchor_pending:
-                self._find_anchor(request)
-        else:
-            around.children.append(step)
-        try:
-            if role is Role.CHAT_WRITER:
-                watch_chat(request, step, instance, self._end_of_stream)
-            else:
-                note_start(step, role, arguments, instance)
-        except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
-            self.report(problem)
-        return step
 
     def _find_anchor(self, request: Request) -> None:
         """OpenInference may be told of a span after us: then its span is there at the next one."""
@@ -263,12 +308,22 @@ class RequestTracker:
     def _note_end(self, request: Request, step: Step, result: Any) -> None:
         try:
             note_end(step, result)
-            if step.role is Role.CALL or step.role is Role.SYNTHESIS:
+            if step.role is CALL or step.role is SYNTHESIS:
                 note_result(request, step, result, self._end_of_stream)
-            elif step.role is Role.CHAT_WRITER and isinstance(step.answer, Stream):
+            elif step.role is CHAT_WRITER and isinstance(step.answer, Stream):
                 step.answer.complete()
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self.report(problem)
+
+    def _note_error(self, request: Request, step: Step, error: BaseException) -> None:
+        if step.role is CHAT_WRITER and isinstance(step.answer, Stream):
+            step.answer.fail(error)
+        elif step is request.root:
+            if is_abandonment(error):
+                request.aborted = True
+            else:
+                request.error = step.error
+            self._finish(request)
 
     def _end_of_root(self, request: Request, step: Step, result: Any) -> None:
         if request.anchor_pending:
@@ -307,7 +362,7 @@ class RequestTracker:
         self._ended.add(request.span_ids)
         for stream in request.streams:
             stream.forget()
-        return RequestCapture(request, size_hint=settle(request.root))
+        return RequestCapture(request, size_hint=settle(request))
 
     def _close_group(self, request: Request) -> RequestCapture:
         return self._close(request) or RequestCapture(request, size_hint=0)
@@ -337,16 +392,4 @@ class RequestTracker:
 
 def _is_read_later(step: Step) -> bool:
     """Whether a chat engine handed its stream on before it was read."""
-    return step.role is Role.CALL and isinstance(step.answer, Stream) and not step.answer.over
-
-
-def _was_closed(error: BaseException) -> bool:
-    """Whether this is what became of a coroutine that was closed: the framework stumbles on its way out of it."""
-    context: BaseException | None = error
-    for _ in range(_MAX_CONTEXTS):
-        if context is None:
-            return False
-        if isinstance(context, GeneratorExit):
-            return True
-        context = context.__context__
-    return False
+    return step.role is CALL and isinstance(step.answer, Stream) and not step.answer.over

@@ -19,12 +19,8 @@ import wrapt
 
 from ragspan_llama_index.streams import Stream
 
-_pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-
-
-def pulled_stream() -> Stream | None:
-    """The stream of which a token is being made by the caller: models are often not asked before."""
-    return _pulled.get()
+pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
+"""The stream of which a token is being made by the caller: models are often not asked before."""
 
 
 def _plain(token: Any) -> Any:
@@ -51,7 +47,7 @@ def watched(source: Any, stream: Stream, read: Callable[[Any], Any] = _plain, *,
 def _watched(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
     advance: Callable[[], Any] = source.__next__
     while True:
-        mark = _pulled.set(stream)
+        mark = pulled.set(stream)
         try:
             token = advance()
         except StopIteration as end:
@@ -61,7 +57,7 @@ def _watched(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generat
             stream.fail(error)
             raise
         finally:
-            _pulled.reset(mark)
+            pulled.reset(mark)
         stream.add(read(token))
         try:
             sent = yield token
@@ -78,7 +74,7 @@ def _watched(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generat
 async def _watched_async(source: Any, stream: Stream, read: Callable[[Any], Any]) -> AsyncGenerator[Any, Any]:
     advance: Callable[[], Any] = source.__anext__
     while True:
-        mark = _pulled.set(stream)
+        mark = pulled.set(stream)
         try:
             token = await advance()
         except StopAsyncIteration:
@@ -89,7 +85,7 @@ async def _watched_async(source: Any, stream: Stream, read: Callable[[Any], Any]
             raise
         finally:
             with contextlib.suppress(ValueError):  # thrown out of its wait in another context, by the loop's end
-                _pulled.reset(mark)
+                pulled.reset(mark)
         stream.add(read(token))
         try:
             sent = yield token
@@ -120,7 +116,7 @@ class _WatchedIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic 
 
     def __next__(self) -> Any:
         stream = self._self_stream
-        mark = _pulled.set(stream)
+        mark = pulled.set(stream)
         try:
             token = next(self.__wrapped__)
         except StopIteration:
@@ -130,7 +126,7 @@ class _WatchedIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic 
             stream.fail(error)
             raise
         finally:
-            _pulled.reset(mark)
+            pulled.reset(mark)
         stream.add(self._self_read(token))
         return token
 
@@ -152,7 +148,7 @@ class _WatchedAsyncIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as 
 
     async def __anext__(self) -> Any:
         stream = self._self_stream
-        mark = _pulled.set(stream)
+        mark = pulled.set(stream)
         try:
             token = await self.__wrapped__.__anext__()
         except StopAsyncIteration:
@@ -163,7 +159,7 @@ class _WatchedAsyncIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as 
             raise
         finally:
             with contextlib.suppress(ValueError):  # as above
-                _pulled.reset(mark)
+                pulled.reset(mark)
         stream.add(self._self_read(token))
         return token
 
