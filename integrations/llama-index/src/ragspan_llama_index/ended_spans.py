@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping
 
-_REQUESTS = 200
+_REQUESTS = 128
 
 
 class EndedSpans:
