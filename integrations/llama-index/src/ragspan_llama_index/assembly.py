@@ -7,7 +7,7 @@ from ragspan_llama_index.asking import question_in
 from ragspan_llama_index.contexts import Provenance
 from ragspan_llama_index.passages import as_context, is_plain
 from ragspan_llama_index.replies import facts_of
-from ragspan_llama_index.roles import Role
+from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.steps import Request, Step
 
 _MAX_CHILDREN = 100
@@ -46,7 +46,7 @@ class RequestCapture:
             ended_ns=request.ended_ns,
             parent=request.anchor,
             retrievals=tuple(_retrieval(step, request) for step in _searches(request)[:_MAX_CHILDREN]),
-            generations=tuple(_generation(step, request) for step in _models(root)[:_MAX_CHILDREN]),
+            generations=tuple(_generation(step, request) for step in _models(request)[:_MAX_CHILDREN]),
             session_id=_first_tag(request, _SESSION_KEYS),
             user_id=_first_tag(request, _USER_KEYS),
             metadata=_own_tags(request),
@@ -69,8 +69,7 @@ def _swallowed(request: Request) -> tuple[str, ...]:
 
 
 def _question(request: Request) -> str | None:
-    steps = list(request.root.walk())
-    searched = [text for step in steps[1:] for _, text in step.asked]
+    searched = [text for step in request.steps if step is not request.root for _, text in step.asked]
     asked = question_in(request.root.asked, searched)
     return asked if asked is not None else next(iter(searched), None)
 
@@ -89,7 +88,7 @@ _SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL})
 
 
 def _searches(request: Request) -> list[Step]:
-    return [step for step in request.root.walk() if step.role is Role.SEARCH]
+    return [step for step in request.steps if step.role is Role.SEARCH]
 
 
 def _retrieval(step: Step, request: Request) -> Retrieval:
@@ -104,10 +103,20 @@ def _retrieval(step: Step, request: Request) -> Retrieval:
     )
 
 
-def _models(root: Step) -> list[Step]:
+def _models(request: Request) -> list[Step]:
     """The calls of models; a method that works through another one of the same model is not counted twice."""
-    calls = [step for step in root.walk() if step.role is Role.MODEL]
-    return [step for step in calls if not any(inner.role is Role.MODEL for inner in step.children)]
+    calls = [step for step in request.steps if step.role is Role.MODEL]
+    calls = [step for step in calls if not any(inner.role is Role.MODEL for inner in step.children)]
+    return [step for step, after in zip(calls, [*calls[1:], None], strict=True) if not _only_hands_on(step, after)]
+
+
+def _only_hands_on(step: Step, after: Step | None) -> bool:
+    """Whether an asynchronous stream is but the synchronous one, begun when it is read; so do the framework's defaults."""
+    return step.streams and after is not None and _method(step) == f"a{_method(after)}" and step.name == after.name
+
+
+def _method(step: Step) -> str:
+    return method_of(step.span_id, step.name)
 
 
 def _generation(step: Step, request: Request) -> Generation:

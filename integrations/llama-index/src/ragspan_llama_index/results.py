@@ -18,7 +18,7 @@ from ragspan_llama_index.answering import (
     text_of_tokens,
 )
 from ragspan_llama_index.nodes import seen
-from ragspan_llama_index.roles import Role
+from ragspan_llama_index.roles import CALL, CHAT_WRITER, MODEL
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.watching import watched
@@ -42,11 +42,14 @@ def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> Non
     else:
         step.answer = text_of(part)
         step.result = part
-    if step.role is Role.CALL and all(child.role is Role.MODEL for child in step.children):
-        step.given = seen(getattr(part, "source_nodes", None))  # found in a way that no span shows
-    step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)
-    for child in step.children:
+    found_unseen = step.role is CALL
+    for child in reversed(step.children):
+        if step.origin is None and _handed_on(child, step):
+            step.origin = child
         child.result = None
+        found_unseen = found_unseen and child.role is MODEL
+    if found_unseen:  # then what it found was found in a way that no span shows
+        step.given = seen(getattr(part, "source_nodes", None))
 
 
 def watch_chat(request: Request, step: Step, response: Any, on_end: OnEnd) -> None:
@@ -65,7 +68,7 @@ def watch_chat(request: Request, step: Step, response: Any, on_end: OnEnd) -> No
 
 def _handed_on(child: Step, step: Step) -> bool:
     if isinstance(step.answer, Stream):
-        return child.answer is step.answer and child.role is not Role.CHAT_WRITER
+        return child.answer is step.answer and child.role is not CHAT_WRITER
     return child.result is not None and child.result is step.result and not isinstance(child.result, (str, int))
 
 

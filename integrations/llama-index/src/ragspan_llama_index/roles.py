@@ -81,7 +81,13 @@ def role_of(span_id: str, instance: Any) -> Role | None:
         if len(_known) >= _MAX_KNOWN:
             _known.clear()
         methods = _known[kind] = _methods_of(kind)
+    # Written out: this is asked at every span.
     return methods.get(span_id[len(kind.__name__) + 1 : -_UUID_LENGTH]) if methods else None
+
+
+def method_of(span_id: str, class_name: str) -> str:
+    """The method behind a span of an instance of this class."""
+    return span_id[len(class_name) + 1 : -_UUID_LENGTH]
 
 
 def has_base(kind: type, name: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_llama_index.asking import Asked
 from ragspan_llama_index.nodes import SeenNode
-from ragspan_llama_index.roles import POSTPROCESSING, SEARCH, SYNTHESIS, Role
+from ragspan_llama_index.roles import SYNTHESIS, Role
 from ragspan_llama_index.streams import Stream
 
 
@@ -39,8 +39,6 @@ class Step:
     model: str | None = None
     provider: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
-
-    inside_search = False
     inside_synthesis = False
 
     def __init__(self, role: Role | None, name: str, span_id: str, around: Step | None) -> None:
@@ -49,12 +47,8 @@ class Step:
         self.span_id = span_id
         self.started_ns = time_ns()
         self.children: list[Step] = []
-        if around is not None:
-            outer = around.role
-            if around.inside_search or outer is SEARCH or outer is POSTPROCESSING:
-                self.inside_search = True
-            if around.inside_synthesis or outer is SYNTHESIS:
-                self.inside_synthesis = True
+        if around is not None and (around.inside_synthesis or around.role is SYNTHESIS):
+            self.inside_synthesis = True
 
     def walk(self) -> Iterator[Step]:
         """The step and all inside it, in the order in which they began."""

@@ -1,0 +1,51 @@
+"""What is told of the calls of models."""
+
+from __future__ import annotations
+
+from li_model import ScriptedModel
+from li_programs import QUESTION, engine
+from llama_index.core import Settings
+from llama_index.core.base.llms.types import CompletionResponse
+from llama_index.core.llms import CustomLLM, LLMMetadata
+
+
+class OnlySynchronous(CustomLLM):
+    """Leaves its asynchronous methods to the framework, which works through the others."""
+
+    @property
+    def metadata(self):
+        return LLMMetadata(model_name="plain")
+
+    def complete(self, prompt, formatted=False, **_):
+        return CompletionResponse(text="Four strings.", raw={"usage": {"prompt_tokens": 7, "completion_tokens": 2}})
+
+    def stream_complete(self, prompt, formatted=False, **_):
+        def tokens():
+            yield CompletionResponse(text="Four ", delta="Four ")
+            yield CompletionResponse(text="Four strings.", delta="strings.")
+
+        return tokens()
+
+
+async def test_an_asynchronous_stream_made_of_a_synchronous_one_is_one_call(captured):
+    Settings.llm = OnlySynchronous()
+    response = await engine(streaming=True).aquery(QUESTION)
+    assert "".join([token async for token in response.response_gen]) == "Four strings."
+
+    assert len(captured.record().generations) == 1
+
+
+def test_a_calls_tokens_are_read_from_what_the_provider_sent(captured):
+    Settings.llm = OnlySynchronous()
+    engine().query(QUESTION)
+
+    (call,) = captured.record().generations
+    assert (call.input_tokens, call.output_tokens) == (7, 2)
+
+
+def test_a_call_is_named_by_its_models_name_where_it_has_one(captured, model):
+    assert isinstance(model, ScriptedModel)
+    engine().query(QUESTION)
+
+    (call,) = captured.record().generations
+    assert (call.model, call.provider) == ("scripted", None)
