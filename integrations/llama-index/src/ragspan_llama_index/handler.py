@@ -28,11 +28,14 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
+        self._tracker: RequestTracker | None = None
+        if not is_enabled():
+            return
         if sink is None:
             from ragspan.defaults import default_engine
 
             sink = default_engine()
-        self._tracker: RequestTracker | None = attach(self, sink) if is_enabled() else None
+        self._tracker = attach(self, sink)
 
     @property
     def open_spans(self) -> int:

@@ -31,15 +31,16 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
         return [line.rsplit(";", 1)[0].strip() for line in wanted]
 
     def _instrument(self, **kwargs: Any) -> None:
+        if not is_enabled():
+            return
+        from ragspan_llama_index.attaching import attach
+
         sink = kwargs.get("sink")
         if sink is None:
             from ragspan.defaults import default_engine
 
             sink = default_engine()
-        if is_enabled():
-            from ragspan_llama_index.attaching import attach
-
-            attach(self, sink)
+        attach(self, sink)
 
     def _uninstrument(self, **_: Any) -> None:
         from ragspan_llama_index.attaching import detach

@@ -1,0 +1,103 @@
+"""Capture without a change in the program, and switched off."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import threading
+
+import pytest
+from li_captures import CollectingSink
+from li_programs import ANSWER, QUESTION, engine
+from llama_index_instrumentation import get_dispatcher
+
+from ragspan.defaults import set_default_engine
+from ragspan_llama_index import RagspanCallbackHandler, RagspanLlamaIndexInstrumentor
+
+
+@pytest.fixture
+def sink():
+    return CollectingSink()
+
+
+@pytest.fixture
+def instrumented(sink):
+    """Every LlamaIndex call of the process is captured."""
+    instrumentor = RagspanLlamaIndexInstrumentor()
+    instrumentor.instrument(sink=sink)
+    yield instrumentor
+    if instrumentor.is_instrumented_by_opentelemetry:
+        instrumentor.uninstrument()
+
+
+def questions(sink):
+    return [capture.to_record().question for capture in sink.take()]
+
+
+def test_a_query_without_any_handler(sink, instrumented):
+    assert str(engine().query(QUESTION)) == ANSWER
+
+    assert questions(sink) == [QUESTION]
+
+
+def test_a_query_in_a_plain_thread(sink, instrumented):
+    thread = threading.Thread(target=engine().query, args=(QUESTION,))
+    thread.start()
+    thread.join()
+
+    assert questions(sink) == [QUESTION]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_handler_of_the_same_sink_makes_no_second_record(sink, instrumented, streaming):
+    handler = RagspanCallbackHandler(sink)
+    str(engine(streaming=streaming).query(QUESTION))
+
+    assert questions(sink) == [QUESTION]
+    handler.detach()
+
+
+def test_a_handler_of_the_same_sink_goes_on_when_the_instrumentor_leaves(sink, instrumented):
+    handler = RagspanCallbackHandler(sink)
+    instrumented.uninstrument()
+    engine().query(QUESTION)
+
+    assert questions(sink) == [QUESTION]
+    handler.detach()
+
+
+def test_nothing_is_captured_afterwards(sink, instrumented):
+    before = list(get_dispatcher().span_handlers)
+    instrumented.uninstrument()
+    engine().query(QUESTION)
+
+    assert questions(sink) == []
+    assert len(get_dispatcher().span_handlers) == len(before) - 1
+
+
+def test_it_can_be_put_on_again_for_another_sink(sink, instrumented):
+    instrumented.uninstrument()
+    other = CollectingSink()
+    instrumented.instrument(sink=other)
+    engine().query(QUESTION)
+
+    assert (questions(sink), questions(other)) == ([], [QUESTION])
+
+
+def test_it_is_found_by_opentelemetry_instrument():
+    (point,) = importlib.metadata.entry_points(group="opentelemetry_instrumentor", name="ragspan_llama_index")
+
+    assert point.load() is RagspanLlamaIndexInstrumentor
+    assert point.load()().instrumentation_dependencies() == ["llama-index-core<0.15,>=0.14.17"]
+
+
+@pytest.mark.parametrize("attach", [RagspanCallbackHandler, lambda: RagspanLlamaIndexInstrumentor().instrument()])
+def test_switched_off_it_attaches_nothing(monkeypatch, attach):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    before = list(get_dispatcher().span_handlers)
+    try:
+        attach()
+        assert list(get_dispatcher().span_handlers) == before
+    finally:
+        set_default_engine(None)
+        if RagspanLlamaIndexInstrumentor().is_instrumented_by_opentelemetry:
+            RagspanLlamaIndexInstrumentor().uninstrument()
