@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
 from ragspan_llama_index.asking import question_in
 from ragspan_llama_index.contexts import Provenance
@@ -107,7 +109,8 @@ def _models(request: Request) -> list[Step]:
     """The calls of models; a method that works through another one of the same model is not counted twice."""
     calls = [step for step in request.steps if step.role is Role.MODEL]
     calls = [step for step in calls if not any(inner.role is Role.MODEL for inner in step.children)]
-    return [step for step, after in zip(calls, [*calls[1:], None], strict=True) if not _only_hands_on(step, after)]
+    following = zip_longest(calls, calls[1:])
+    return [step for step, after in following if not _only_hands_on(step, after)]
 
 
 def _only_hands_on(step: Step, after: Step | None) -> bool:

@@ -72,8 +72,8 @@ def are_nodes(items: Any) -> bool:
     return all(has_base(type(item), "NodeWithScore") or has_base(type(item), "BaseNode") for item in items)
 
 
-def ids_of(nodes: Iterable[SeenNode]) -> set[str]:
-    return {node.id for node in nodes if node.id is not None}
+def ids_of(nodes: Iterable[SeenNode]) -> list[str]:
+    return [node.id for node in nodes if node.id is not None]
 
 
 def _own_text(node: Any) -> str:

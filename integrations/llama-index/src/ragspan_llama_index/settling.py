@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from sys import getsizeof
 
 from ragspan_llama_index.nodes import ids_of
@@ -15,26 +16,28 @@ def settle(request: Request) -> int:
     """Settle all steps of a request; returns the bytes of the texts that it refers to."""
     if request.asks_by_itself or not any(step.role is SYNTHESIS for step in request.steps):
         # Then it may be that what its searches found is what its answer rests on.
-        _keep_what_was_found([request.root], taken=set())
+        _keep_what_was_found([request.root], taken={})
     return sum(map(_let_go, request.steps))
 
 
-def _keep_what_was_found(steps: Sequence[Step], taken: set[str]) -> None:
-    """From the last to the first. `taken` are the nodes that later steps worked on.
+def _keep_what_was_found(steps: Sequence[Step], taken: Mapping[str, int]) -> None:
+    """From the last to the first. `taken` says how often later steps worked on a node that nobody brought so far.
 
     What one of several tools or calls works on says nothing about what the others brought.
     """
+    left = Counter(taken)
     for step in reversed(steps):
         role = step.role
-        found = ids_of(step.found or ())
-        step.superseded = not taken.isdisjoint(found)
+        found = Counter(ids_of(step.found or ()))
+        step.superseded = any(left[node_id] > 0 for node_id in found)
+        left -= found
         if not step.superseded:
             for node in step.found or ():
                 node.freeze()
         if step.children:
-            _keep_what_was_found(step.children, taken | found if role is TOOL else set())
+            _keep_what_was_found(step.children, left + found if role is TOOL else {})
         if role is SYNTHESIS or role is POSTPROCESSING:
-            taken = taken | ids_of(step.given)
+            left += Counter(ids_of(step.given))
         elif role is CALL:
             for node in step.given:
                 node.freeze()
