@@ -23,6 +23,7 @@ from li_programs import (
 )
 from li_workflows import Answering, Retrieved, one_step
 from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
@@ -34,6 +35,13 @@ COMPLETE = Answered(BOTH, [CELLO, HARP], ANSWER)
 
 class Verdict(BaseModel):
     text: str
+
+
+class FirstOnly(BaseNodePostprocessor):
+    """Keeps the first node."""
+
+    def _postprocess_nodes(self, nodes, query_bundle=None):
+        return nodes[:1]
 
 
 @pytest.mark.parametrize(
@@ -294,3 +302,18 @@ async def test_the_record_names_the_workflow(captured):
     await Answering().run(query=BOTH)
 
     assert captured.record().name == "Answering"
+
+
+async def test_two_searches_each_with_a_postprocessor_of_its_own(captured):
+    """What the second cuts away of its own search was kept of the first one."""
+    first_only = FirstOnly()
+
+    async def answer(event):
+        kept = []
+        for names in (("cello", "harp"), ("harp", "cello")):
+            kept += first_only.postprocess_nodes(await retriever(*names).aretrieve(event.query))
+        return ask_model("\n".join(node.get_content() for node in kept))
+
+    await one_step(answer).run(query=BOTH)
+
+    assert captured.answers() == [COMPLETE]
