@@ -10,10 +10,13 @@ from opentelemetry.trace import get_current_span
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.anchors import anchor_of
 
+OPENINFERENCE = "openinference.instrumentation.llama_index"
+"""Its module; never imported here."""
+
 
 def openinference_is_active() -> bool:
-    """Whether OpenInference instruments LlamaIndex in this process; it is never imported for that."""
-    module = sys.modules.get("openinference.instrumentation.llama_index")
+    """Whether OpenInference instruments LlamaIndex in this process."""
+    module = sys.modules.get(OPENINFERENCE)
     instrumentor = getattr(module, "LlamaIndexInstrumentor", None)
     return instrumentor is not None and instrumentor().is_instrumented_by_opentelemetry is True
 

@@ -13,6 +13,7 @@ from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.steps import Request, Step
 
 _MAX_CHILDREN = 100
+_PROVIDERS = "llama_index.llms."
 _SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
 _USER_KEYS = ("user_id", "user.id")
 
@@ -127,7 +128,7 @@ def _generation(step: Step, request: Request) -> Generation:
     stream = request.awaited if step.streams else None
     return Generation(
         model=facts.model or step.model or step.name,
-        provider=step.provider,
+        provider=_provider(step.module),
         started_ns=step.started_ns,
         ended_ns=request.ended_ns if step.streams else step.ended_ns or request.ended_ns,
         first_token_ns=None if stream is None else stream.first_token_ns,
@@ -136,6 +137,12 @@ def _generation(step: Step, request: Request) -> Generation:
         finish_reason=facts.finish_reason,
         error_type=step.error,
     )
+
+
+def _provider(module: str) -> str | None:
+    """Each provider has a package of its own, below the same one."""
+    name = module.removeprefix(_PROVIDERS)
+    return None if name == module else name.partition(".")[0]
 
 
 def _first_tag(request: Request, keys: tuple[str, ...]) -> str | None:

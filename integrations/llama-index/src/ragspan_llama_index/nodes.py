@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ragspan_llama_index.roles import has_base
@@ -12,9 +12,10 @@ from ragspan_llama_index.roles import has_base
 class SeenNode:
     """A node that passed by: its identity, score and own text, and while it may be needed the node, later a copy."""
 
-    __slots__ = ("frozen", "id", "metadata", "node", "score", "text")
+    __slots__ = ("frozen", "id", "item", "metadata", "node", "score", "text")
 
-    def __init__(self, node: Any, score: float | None) -> None:
+    def __init__(self, item: Any, node: Any, score: float | None) -> None:
+        self.item = item  # the node with its score, which goes from step to step as it is
         self.node = node
         self.score = score
         self.frozen = False
@@ -60,9 +61,9 @@ def seen(items: Any) -> Sequence[SeenNode]:
     if not isinstance(items, (list, tuple)):
         return ()
     try:
-        return [SeenNode(item.node, item.score) for item in items]
+        return [SeenNode(item, item.node, item.score) for item in items]
     except AttributeError:
-        return [SeenNode(getattr(item, "node", item), getattr(item, "score", None)) for item in items]
+        return [SeenNode(item, getattr(item, "node", item), getattr(item, "score", None)) for item in items]
 
 
 def are_nodes(items: Any) -> bool:
@@ -70,10 +71,6 @@ def are_nodes(items: Any) -> bool:
     if not isinstance(items, (list, tuple)) or not items:
         return False
     return all(has_base(type(item), "NodeWithScore") or has_base(type(item), "BaseNode") for item in items)
-
-
-def ids_of(nodes: Iterable[SeenNode]) -> list[str]:
-    return [node.id for node in nodes if node.id is not None]
 
 
 def _own_text(node: Any) -> str:

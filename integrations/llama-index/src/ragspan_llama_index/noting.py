@@ -13,7 +13,6 @@ from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Step
 
 _Arguments = Mapping[str, Any]
-_PROVIDERS = "llama_index.llms."  # each provider has a package of its own below it
 
 
 def note_start(step: Step, role: Role, arguments: _Arguments, instance: Any) -> None:
@@ -65,9 +64,7 @@ def _start_model(step: Step, _: _Arguments, instance: Any) -> None:
     about = getattr(instance, "__dict__", {})  # the metadata property may ask the provider's server
     model = about.get("model") or about.get("model_name")
     step.model = model if isinstance(model, str) else None
-    module = type(instance).__module__
-    if module.startswith(_PROVIDERS):
-        step.provider = module[len(_PROVIDERS) :].partition(".")[0]
+    step.module = type(instance).__module__
 
 
 def _end_synthesis(step: Step, _: Any) -> None:

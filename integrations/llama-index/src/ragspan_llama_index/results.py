@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import wrapt
-
 from ragspan_llama_index.answering import (
     CHAT_STREAM,
     GENERATOR,
@@ -21,10 +19,9 @@ from ragspan_llama_index.nodes import seen
 from ragspan_llama_index.roles import CALL, CHAT_WRITER, MODEL
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
-from ragspan_llama_index.watching import watched
+from ragspan_llama_index.watching import layers_of, watched
 
 OnEnd = Callable[[Stream], None]
-_MAX_LAYERS = 10  # of wrappers around a stream
 
 
 def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> None:
@@ -95,9 +92,9 @@ def _watch(request: Request, step: Step, response: Any, on_end: OnEnd, *, is_asy
 
 def _known(request: Request, source: Any) -> Stream | None:
     """The stream that is watched already, bare or inside another instrumentation's wrapper."""
-    layers = [source]
-    while isinstance(layers[-1], wrapt.ObjectProxy) and len(layers) <= _MAX_LAYERS:
-        layers.append(layers[-1].__wrapped__)
+    if not request.streams:
+        return None
+    layers = layers_of(source)
     return next((known for known in request.streams for layer in layers if known.belongs_to(layer)), None)
 
 

@@ -6,41 +6,53 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from sys import getsizeof
 
-from ragspan_llama_index.nodes import ids_of
+from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import CALL, POSTPROCESSING, SYNTHESIS, TOOL
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
+
+_Key = int | str
+"""A node's identity, or its id."""
 
 
 def settle(request: Request) -> int:
     """Settle all steps of a request; returns the bytes of the texts that it refers to."""
     if request.asks_by_itself or not any(step.role is SYNTHESIS for step in request.steps):
         # Then it may be that what its searches found is what its answer rests on.
-        _keep_what_was_found([request.root], taken={})
+        brought = {id(node.item) for step in request.steps for node in step.found or ()}
+        _keep_what_was_found([request.root], taken={}, brought=brought)
     return sum(map(_let_go, request.steps))
 
 
-def _keep_what_was_found(steps: Sequence[Step], taken: Mapping[str, int]) -> None:
+def _keep_what_was_found(steps: Sequence[Step], taken: Mapping[_Key, int], brought: set[int]) -> None:
     """From the last to the first. `taken` says how often later steps worked on a node that nobody brought so far.
 
-    What one of several tools or calls works on says nothing about what the others brought.
+    What one of several tools or calls works on says nothing about what the others brought. `brought` are the identities of
+    all that any step brought: a node is told by its identity, and by its id where a program made it anew.
     """
     left = Counter(taken)
     for step in reversed(steps):
         role = step.role
-        found = Counter(ids_of(step.found or ()))
-        step.superseded = any(left[node_id] > 0 for node_id in found)
+        found = Counter[_Key]()
+        for node in step.found or ():
+            found.update(key for key in (id(node.item), node.id) if key is not None)
+        step.superseded = any(left[key] > 0 for key in found)
         left -= found
         if not step.superseded:
             for node in step.found or ():
                 node.freeze()
         if step.children:
-            _keep_what_was_found(step.children, left + found if role is TOOL else {})
+            _keep_what_was_found(step.children, left + found if role is TOOL else {}, brought)
         if role is SYNTHESIS or role is POSTPROCESSING:
-            left += Counter(ids_of(step.given))
+            left.update(_key(node, brought) for node in step.given)
         elif role is CALL:
             for node in step.given:
                 node.freeze()
+
+
+def _key(node: SeenNode, brought: set[int]) -> _Key:
+    identity = id(node.item)
+    return identity if identity in brought or node.id is None else node.id
 
 
 def _let_go(step: Step) -> int:
@@ -48,6 +60,7 @@ def _let_go(step: Step) -> int:
     step.result = None
     size = 0
     for node in step.found or ():
+        node.item = None
         if not node.frozen:
             node.node = None
         size += getsizeof(node.text)
@@ -57,6 +70,7 @@ def _let_go(step: Step) -> int:
             for node in given:
                 node.freeze()
         for node in given:
+            node.item = None
             if not node.frozen:
                 node.node = None
     if step.texts:

@@ -37,7 +37,7 @@ class Step:
     origin: Step | None = None  # the inner step whose result it handed on
     streams = False  # it is a model's, and its words come later, past every span
     model: str | None = None
-    provider: str | None = None
+    module = ""  # where the class of a model comes from
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
     inside_synthesis = False
 

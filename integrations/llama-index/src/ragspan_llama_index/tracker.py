@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import inspect
 import time
-from asyncio import CancelledError
 from collections.abc import Callable, Mapping, Sequence
+from sys import modules
 from typing import Any
 
 from llama_index_instrumentation.dispatcher import active_instrument_tags
@@ -27,12 +27,13 @@ from ragspan.records import RecordSink, RetrievedContext, is_abandonment
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
-from ragspan_llama_index.anchors import openinference_anchor, openinference_is_active
+from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
 from ragspan_llama_index.assembly import RequestCapture
 from ragspan_llama_index.ended_spans import EndedSpans
 from ragspan_llama_index.grouping import Group
 from ragspan_llama_index.indexing import builds_an_index
 from ragspan_llama_index.noting import note_end, note_start, note_texts
+from ragspan_llama_index.open_requests import OpenRequests
 from ragspan_llama_index.results import note_result, watch_chat
 from ragspan_llama_index.roles import (
     ASKING,
@@ -60,7 +61,7 @@ _ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
 _STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
 
 
-def _nothing() -> None:
+def _ignore(*_: object) -> None:
     pass
 
 
@@ -79,22 +80,20 @@ class RequestTracker:
         self,
         sink: RecordSink,
         *,
-        on_request: Callable[[], None] = _nothing,
+        on_request: Callable[[], None] = _ignore,
         max_open: int = 10_000,
         max_seconds: float = 3600.0,
         sweep_seconds: float = 60.0,
     ) -> None:
         self.sink = sink
         self._on_request = on_request
-        self._max_open = max_open
-        self._max_seconds = max_seconds
-        self._sweep_seconds = sweep_seconds
         self._live: dict[str, _Place] = {}
         self._apart: dict[str, None] = {}  # spans that belong to no request, and so does what they call
-        self._open: dict[int, Request] = {}  # by identity, in order of their start
+        self._open = OpenRequests(
+            self._give_up, max_open=max_open, max_seconds=max_seconds, sweep_seconds=sweep_seconds
+        )
         self._ended = EndedSpans()
         self._log = ThrottledLog()
-        self._next_sweep = time.monotonic() + sweep_seconds
 
     @property
     def open_spans(self) -> int:
@@ -117,8 +116,12 @@ class RequestTracker:
             role = None if instance is None else role_of(id_, instance)
             if role is not None:
                 self._enter_step(role, place, id_, bound_args.arguments, instance, parent_id, tags)
-            elif place is not None:
-                self._follow(id_, place)
+            elif place is not None:  # a part of the step around it
+                request = place[0]
+                request.span_ids[id_] = None
+                self._live[id_] = place
+                if request.over or len(request.span_ids) > _MAX_SPANS:
+                    self._leave_out(request, id_)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -185,13 +188,11 @@ class RequestTracker:
         """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
         kind = type(error).__name__
         self._log.trouble(kind, "a callback of ragspan failed with %s", kind)
-        count_error = getattr(self.sink, "count_error", None)
-        if count_error is not None:
-            count_error("callback")
+        getattr(self.sink, "count_error", _ignore)("callback")
 
     def close(self) -> None:
         """Forget everything that is open: streams go on, and nothing is recorded any more."""
-        for request in list(self._open.values()):
+        for request in self._open:
             self._close(request)
         self._live.clear()
         self._apart.clear()
@@ -238,9 +239,13 @@ class RequestTracker:
         request = place[0]
         request.span_ids[span_id] = None
         self._live[span_id] = place
-        if request.over:  # it ended in another thread meanwhile
-            self._live.pop(span_id, None)
-        elif len(request.span_ids) > _MAX_SPANS:
+        if request.over or len(request.span_ids) > _MAX_SPANS:
+            self._leave_out(request, span_id)
+
+    def _leave_out(self, request: Request, span_id: str) -> None:
+        """The request ended in another thread meanwhile, or it never does."""
+        self._live.pop(span_id, None)
+        if not request.over:
             self._give_up(request)
 
     def _begin(self, request: Request, step: Step, role: Role, arguments: Mapping[str, Any], instance: Any) -> None:
@@ -260,40 +265,42 @@ class RequestTracker:
     def _place_at_top(self, role: Role, span_id: str, parent_id: str | None) -> _Place | None:
         """Where a span belongs whose outer one is not followed, if it is no request; it may have to be set apart."""
         if parent_id is not None and (parent_id in self._apart or parent_id in self._ended):
-            self._apart[span_id] = (
-                None  # it goes on in the background after the end of its request, or is part of what does
-            )
+            self._set_apart(span_id)  # it goes on in the background after the end of its request
             return None
         answer = enclosing_answer()
         if answer is not None and not is_suppressed():
             group = answer.part(self, lambda: Group(self._new_group(), close=self._close_group))
             return group.request, group.request.root
         if role is SEARCH or role is POSTPROCESSING:
-            self._apart[span_id] = None  # a bare search is no request, and neither is what it asks on its way
+            self._set_apart(span_id)  # a bare search is no request, and neither is what it asks on its way
         return None
+
+    def _set_apart(self, span_id: str) -> None:
+        if len(self._apart) >= _MAX_SPANS:
+            self._apart.clear()
+        self._apart[span_id] = None
 
     def _new_request(
         self, role: Role, span_id: str, arguments: Mapping[str, Any], instance: Any, tags: Mapping[str, Any] | None
     ) -> None:
         context = get_current()
-        if is_suppressed(context) or (role is not CALL and builds_an_index()):
+        if (context and is_suppressed(context)) or (role is not CALL and builds_an_index()):
             return
         self._on_request()
         root = Step(_STANDS_FOR.get(role, role), type(instance).__name__, span_id, None)
         request = Request(root)
         request.tags = active_instrument_tags.get() if tags is None else tags
-        request.anchor = current_anchor(context)
-        self._sweep()
-        self._open[id(request)] = request
+        if context:
+            request.anchor = current_anchor(context)
+        self._open.add(request)
         self._begin(request, root, role, arguments, instance)
-        if openinference_is_active():
+        if OPENINFERENCE in modules and openinference_is_active():
             request.anchor_pending = True
             self._find_anchor(request)
 
     def _new_group(self) -> Request:
         request = Request(Step(None, "answer", "", None), grouped=True)
-        self._sweep()
-        self._open[id(request)] = request
+        self._open.add(request)
         return request
 
     def _find_anchor(self, request: Request) -> None:
@@ -345,7 +352,9 @@ class RequestTracker:
             capture = self._close(request)
             if capture is not None:
                 self.sink.submit(capture)
-        except (Exception, CancelledError) as problem:  # noqa: BLE001
+        except KeyboardInterrupt:
+            raise
+        except BaseException as problem:  # noqa: BLE001  whatever a sink raises
             self.report(problem)
 
     def _close(self, request: Request) -> RequestCapture | None:
@@ -356,7 +365,7 @@ class RequestTracker:
             return None
         request.ended_ns = time.time_ns()
         request.over = True
-        self._open.pop(id(request), None)
+        self._open.remove(request)
         for span_id in request.span_ids:
             self._live.pop(span_id, None)
         self._ended.add(request.span_ids)
@@ -366,21 +375,6 @@ class RequestTracker:
 
     def _close_group(self, request: Request) -> RequestCapture:
         return self._close(request) or RequestCapture(request, size_hint=0)
-
-    def _sweep(self) -> None:
-        """Hand over requests that seem never to end: the oldest where too many are open, and those that stand still."""
-        while len(self._open) >= self._max_open:
-            self._give_up(next(iter(self._open.values())))
-        if len(self._apart) >= self._max_open:
-            self._apart.clear()
-        now = time.monotonic()
-        if now < self._next_sweep:
-            return
-        self._next_sweep = now + self._sweep_seconds
-        too_old = time.time_ns() - int(self._max_seconds * 1e9)
-        for request in list(self._open.values()):
-            if request.last_start_ns < too_old:
-                self._give_up(request)
 
     def _give_up(self, request: Request) -> None:
         request.aborted = True

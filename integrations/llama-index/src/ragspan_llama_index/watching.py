@@ -23,6 +23,9 @@ pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", def
 """The stream of which a token is being made by the caller: models are often not asked before."""
 
 
+_MAX_LAYERS = 10
+
+
 def _plain(token: Any) -> Any:
     return token
 
@@ -37,11 +40,19 @@ def watched(source: Any, stream: Stream, read: Callable[[Any], Any] = _plain, *,
         is_async: what its response says. It cannot be told from the source: other instrumentations put in objects that
             look like both kinds.
     """
-    if isinstance(source, AsyncGenerator if is_async else Generator):
+    if isinstance(layers_of(source)[-1], AsyncGenerator if is_async else Generator):
         return _watched_async(source, stream, read) if is_async else _watched(source, stream, read)
     if hasattr(type(source), "__anext__" if is_async else "__next__"):
         return _WatchedAsyncIterator(source, stream, read) if is_async else _WatchedIterator(source, stream, read)
     return None
+
+
+def layers_of(source: Any) -> list[Any]:
+    """A stream, and what other instrumentations wrapped in it, the innermost last."""
+    layers = [source]
+    while isinstance(layers[-1], wrapt.ObjectProxy) and len(layers) < _MAX_LAYERS:
+        layers.append(layers[-1].__wrapped__)
+    return layers
 
 
 def _watched(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
