@@ -67,10 +67,10 @@ class Bystander(BaseSpanHandler):
 
 
 @pytest.fixture
-def same_with_and_without():
-    """Runs a program without the handler and with it, each time in a context of its own; returns what it saw."""
+def with_and_without():
+    """Runs a program with the handler and without it, each time in a context of its own; returns what it saw."""
 
-    def compare(program):
+    def run_both(program):
         Settings.llm = ScriptedModel().says(ANSWER)
         without = contextvars.Context().run(program, Settings.llm)
         captured = Captures()
@@ -79,19 +79,18 @@ def same_with_and_without():
             observed = contextvars.Context().run(program, Settings.llm)
         finally:
             captured.handler.detach()
-        assert observed == without
         assert captured.records()
         assert captured.sink.errors == []
-        return observed
+        return observed, without
 
-    return compare
+    return run_both
 
 
 # Streams
 
 
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])
-def test_a_stream_gives_the_same(same_with_and_without, mode):
+def test_a_stream_gives_the_same(with_and_without, mode):
     def program(model):
         sent = []
         model.after_each_token(sent.append)
@@ -104,10 +103,12 @@ def test_a_stream_gives_the_same(same_with_and_without, mode):
         half_read = asked.query(QUESTION)
         return [*seen, next(half_read.response_gen), str(half_read), str(asked.query(QUESTION))]
 
-    same_with_and_without(program)
+    observed, without = with_and_without(program)
+
+    assert observed == without
 
 
-def test_an_asynchronous_stream_gives_the_same(same_with_and_without):
+def test_an_asynchronous_stream_gives_the_same(with_and_without):
     async def read(model):
         sent = []
         model.after_each_token(sent.append)
@@ -118,11 +119,13 @@ def test_an_asynchronous_stream_gives_the_same(same_with_and_without):
         seen += [response.response_txt, str(await (await asked.aquery(QUESTION)).get_response())]
         return [*seen, [token async for token in (await asked.aquery(QUESTION)).response_gen]]
 
-    same_with_and_without(lambda model: asyncio.run(read(model)))
+    observed, without = with_and_without(lambda model: asyncio.run(read(model)))
+
+    assert observed == without
 
 
 @pytest.mark.parametrize("mode", ["context", "condense_question"])
-def test_a_chat_stream_gives_the_same(same_with_and_without, mode):
+def test_a_chat_stream_gives_the_same(with_and_without, mode):
     def program(model):
         conversation = chat_engine(mode)
         response = conversation.stream_chat("What of the cello?")
@@ -130,7 +133,9 @@ def test_a_chat_stream_gives_the_same(same_with_and_without, mode):
         sources = [(source.node.node_id, source.score) for source in response.source_nodes]
         return [tokens, response.response, str(response), sources, remembered(conversation)]
 
-    same_with_and_without(program)
+    observed, without = with_and_without(program)
+
+    assert observed == without
 
 
 def test_a_stream_that_is_left_frees_the_model(captured, model):
@@ -160,7 +165,7 @@ async def test_an_asynchronous_stream_that_is_left_frees_the_model(captured, mod
 
 
 @pytest.mark.usefixtures("expected_failure")
-def test_errors_are_the_same_objects(same_with_and_without):
+def test_errors_are_the_same_objects(with_and_without):
     def program(model):
         down = ConnectionError("no database")
         with pytest.raises(ConnectionError) as of_search:
@@ -185,7 +190,9 @@ def test_errors_are_the_same_objects(same_with_and_without):
             list(stream),
         ]
 
-    same_with_and_without(program)
+    observed, without = with_and_without(program)
+
+    assert observed == without
 
 
 class BrokenSink(CollectingSink):
@@ -240,7 +247,7 @@ def test_a_sink_that_fails_costs_records_and_no_answer(uncaught, caplog):
 
 
 @pytest.mark.usefixtures("expected_failure")
-def test_other_span_handlers_are_told_the_same(same_with_and_without):
+def test_other_span_handlers_are_told_the_same(with_and_without):
     root = instrument.get_dispatcher()
 
     def program(model):
@@ -255,13 +262,16 @@ def test_other_span_handlers_are_told_the_same(same_with_and_without):
             root.span_handlers.remove(other)
         return other.notes
 
-    assert len(same_with_and_without(program)) > 20
+    observed, without = with_and_without(program)
+
+    assert observed == without
+    assert len(observed) > 20
 
 
 REQUEST = contextvars.ContextVar("request", default="unset")
 
 
-def test_context_variables_are_as_ever_wherever_a_token_is_pulled(same_with_and_without):
+def test_context_variables_are_as_ever_wherever_a_token_is_pulled(with_and_without):
     def program(model):
         notes = []
         model.after_each_token(lambda token: notes.append((REQUEST.get(), active_span_id.get() is None)))
@@ -277,10 +287,12 @@ def test_context_variables_are_as_ever_wherever_a_token_is_pulled(same_with_and_
                     break
         return [*notes, REQUEST.get(), active_span_id.get()]
 
-    same_with_and_without(program)
+    observed, without = with_and_without(program)
+
+    assert observed == without
 
 
-def test_context_variables_are_as_ever_in_the_tasks_that_pull_tokens(same_with_and_without):
+def test_context_variables_are_as_ever_in_the_tasks_that_pull_tokens(with_and_without):
     async def read(model):
         notes = []
         model.after_each_token(lambda token: notes.append((REQUEST.get(), active_span_id.get() is None)))
@@ -292,10 +304,12 @@ def test_context_variables_are_as_ever_in_the_tasks_that_pull_tokens(same_with_a
             notes.append(("reader", REQUEST.get(), active_span_id.get()))
         return [*notes, REQUEST.get(), active_span_id.get()]
 
-    same_with_and_without(lambda model: asyncio.run(read(model)))
+    observed, without = with_and_without(lambda model: asyncio.run(read(model)))
+
+    assert observed == without
 
 
-def test_no_context_variable_is_left_behind(same_with_and_without):
+def test_no_context_variable_is_left_behind(with_and_without):
     def values():
         return {variable.name: value for variable, value in contextvars.copy_context().items()}
 
@@ -307,7 +321,9 @@ def test_no_context_variable_is_left_behind(same_with_and_without):
         after = values()
         return {name for name in after if before.get(name) is not after[name]}
 
-    same_with_and_without(program)
+    observed, without = with_and_without(program)
+
+    assert observed == without
 
 
 def test_no_thread_is_started(captured):

@@ -46,7 +46,6 @@ _MAX_SAVED_STATES = 5
 
 _AnyRun = TypeVar("_AnyRun", bound=Run)
 
-
 _log = ThrottledLog()
 _OVER = Trace("")  # stands for the request of a run whose request is over
 _ended = EndedRuns()  # run ids are unique in a process, so one table serves every tracker
@@ -221,9 +220,8 @@ class RunTracker:
         if run is None:
             return
         run.error = type(error).__name__
-        if isinstance(run, SearchRun) and run.parent is not None:
-            run.parent.open_searches -= 1
         if run.parent is not None:
+            run.parent.open_searches -= isinstance(run, SearchRun)
             if any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__):
                 run.trace.interrupted.append(run.parent)
         else:
@@ -311,7 +309,7 @@ class RunTracker:
     def _enclosing(self) -> Run | None:
         """The run around a call that looks like a root because the callbacks were passed to it once more."""
         enclosing = enclosing_run_id()
-        return self._live.get(enclosing.int) if enclosing is not None else None
+        return None if enclosing is None else self._live.get(enclosing.int)
 
     def _new_request(self, name: str, about: Mapping[str, Any]) -> Trace:
         answer = enclosing_answer()
