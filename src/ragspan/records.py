@@ -69,6 +69,15 @@ class RetrievedContext:
             object.__setattr__(self, "score", _finite(self.score))
 
 
+def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
+    """The entries of a framework's metadata that are plain data, which a record can carry anywhere."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))
+    }
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retrieval:
     """One search made for the answer."""

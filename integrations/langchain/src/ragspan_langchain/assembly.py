@@ -6,12 +6,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
+from ragspan.provider_replies import facts_of
+from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plain_entries
 from ragspan_langchain.answers import question_in
-from ragspan_langchain.contexts import as_context, contexts_of, is_plain
+from ragspan_langchain.contexts import as_context, contexts_of
 from ragspan_langchain.endings import status_and_response
-from ragspan_langchain.replies import facts_of
-from ragspan_langchain.runs import Kind, ModelRun, Reply, SearchRun, Trace
+from ragspan_langchain.runs import Kind, ModelRun, SearchRun, Trace
 
 _MAX_CHILDREN = 100
 _SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
@@ -90,7 +90,7 @@ def _retrieval(run: SearchRun, trace: Trace) -> Retrieval:
 
 
 def _generation(run: ModelRun, trace: Trace) -> Generation:
-    facts = facts_of(run.reply or Reply(""))
+    facts = facts_of(run.reply.about if run.reply is not None else ())
     return Generation(
         model=facts.model or _text(run.model) or run.name,
         provider=_text(run.provider),
@@ -115,11 +115,8 @@ def _first(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the program put there, not what the frameworks add for their own tracing."""
-    return {
-        key: value
-        for key, value in metadata.items()
-        if is_plain(key, value) and not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))
-    }
+    own = plain_entries(metadata)
+    return {key: value for key, value in own.items() if not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))}
 
 
 def _bytes_of(trace: Trace) -> int:

@@ -20,8 +20,9 @@ from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient
 from ragspan.judges.llm.dialect import Dialect
 from ragspan.outcomes import Usage
+from ragspan.provider_replies import facts_of
 from ragspan.telemetry.suppress import suppressed
-from ragspan_langchain.replies import facts_of, reply_of
+from ragspan_langchain.replies import reply_of
 
 
 class LangChainChatClient(BlockingChatClient):
@@ -110,7 +111,7 @@ def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
 
 def _completion(result: LLMResult) -> Completion:
     reply = reply_of(result)
-    facts = facts_of(reply)
+    facts = facts_of(reply.about)
     usage = Usage(
         requests=1,
         input_tokens=facts.input_tokens or 0,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ragspan.records import RetrievedContext
+from ragspan.records import RetrievedContext, plain_entries
 from ragspan_langchain.lineage import prompts_behind, reached_model
 from ragspan_langchain.runs import SeenDocument, Trace
 
@@ -35,10 +33,5 @@ def as_context(entry: SeenDocument, text: str, *, truncated: bool = False) -> Re
         score=entry.score,
         source=source if isinstance(source, str) else None,
         truncated=truncated,
-        metadata={key: value for key, value in entry.metadata.items() if is_plain(key, value)},
+        metadata=plain_entries(entry.metadata),
     )
-
-
-def is_plain(key: Any, value: Any) -> bool:
-    """Whether an entry of metadata is plain data, which a record can carry anywhere."""
-    return isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval
+from ragspan.provider_replies import facts_of
+from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plain_entries
 from ragspan_llama_index.asking import question_in
 from ragspan_llama_index.contexts import Provenance
-from ragspan_llama_index.passages import as_context, is_plain
-from ragspan_llama_index.replies import facts_of
+from ragspan_llama_index.passages import as_context
 from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.steps import Request, Step
 
@@ -152,6 +152,5 @@ def _first_tag(request: Request, keys: tuple[str, ...]) -> str | None:
 
 def _own_tags(request: Request) -> dict[str, object]:
     """What the program tagged its spans with, not what the framework adds for its own tracing."""
-    return {
-        key: value for key, value in request.tags.items() if is_plain(key, value) and not key.startswith("llamaindex.")
-    }
+    own = plain_entries(request.tags)
+    return {key: value for key, value in own.items() if not key.startswith("llamaindex.")}

@@ -16,8 +16,8 @@ from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient
 from ragspan.judges.llm.dialect import Dialect
 from ragspan.outcomes import Usage
+from ragspan.provider_replies import facts_of
 from ragspan.telemetry.suppress import suppressed
-from ragspan_llama_index.replies import facts_of
 
 
 class LlamaIndexChatClient(BlockingChatClient):

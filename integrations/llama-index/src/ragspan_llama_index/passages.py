@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from ragspan.records import RetrievedContext
+from ragspan.records import RetrievedContext, plain_entries
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Step
@@ -21,7 +20,7 @@ def as_context(node: SeenNode, text: str, *, rank: int | None) -> RetrievedConte
         rank=rank,
         score=node.score,
         source=next((source for source in named if isinstance(source, str) and source), None),
-        metadata={key: value for key, value in node.metadata.items() if is_plain(key, value)},
+        metadata=plain_entries(node.metadata),
     )
 
 
@@ -34,8 +33,3 @@ def ranks_in(root: Step) -> Mapping[str | None, int]:
                 ranks.setdefault(node.id, place)
     ranks.pop(None, None)
     return ranks
-
-
-def is_plain(key: Any, value: Any) -> bool:
-    """Whether an entry of metadata is plain data, which a record can carry anywhere."""
-    return isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))

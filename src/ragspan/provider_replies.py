@@ -22,10 +22,10 @@ class ReplyFacts:
 
 
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
-    """Look into the raw reply and the extra fields that the framework keeps of it."""
+    """Look into the raw reply and whatever else a framework keeps of it: mappings, or a provider's own objects."""
     places = [place for part in reply for place in _places(part)]
     return ReplyFacts(
-        model=_first(str, places, ("model", "model_name")),
+        model=_first(str, places, ("model_name", "model")),
         finish_reason=_first(str, places, _REASONS),
         input_tokens=_first(int, places, _INPUT),
         output_tokens=_first(int, places, _OUTPUT),

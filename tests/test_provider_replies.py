@@ -1,0 +1,44 @@
+"""What is read out of providers' replies, whatever form these have."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ragspan.provider_replies import ReplyFacts, facts_of
+
+FACTS = ReplyFacts(model="m-1", finish_reason="stop", input_tokens=7, output_tokens=2)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [
+            {
+                "model": "m-1",
+                "choices": [{"finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 2},
+            }
+        ],
+        [{"model": "m-1", "stop_reason": "stop", "usage": {"input_tokens": 7, "output_tokens": 2}}],
+        [{"model_name": "m-1", "finish_reason": "stop"}, {"token_usage": {"prompt_tokens": 7, "completion_tokens": 2}}],
+        [
+            SimpleNamespace(
+                model="m-1",
+                choices=[SimpleNamespace(finish_reason="stop")],
+                usage=SimpleNamespace(prompt_tokens=7, completion_tokens=2),
+            )
+        ],
+        [{"model": "m-1", "done_reason": "stop", "prompt_eval_count": 7, "eval_count": 2}, None],
+    ],
+    ids=["OpenAI", "Anthropic", "LangChain", "objects", "Ollama"],
+)
+def test_the_facts_of_a_reply(parts):
+    assert facts_of(parts) == FACTS
+
+
+def test_a_reply_that_tells_nothing():
+    assert facts_of([None, "text", {}]) == ReplyFacts(
+        model=None, finish_reason=None, input_tokens=None, output_tokens=None
+    )
