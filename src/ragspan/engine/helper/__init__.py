@@ -1,0 +1,9 @@
+"""The helper: a process of the engine's own that computes, so that the application's interpreter is left to requests.
+
+It is a plain Python process that imports ragspan and nothing of the application's. It lives as long as its socket: when
+the application ends, however it ends, the helper reads the end of the stream and ends as well.
+
+- `process` starts it, `link` carries messages, `wire` says what a record looks like on the way, `serving` is its main.
+- `client` keeps one alive: it correlates answers, starts a new helper when one dies, and says when there can be none.
+- `computing` asks judges there; `forwarding` sends whole records, to be scored and exported there.
+"""

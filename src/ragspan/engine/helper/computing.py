@@ -1,0 +1,213 @@
+"""Asks judges that compute in the helper process, or, where there can be none, in a thread.
+
+Guarantees:
+- A question about which one helper died is put to the next one once; after the second death it fails, for it may be what
+  kills them.
+- The application's event loops, the worker's among them, never compute: without a helper, a single thread does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import itertools
+import pickle
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ragspan.engine._boundary import attempt
+from ragspan.engine._threads import DaemonThreads
+from ragspan.engine.helper import wire
+from ragspan.engine.helper.client import HelperClient, HelperLost, HelperUnavailable, log_note
+from ragspan.exceptions import JudgeError
+from ragspan.judges.computing import ComputingPlace, computing_at
+from ragspan.judges.usage import report_usage
+from ragspan.outcomes import Usage
+from ragspan.records import RagRecord
+from ragspan.throttled_log import ThrottledLog
+
+_ATTEMPTS = 2
+_keys = itertools.count(1)
+
+
+class Desk(ComputingPlace, Protocol):
+    """Where the questions about one record are put."""
+
+    def close(self) -> None:
+        """There will be no more questions about this record."""
+        ...
+
+
+class Computing(Protocol):
+    """Where the judges of an engine compute."""
+
+    def desk_for(self, record: RagRecord) -> Desk: ...
+
+    def prepare_for_exit(self) -> None: ...
+
+    def hang_up(self) -> None:
+        """There will be no more questions. Called in the worker's loop's thread, before the loop is wound down."""
+        ...
+
+    def let_go(self) -> None:
+        """Wait for what was hung up on to end, a second at most. Called in the same thread, when there is no loop."""
+        ...
+
+    def close_for_good(self) -> None:
+        """The engine is shut down."""
+        ...
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork."""
+        ...
+
+
+class ThreadComputing:
+    """Computes in one thread of this process."""
+
+    def __init__(self) -> None:
+        self._threads = DaemonThreads(1, name="ragspan-judge")
+
+    async def compute(
+        self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> object:
+        context = contextvars.copy_context()
+        call = self._threads.submit(context.run, attempt, _judge, judge, question, record, args, kwargs)
+        answer, error = await asyncio.wrap_future(call)
+        if error is not None:
+            raise error
+        return answer
+
+    def desk_for(self, record: RagRecord) -> Desk:  # noqa: ARG002 - the same for all of them
+        return self
+
+    def close(self) -> None:
+        """A desk has nothing to clear away."""
+
+    def prepare_for_exit(self) -> None:
+        self._threads.prepare_for_exit()
+
+    def hang_up(self) -> None:
+        """The thread is no part of the loop."""
+
+    def let_go(self) -> None:
+        """Nor does it go with it."""
+
+    def close_for_good(self) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
+    def leave_to_parent(self) -> None:
+        """A fork has no threads."""
+
+
+class HelperComputing:
+    """Computes in a helper process that is started with the first question."""
+
+    def __init__(self, log: ThrottledLog) -> None:
+        self._log = log
+        self.client = HelperClient(lambda: ("judge",), log=log, on_note=log_note)
+        self._thread = ThreadComputing()
+        self._unfit: set[type] = set()
+
+    def desk_for(self, record: RagRecord) -> Desk:
+        return _HelperDesk(self, record)
+
+    def prepare_for_exit(self) -> None:
+        self._thread.prepare_for_exit()
+
+    def hang_up(self) -> None:
+        self.client.hang_up()
+
+    def let_go(self) -> None:
+        self.client.let_go()
+
+    def close_for_good(self) -> None:
+        self._thread.close_for_good()
+
+    def leave_to_parent(self) -> None:
+        self.client.leave_to_parent()
+
+    def pickled(self, judge: object) -> bytes | None:
+        """The judge for the helper; None if it is one for the thread."""
+        if self.client.is_given_up or type(judge) in self._unfit:
+            return None
+        try:
+            return pickle.dumps(judge, 5)
+        except Exception as error:  # noqa: BLE001 - of any judge
+            self.does_not_travel(judge, f"{type(error).__name__}: {error}")
+            return None
+
+    def does_not_travel(self, judge: object, reason: str) -> None:
+        self._unfit.add(type(judge))
+        kind = type(judge).__name__
+        self._log.trouble(
+            f"unfit {kind}", "%s computes in a thread of the application, not in the helper: %s", kind, reason
+        )
+
+    async def in_thread(
+        self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> object:
+        return await self._thread.compute(judge, question, record, args, kwargs)
+
+
+class _HelperDesk:
+    """The questions about one record, which is sent with the first of them."""
+
+    def __init__(self, computing: HelperComputing, record: RagRecord) -> None:
+        self._computing = computing
+        self._record = record
+        self._key = next(_keys)
+        self._sent_to: object = None
+
+    async def compute(
+        self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> object:
+        for _ in range(_ATTEMPTS):
+            pickled = self._computing.pickled(judge)
+            if pickled is None:
+                break
+            try:
+                kind, *answer = await self._ask(pickled, question, record, args, kwargs)
+            except HelperLost:
+                continue
+            except HelperUnavailable:
+                break
+            if kind == "verdicts":
+                return _metered(*answer)
+            if kind == "failed":
+                raise JudgeError(*answer)
+            self._computing.does_not_travel(judge, answer[0])
+        else:
+            raise JudgeError("helper_died", f"the helper process died {_ATTEMPTS} times while it judged this record")
+        return await self._computing.in_thread(judge, question, record, args, kwargs)
+
+    def close(self) -> None:
+        if self._sent_to is not None:
+            self._computing.client.tell("forget", self._key)
+
+    async def _ask(
+        self, judge: bytes, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        helper = await self._computing.client.helper()
+        if record is not self._record:  # a metric that asks about another one than its own
+            other = _HelperDesk(self._computing, record)
+            try:
+                return await other._ask(judge, question, record, args, kwargs)
+            finally:
+                other.close()
+        data = None
+        if self._sent_to is not helper:
+            data, self._sent_to = wire.packed(wire.for_judging(record)), helper
+        return await helper.ask("judge", judge, question, self._key, data, args, dict(kwargs))
+
+
+def _judge(judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
+    """In the thread: the judge's answer, in an event loop of its own, for some judges wait as well."""
+    with computing_at(None):
+        return asyncio.run(getattr(judge, question)(record, *args, **kwargs))
+
+
+def _metered(verdicts: object, usage: Usage) -> object:
+    if usage != Usage():
+        report_usage(usage)
+    return verdicts

@@ -1,0 +1,102 @@
+"""Messages between the application and its helper, in the order in which they were sent.
+
+Guarantees:
+- What is sent within one turn of the event loop goes as one batch: the questions of a record's metrics, and their
+  answers. Nothing waits longer than that turn, nor for others that take their time in it.
+- Sending never blocks; what the socket does not take stays in memory until it does. The engine's `concurrency` bounds
+  how much that can be.
+- When the connection ends, in whatever way, `on_lost` is called once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import Any, cast
+
+_LENGTH = struct.Struct(">Q")
+_MAX_WAIT = 0.005  # seconds
+
+
+class Link(asyncio.Protocol):
+    """One end of the connection. For use in its event loop only.
+
+    Args:
+        encode: makes bytes of a list of messages.
+        decode: makes a list of messages of what the other end's `encode` made.
+        on_message: called with each message.
+        on_lost: called when there is no connection any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        encode: Callable[[list[Any]], bytes],
+        decode: Callable[[bytes], list[Any]],
+        on_message: Callable[[Any], None],
+        on_lost: Callable[[], None],
+    ) -> None:
+        self._encode = encode
+        self._decode = decode
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._outgoing: list[Any] = []
+        self._began = 0.0
+        self._incoming = bytearray()
+        self._wanted: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def send(self, message: Any) -> None:
+        """Send it with this turn's batch; to nobody, if the connection is lost."""
+        self._outgoing.append(message)
+        if len(self._outgoing) == 1:
+            self._began = self._loop.time()
+            self._loop.call_soon(self._send_batch)
+        elif self._loop.time() - self._began > _MAX_WAIT:
+            self._send_batch()
+
+    def close(self) -> None:
+        """End the connection at once, whatever has not been sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def end_after_sending(self) -> None:
+        """End the connection when the other end has taken what was sent."""
+        self._send_batch()
+        if self._transport is not None:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming += data
+        while (batch := self._next_batch()) is not None:
+            for message in self._decode(batch):
+                self._on_message(message)
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        self._on_lost()
+
+    def _send_batch(self) -> None:
+        batch, self._outgoing = self._outgoing, []
+        if not batch or self._transport is None or self._transport.is_closing():
+            return
+        data = self._encode(batch)
+        self._transport.write(_LENGTH.pack(len(data)) + data)
+
+    def _next_batch(self) -> bytes | None:
+        """The next one that is there as a whole."""
+        if self._wanted is None:
+            if len(self._incoming) < _LENGTH.size:
+                return None
+            (self._wanted,) = _LENGTH.unpack_from(self._incoming)
+            del self._incoming[: _LENGTH.size]
+        if len(self._incoming) < self._wanted:
+            return None
+        batch = bytes(memoryview(self._incoming)[: self._wanted])
+        del self._incoming[: self._wanted]
+        self._wanted = None
+        return batch

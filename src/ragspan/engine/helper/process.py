@@ -1,0 +1,90 @@
+"""Starts the helper and ends it.
+
+Guarantees:
+- The application's main module is not run again, and nothing of the application's is imported: the helper is a new
+  interpreter that gets its search path, and starts with `ragspan.engine.helper.serving`.
+- It shares one socket with the application and nothing else, so it lives no longer than that: a killed application
+  leaves no helper behind. Signals of the terminal and of process managers do not reach it, or are ignored.
+- A fork of the application closes its copy of the socket; the helper stays the parent's.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
+    "from ragspan.engine.helper.serving import main; main(int(sys.argv[3]))"
+)
+_NAME = "ragspan-helper"
+_LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
+"""Variables of an interpreter's start that are the application's business; the search path is given as it is."""
+
+
+class HelperProcess:
+    """A helper that has been started.
+
+    Args:
+        environment: of the new process.
+
+    Raises:
+        OSError: no process, or no socket, can be had.
+        RuntimeError: there is no interpreter to run, or this one is at its end.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        interpreter = _interpreter()
+        self.socket, theirs = socket.socketpair()
+        try:
+            self.socket.settimeout(0)
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [interpreter, "-c", _START, _NAME, json.dumps(sys.path), str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+                env={name: value for name, value in environment.items() if name not in _LEFT_OUT},
+            )
+        except BaseException:
+            self.socket.close()
+            raise
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self, timeout: float) -> None:
+        """Wait for it to end by itself, which it does when its socket is closed; kill it when the time is over."""
+        try:
+            self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def leave_to_parent(self) -> None:
+        """In the child of a fork: the helper is not ours, and must not live as long as we do."""
+        self._process.returncode = (
+            0  # else its finaliser would ask for the status of a process that is no child of ours
+        )
+        descriptor = self.socket.detach()
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def _interpreter() -> str:
+    """The Python that runs this; programs that embed one name themselves instead."""
+    name = Path(sys.executable or "").name.lower()
+    if "python" not in name and "pypy" not in name:
+        raise RuntimeError(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
+    return sys.executable

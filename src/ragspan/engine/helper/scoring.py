@@ -1,0 +1,107 @@
+"""What a helper does that scores whole records and exports their spans."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from collections.abc import Awaitable, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ragspan.engine._deadline import Deadline
+from ragspan.engine._emission import Emission
+from ragspan.engine._queue import Item
+from ragspan.engine._scoring import Scoring
+from ragspan.engine.helper import wire
+from ragspan.engine.helper.computing import ThreadComputing
+from ragspan.engine.helper.link import Link
+from ragspan.engine.stats import DropReason
+from ragspan.telemetry.environment import providers_from_environment
+from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.throttled_log import ThrottledLog
+
+if TYPE_CHECKING:
+    from ragspan.engine._options import Options
+
+_FINISH_TIMEOUT = 10.0  # seconds to export what is left when the application is gone
+
+
+def serve(link: Link, options: bytes, resource_attributes: Mapping[str, Any]) -> ScoringService:
+    """Set this process up to export as the environment says, and to score as the application's engine would."""
+    from opentelemetry import _logs, metrics, trace
+
+    providers = providers_from_environment(resource_attributes)
+    trace.set_tracer_provider(providers.tracer_provider)
+    metrics.set_meter_provider(providers.meter_provider)
+    if providers.logger_provider is not None:
+        _logs.set_logger_provider(providers.logger_provider)
+    return ScoringService(link, pickle.loads(options))  # noqa: S301 - from the application, whose helper this is
+
+
+class ScoringService:
+    """Scores the records that the application sends; the counts of what becomes of them are kept there."""
+
+    def __init__(self, link: Link, options: Options) -> None:
+        log = ThrottledLog()
+        self._account = _Account(link)
+        self._emission = Emission(options.emitters, account=self._account, log=log)
+        self._scoring = Scoring(
+            options,
+            account=self._account,
+            emission=self._emission,
+            self_metrics=SelfMetrics(),
+            computing=ThreadComputing(),
+            log=log,
+        )
+        self._tickets = count(1)
+
+    def handle(self, kind: str, payload: list[Any]) -> Awaitable[object]:
+        if kind == "score":
+            return self._score(payload[0])
+        deadline = Deadline(payload[0])
+        if kind == "flush":
+            return asyncio.to_thread(self._emission.flush, deadline)
+        return asyncio.to_thread(self._emission.shutdown, deadline)  # "shutdown"
+
+    def finish(self) -> None:
+        self._emission.shutdown(Deadline(_FINISH_TIMEOUT))
+
+    async def _score(self, data: bytes) -> DropReason | None:
+        """None when it was scored, else why it was dropped."""
+        item = Item(wire.loads(data), 0, next(self._tickets))
+        self._account.begin(item)
+        await self._scoring.score(item)
+        return self._account.ending_of(item)
+
+
+class _Account:
+    """What became of each record, until the application is told."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._in_work: set[int] = set()
+        self._dropped: dict[int, DropReason] = {}
+
+    def begin(self, item: Item) -> None:
+        self._in_work.add(item.ticket)
+
+    def ending_of(self, item: Item) -> DropReason | None:
+        if item.ticket in self._in_work:
+            self.end_dropped(item, "worker_error")
+        return self._dropped.pop(item.ticket, None)
+
+    def has_in_work(self, item: Item) -> bool:
+        return item.ticket in self._in_work
+
+    def end_scored(self, item: Item) -> None:
+        self._in_work.discard(item.ticket)
+
+    def end_with_nothing_to_score(self, item: Item) -> None:
+        self._in_work.discard(item.ticket)
+
+    def end_dropped(self, item: Item, reason: DropReason) -> None:
+        self._in_work.discard(item.ticket)
+        self._dropped[item.ticket] = reason
+
+    def went_wrong(self, place: str) -> None:
+        self._link.send(("wrong", 0, place))

@@ -1,0 +1,66 @@
+"""Where a judge computes that needs the processor rather than a network.
+
+The embedded judge and local classifiers take milliseconds to seconds of processor time for a record. Inside a serving
+process that time is the requests' own: all threads share one interpreter. So an engine offers a place, a helper process
+as a rule, and the methods marked with `computed` run there. Asked without an engine they run where they are called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+
+from ragspan.records import RagRecord
+
+_J = TypeVar("_J")
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class ComputingPlace(Protocol):
+    """Somewhere that judges compute."""
+
+    async def compute(
+        self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> object:
+        """What `judge.<question>(record, *args, **kwargs)` returns there.
+
+        Raises:
+            JudgeError: it raised there, or there is no answer to be had.
+        """
+        ...
+
+
+_place: ContextVar[ComputingPlace | None] = ContextVar("ragspan_computing_place", default=None)
+
+
+@contextlib.contextmanager
+def computing_at(place: ComputingPlace | None) -> Iterator[None]:
+    """Let marked methods that are called inside run there, tasks with a copied context included; None means here."""
+    token = _place.set(place)
+    try:
+        yield
+    finally:
+        _place.reset(token)
+
+
+def computed(
+    method: Callable[Concatenate[_J, RagRecord, _P], Awaitable[_T]],
+) -> Callable[Concatenate[_J, RagRecord, _P], Coroutine[Any, Any, _T]]:
+    """Mark a judge's method as one that computes.
+
+    The judge has to pickle: where it runs, a copy of it answers. The copy sees of the record what judges ask about: the
+    question, the passages and the response.
+    """
+
+    @functools.wraps(method)
+    async def ask(self: _J, record: RagRecord, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        place = _place.get()
+        if place is None:
+            return await method(self, record, *args, **kwargs)
+        return cast("_T", await place.compute(self, method.__name__, record, args, kwargs))
+
+    return cast("Callable[Concatenate[_J, RagRecord, _P], Coroutine[Any, Any, _T]]", ask)
