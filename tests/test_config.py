@@ -25,7 +25,14 @@ def test_every_variable_is_read():
             "RAGSPAN_JUDGE": "openai:gpt-4o-mini",
             "RAGSPAN_JUDGE_BASE_URL": "http://localhost:1/v1",
             "RAGSPAN_JUDGE_API_KEY": "secret",
+            "RAGSPAN_JUDGE_PRICE": "0.15/0.60/0.075",
             "RAGSPAN_METRICS": "faithfulness, completeness,faithfulness",
+            "RAGSPAN_METRIC_SAMPLE_RATES": "faithfulness=0.1, completeness = 0.5,",
+            "RAGSPAN_MAX_RECORDS_PER_SECOND": "2.5",
+            "RAGSPAN_BUDGET_USD_PER_DAY": "5",
+            "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "60000",
+            "RAGSPAN_BUDGET_REQUESTS_PER_MINUTE": "30",
+            "RAGSPAN_BUDGET_FALLBACK": "overlap",
             "RAGSPAN_SAMPLE_RATE": "0.25",
             "RAGSPAN_SCORE_UNSAMPLED": "true",
             "RAGSPAN_CONCURRENCY": "4",
@@ -47,7 +54,14 @@ def test_every_variable_is_read():
         judge="openai:gpt-4o-mini",
         judge_base_url="http://localhost:1/v1",
         judge_api_key="secret",
+        judge_price=(0.15, 0.6, 0.075),
         metrics=("faithfulness", "completeness"),
+        metric_sample_rates={"faithfulness": 0.1, "completeness": 0.5},
+        max_records_per_second=2.5,
+        budget_usd_per_day=5.0,
+        budget_tokens_per_minute=60_000.0,
+        budget_requests_per_minute=30,
+        budget_fallback="overlap",
         sample_rate=0.25,
         score_unsampled=True,
         concurrency=4,
@@ -77,6 +91,15 @@ def test_an_empty_variable_counts_as_unset():
         ("RAGSPAN_METRICS", "faithfullness", "context_adherence, completeness"),
         ("RAGSPAN_SAMPLE_RATE", "1.5", "from 0 to 1"),
         ("RAGSPAN_SAMPLE_RATE", "nan", "from 0 to 1"),
+        ("RAGSPAN_JUDGE_PRICE", "0.15", "'0.15/0.60'"),
+        ("RAGSPAN_JUDGE_PRICE", "cheap/dear", "'0.15/0.60'"),
+        ("RAGSPAN_JUDGE_PRICE", "-1/2", "'0.15/0.60'"),
+        ("RAGSPAN_METRIC_SAMPLE_RATES", "faithfullness=0.1", "'faithfulness=0.1,completeness=0.5'"),
+        ("RAGSPAN_MAX_RECORDS_PER_SECOND", "0", "above 0"),
+        ("RAGSPAN_BUDGET_USD_PER_DAY", "-5", "above 0"),
+        ("RAGSPAN_BUDGET_TOKENS_PER_MINUTE", "inf", "above 0"),
+        ("RAGSPAN_BUDGET_REQUESTS_PER_MINUTE", "0.5", "at least 1"),
+        ("RAGSPAN_BUDGET_FALLBACK", "guess", "'overlap' or 'skip'"),
         ("RAGSPAN_CONCURRENCY", "0", "at least 1"),
         ("RAGSPAN_QUEUE_SIZE", "many", "at least 1"),
         ("RAGSPAN_DROP", "random", "'oldest' or 'newest'"),
@@ -92,6 +115,12 @@ def test_a_wrong_value_is_refused_with_the_variable_the_value_and_what_is_allowe
 
     for part in (name, repr(value), allowed):
         assert part in str(refusal.value)
+
+
+@pytest.mark.parametrize("share", ["2", "", "half"])
+def test_a_wrong_share_of_a_metric_is_refused(share):
+    with pytest.raises(ConfigurationError, match=r"RAGSPAN_METRIC_SAMPLE_RATES is .*from 0 to 1"):
+        Settings.from_environment({"RAGSPAN_METRIC_SAMPLE_RATES": f"faithfulness={share}"})
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 import pytest
 
 import ragspan
-from ragspan import ConfigurationError, RagRecord, Settings
-from ragspan.defaults import judge_from, metrics_from, set_default_engine
-from ragspan.judges import OpenAIJudge, OverlapJudge
+from ragspan import Budget, ConfigurationError, RagRecord, Settings
+from ragspan.defaults import budget_from, judge_from, metrics_from, set_default_engine
+from ragspan.judges import OpenAIJudge, OverlapJudge, Price
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,42 @@ def test_the_llm_judge_is_made_for_the_model_and_endpoint_that_are_named():
 
     assert isinstance(judge, OpenAIJudge)
     assert judge.name == "openai:local"
+
+
+def test_the_price_of_the_judge_can_be_set():
+    settings = Settings(judge="openai:local", judge_base_url="http://127.0.0.1:1/v1", judge_price=(0.1, 0.2))
+
+    assert judge_from(settings).price == Price(0.1, 0.2)
+
+
+def test_a_budget_is_made_of_the_limits_that_are_set():
+    assert budget_from(Settings(budget_fallback="overlap")) is None
+    assert budget_from(Settings(budget_usd_per_day=5.0, budget_fallback="overlap")) == Budget(
+        usd_per_day=5.0, fallback="overlap"
+    )
+
+
+def test_load_and_money_are_limited_as_the_environment_says(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "0.001")
+    monkeypatch.setenv("RAGSPAN_BUDGET_REQUESTS_PER_MINUTE", "1")
+    monkeypatch.setenv("RAGSPAN_METRIC_SAMPLE_RATES", "faithfulness=0")
+    engine = ragspan.default_engine()
+    for _ in range(3):
+        engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
+
+    assert engine.flush(timeout=10)
+    assert dict(engine.stats().dropped) == {"rate_limited": 2}
+
+
+def test_dollars_cannot_be_kept_account_of_without_the_price_of_the_judge(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGE", "openai:local")
+    monkeypatch.setenv("RAGSPAN_JUDGE_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("RAGSPAN_BUDGET_USD_PER_DAY", "5")
+
+    with pytest.raises(
+        ConfigurationError, match=r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_PRICE"
+    ):
+        ragspan.default_engine()
 
 
 def test_a_paid_judge_without_a_key_says_what_to_set(monkeypatch):

@@ -26,11 +26,12 @@ from ragspan.records import (
 if TYPE_CHECKING:
     from ragspan.capturing import Answer, capture, record_contexts
     from ragspan.defaults import default_engine, set_default_engine
-    from ragspan.engine import EngineStats, ScoringEngine, ShutdownReport
+    from ragspan.engine import Budget, EngineStats, ScoringEngine, ShutdownReport
 
 __all__ = [
     "Answer",
     "AnswerStatus",
+    "Budget",
     "Capture",
     "ConfigurationError",
     "EngineStats",
@@ -65,6 +66,7 @@ _LAZY = {
     "record_contexts": "ragspan.capturing",
     "default_engine": "ragspan.defaults",
     "set_default_engine": "ragspan.defaults",
+    "Budget": "ragspan.engine",
     "EngineStats": "ragspan.engine",
     "ScoringEngine": "ragspan.engine",
     "ShutdownReport": "ragspan.engine",

@@ -17,6 +17,9 @@ from ragspan.exceptions import ConfigurationError
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
+JudgingPlace: TypeAlias = Literal["helper", "thread"]
+ExportPlace: TypeAlias = Literal["application", "helper"]
+BudgetFallback: TypeAlias = Literal["skip", "overlap"]
 
 METRIC_NAMES = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 
@@ -36,12 +39,28 @@ class Settings:
     """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
     judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
+    judge_price: tuple[float, ...] | None = None
+    """`RAGSPAN_JUDGE_PRICE`: US dollars for a million tokens of input, output and, if it differs, input from the prompt
+    cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
     metrics: tuple[str, ...] = METRIC_NAMES
     """`RAGSPAN_METRICS`: names, separated by commas."""
     sample_rate: float = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
+    metric_sample_rates: Mapping[str, float] = field(default_factory=dict)
+    """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
+    `faithfulness=0.1,completeness=0.5`."""
     score_unsampled: bool = False
     """`RAGSPAN_SCORE_UNSAMPLED`: score answers whose trace is not sampled, too."""
+    max_records_per_second: float | None = None
+    """`RAGSPAN_MAX_RECORDS_PER_SECOND`: records that are let in, more than 0; else any number."""
+    budget_usd_per_day: float | None = None
+    """`RAGSPAN_BUDGET_USD_PER_DAY`: US dollars that judges may spend in a day, more than 0, in each process."""
+    budget_tokens_per_minute: float | None = None
+    """`RAGSPAN_BUDGET_TOKENS_PER_MINUTE`: tokens that judges may spend in a minute, more than 0, in each process."""
+    budget_requests_per_minute: int | None = None
+    """`RAGSPAN_BUDGET_REQUESTS_PER_MINUTE`: requests to judges in a minute, at least 1, in each process."""
+    budget_fallback: BudgetFallback = "skip"
+    """`RAGSPAN_BUDGET_FALLBACK`: what scores when the budget is spent, `overlap` or nothing: `skip`."""
     concurrency: int = 16
     """`RAGSPAN_CONCURRENCY`: records that are scored at the same time, at least 1."""
     queue_size: int = 2048
@@ -56,6 +75,10 @@ class Settings:
     """`RAGSPAN_EXIT_TIMEOUT`: seconds that the end of the process may wait for scores, 0 or more."""
     score_wait: float = 10.0
     """`RAGSPAN_SCORE_WAIT`: seconds that an answer's span may wait for its scores, 0 or more."""
+    judging: JudgingPlace = "helper"
+    """`RAGSPAN_JUDGING`: where judges compute that need the processor, in a `helper` process or a `thread`."""
+    export: ExportPlace = "application"
+    """`RAGSPAN_EXPORT`: who scores and exports whole records, the `application` or its `helper` process."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     openinference: bool = True
@@ -96,9 +119,19 @@ def is_enabled() -> bool:
     return _boolean("RAGSPAN_ENABLED", value) if value else True
 
 
+def variable(name: str) -> str | None:
+    """What this environment variable, which is another library's, is set to; None if it is empty, too."""
+    return os.environ.get(name, "").strip() or None
+
+
+def process_environment() -> dict[str, str]:
+    """All variables, for a process that is to be set up like this one."""
+    return dict(os.environ)
+
+
 def has_variable(name: str) -> bool:
     """True when this environment variable, which another library reads, has a value."""
-    return bool(os.environ.get(name, "").strip())
+    return variable(name) is not None
 
 
 def _wrong(name: str, value: str, allowed: str) -> ConfigurationError:
@@ -168,9 +201,36 @@ def _number(kind: Callable[[str], _T], allowed: str, fits: Callable[[_T], bool])
 
 _at_least_one = _number(int, "a whole number, at least 1", lambda number: number >= 1)
 _share = _number(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
+_amount = _number(float, "a number above 0", lambda number: 0 < number < math.inf)
 _seconds = _number(float, "a number of seconds, 0 or more", lambda number: 0 <= number < math.inf)
 _some_seconds = _number(float, "a number of seconds, more than 0", lambda number: 0 < number < math.inf)
 
+
+def _price(name: str, value: str) -> tuple[float, ...]:
+    try:
+        price = tuple(float(part) for part in value.split("/"))
+    except ValueError:
+        price = ()
+    if len(price) not in {2, 3} or not all(0 <= amount < math.inf for amount in price):
+        raise _wrong(
+            name, value, "dollars for a million tokens of input and output, such as '0.15/0.60', or '0.15/0.60/0.075'"
+        )
+    return price
+
+
+def _metric_shares(name: str, value: str) -> dict[str, float]:
+    shares: dict[str, float] = {}
+    for part in filter(None, map(str.strip, value.split(","))):
+        metric, _, share = map(str.strip, part.partition("="))
+        if metric not in METRIC_NAMES:
+            raise _wrong(
+                name, value, f"shares of {', '.join(METRIC_NAMES)}, such as 'faithfulness=0.1,completeness=0.5'"
+            )
+        shares[metric] = _share(name, share)
+    return shares
+
+
+_PREFIX = "RAGSPAN_"
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
@@ -178,9 +238,16 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_JUDGE": ("judge", _judge),
     "RAGSPAN_JUDGE_BASE_URL": ("judge_base_url", _text),
     "RAGSPAN_JUDGE_API_KEY": ("judge_api_key", _text),
+    "RAGSPAN_JUDGE_PRICE": ("judge_price", _price),
     "RAGSPAN_METRICS": ("metrics", _metrics),
     "RAGSPAN_SAMPLE_RATE": ("sample_rate", _share),
+    "RAGSPAN_METRIC_SAMPLE_RATES": ("metric_sample_rates", _metric_shares),
     "RAGSPAN_SCORE_UNSAMPLED": ("score_unsampled", _boolean),
+    "RAGSPAN_MAX_RECORDS_PER_SECOND": ("max_records_per_second", _amount),
+    "RAGSPAN_BUDGET_USD_PER_DAY": ("budget_usd_per_day", _amount),
+    "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": ("budget_tokens_per_minute", _amount),
+    "RAGSPAN_BUDGET_REQUESTS_PER_MINUTE": ("budget_requests_per_minute", _at_least_one),
+    "RAGSPAN_BUDGET_FALLBACK": ("budget_fallback", _choice("overlap", "skip")),
     "RAGSPAN_CONCURRENCY": ("concurrency", _at_least_one),
     "RAGSPAN_QUEUE_SIZE": ("queue_size", _at_least_one),
     "RAGSPAN_QUEUE_BYTES": ("queue_bytes", _at_least_one),
@@ -188,6 +255,8 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_METRIC_TIMEOUT": ("metric_timeout", _some_seconds),
     "RAGSPAN_EXIT_TIMEOUT": ("exit_timeout", _seconds),
     "RAGSPAN_SCORE_WAIT": ("score_wait", _seconds),
+    "RAGSPAN_JUDGING": ("judging", _choice("helper", "thread")),
+    "RAGSPAN_EXPORT": ("export", _choice("application", "helper")),
     "RAGSPAN_SPANS": ("spans", _choice("answer", "scores")),
     "RAGSPAN_OPENINFERENCE": ("openinference", _boolean),
     "RAGSPAN_EXPLANATIONS": ("explanations", _boolean),
@@ -195,9 +264,21 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
 }
 
 
+def unknown_names(environment: Mapping[str, str] | None = None) -> dict[str, str | None]:
+    """The `RAGSPAN_` variables that are set and mean nothing, each with the known one that it resembles."""
+    environment = os.environ if environment is None else environment
+    known = {name.removeprefix(_PREFIX): name for name in _VARIABLES}  # what all have in common resembles everything
+    unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
+    close = {name: difflib.get_close_matches(name.removeprefix(_PREFIX), known, n=1) for name in unknown}
+    return {name: known[resembling[0]] if resembling else None for name, resembling in close.items()}
+
+
+def names_by_field() -> dict[str, str]:
+    """The variable that each field of `Settings` is read from."""
+    return {field: name for name, (field, _) in _VARIABLES.items()}
+
+
 def _warn_about_unknown_names(environment: Mapping[str, str]) -> None:
-    for name in sorted(environment):
-        if name.startswith("RAGSPAN_") and name not in _VARIABLES:
-            close = difflib.get_close_matches(name, _VARIABLES, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            _logger.warning("%s is set, but ragspan knows no such variable%s", name, hint)
+    for name, close in unknown_names(environment).items():
+        hint = f"; did you mean {close}?" if close else ""
+        _logger.warning("%s is set, but ragspan knows no such variable%s", name, hint)

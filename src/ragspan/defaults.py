@@ -6,10 +6,11 @@ import threading
 from collections.abc import Sequence
 
 from ragspan.config import Settings
-from ragspan.engine import ScoringEngine
+from ragspan.engine import Budget, ScoringEngine
 from ragspan.judges import Judge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness, Metric
 from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.environment import EnvironmentProviders
 
 _METRICS = {
     "context_adherence": ContextAdherence,
@@ -48,8 +49,13 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     return previous
 
 
-def engine_from(settings: Settings) -> ScoringEngine:
-    """An engine as these settings describe it."""
+def engine_from(settings: Settings, providers: EnvironmentProviders | None = None) -> ScoringEngine:
+    """An engine as these settings describe it.
+
+    Args:
+        settings: all that `RAGSPAN_*` variables can say.
+        providers: where it exports to; None means the global ones.
+    """
     return ScoringEngine(
         metrics=metrics_from(settings) if settings.enabled else (),
         emitters=[
@@ -59,6 +65,9 @@ def engine_from(settings: Settings) -> ScoringEngine:
                 capture_content=settings.capture_content,
                 explanations=settings.explanations,
                 openinference=settings.openinference,
+                tracer_provider=providers.tracer_provider if providers else None,
+                meter_provider=providers.meter_provider if providers else None,
+                logger_provider=providers.logger_provider if providers else None,
             )
         ],
         queue_size=settings.queue_size,
@@ -66,9 +75,28 @@ def engine_from(settings: Settings) -> ScoringEngine:
         drop=settings.drop,
         concurrency=settings.concurrency,
         sample_rate=settings.sample_rate,
+        metric_sample_rates=settings.metric_sample_rates if settings.enabled else {},
         score_unsampled=settings.score_unsampled,
+        max_records_per_second=settings.max_records_per_second,
+        budget=budget_from(settings),
         metric_timeout=settings.metric_timeout,
         exit_timeout=settings.exit_timeout,
+        judging=settings.judging,
+        export=settings.export,
+        meter_provider=providers.meter_provider if providers else None,
+    )
+
+
+def budget_from(settings: Settings) -> Budget | None:
+    """The budget that these settings set; None if they set no limit."""
+    limits = (settings.budget_usd_per_day, settings.budget_tokens_per_minute, settings.budget_requests_per_minute)
+    if not any(limits):
+        return None
+    return Budget(
+        usd_per_day=settings.budget_usd_per_day,
+        tokens_per_minute=settings.budget_tokens_per_minute,
+        requests_per_minute=settings.budget_requests_per_minute,
+        fallback=settings.budget_fallback,
     )
 
 
@@ -80,8 +108,14 @@ def judge_from(settings: Settings) -> Judge:
 
         return OverlapJudge()
     from ragspan.judges import OpenAIJudge
+    from ragspan.judges.prices import Price
 
-    return OpenAIJudge(model, base_url=settings.judge_base_url, api_key=settings.judge_api_key)
+    return OpenAIJudge(
+        model,
+        base_url=settings.judge_base_url,
+        api_key=settings.judge_api_key,
+        price=Price(*settings.judge_price) if settings.judge_price is not None else None,
+    )
 
 
 def metrics_from(settings: Settings) -> Sequence[Metric]:

@@ -56,7 +56,11 @@ class Score:
     details: Mapping[str, float] = field(default_factory=dict)
     """Further figures beside the value, such as the spread of the ratings."""
     judge: str | None = None
+    """Who judged."""
     usage: Usage | None = None
+    """What it took, requests of a judge that was replaced on the way included."""
+    fallback: str | None = None
+    """Why another judge than the metric's own stood in, such as `budget_exhausted`; None if none did."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.value <= 1:  # not NaN either

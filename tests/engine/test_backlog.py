@@ -9,6 +9,7 @@ import pytest
 from ragspan.engine._backlog import Backlog
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._queue import BoundedQueue, Item
+from ragspan.engine._token_bucket import TokenBucket
 
 
 @pytest.fixture
@@ -84,6 +85,32 @@ def test_a_worker_that_leaves_loses_what_it_had_in_work_and_nothing_else(backlog
     assert backlog.stats().dropped == {"worker_error": 1}
     assert backlog.stats().queued == 1
     assert calls == ["call", "call"]
+
+
+def test_more_than_the_rate_is_refused_and_counted(clock):
+    items = BoundedQueue(max_count=10, max_bytes=1000, drop="oldest")
+    admission = TokenBucket(rate_per_second=2.0, capacity=2.0, clock=clock)
+    backlog = Backlog(items, call_worker=lambda: None, admission=admission)
+    for _ in range(5):
+        backlog.submit(an_item())
+    assert backlog.stats().dropped == {"rate_limited": 3}
+
+    clock.advance(0.5)
+    for _ in range(2):
+        backlog.submit(an_item())
+    stats = backlog.stats()
+    assert (stats.submitted, stats.queued, stats.dropped) == (7, 3, {"rate_limited": 4})
+
+
+def test_what_is_refused_for_another_reason_does_not_use_up_the_rate(clock):
+    items = BoundedQueue(max_count=1, max_bytes=1000, drop="newest")
+    backlog = Backlog(items, call_worker=lambda: None, admission=TokenBucket(1.0, 2.0, clock))
+    for _ in range(3):
+        backlog.submit(an_item())
+    backlog.take()
+    backlog.submit(an_item())
+
+    assert backlog.stats().dropped == {"queue_full": 2}
 
 
 def test_who_waits_is_told_when_everything_before_is_out_and_not_later(backlog: Backlog):

@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragspan.engine import ScoringEngine
+from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
+from ragspan.judges import LLMJudge, OverlapJudge, Price
+from ragspan.metrics import ContextAdherence, Faithfulness
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,10 @@ from ragspan.exceptions import ConfigurationError
         ("sample_rate", 1.01, "a number from 0 to 1"),
         ("sample_rate", math.nan, "a number from 0 to 1"),
         ("sample_rate", "0.5", "a number from 0 to 1"),
+        ("metric_sample_rates", 0.5, "a mapping of shares by metric"),
+        ("max_records_per_second", 0, "a number above 0"),
+        ("max_records_per_second", math.inf, "a number above 0"),
+        ("budget", 5.0, "a Budget"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
         ("metric_timeout", math.inf, "a number of seconds, more than 0"),
         ("exit_timeout", -0.1, "a number of seconds, 0 or more"),
@@ -62,6 +68,45 @@ def test_a_metric_class_in_place_of_a_metric_is_refused(fakes):
 def test_two_metrics_of_one_name_are_refused(fakes):
     with pytest.raises(ConfigurationError, match=r"metrics\[1\].name is 'constant', but should be unlike"):
         ScoringEngine(metrics=[fakes.ConstantMetric(), fakes.ConstantMetric()])
+
+
+@pytest.mark.parametrize(
+    ("rates", "message"),
+    [
+        (
+            {"costant": 0.5},
+            "a name in metric_sample_rates is 'costant', but should be one of constant, other",
+        ),
+        ({"constant": 2}, "metric_sample_rates['constant'] is 2, but should be a number from 0 to 1"),
+        ({"constant": None}, "metric_sample_rates['constant'] is None, but should be a number from 0 to 1"),
+    ],
+)
+def test_a_wrong_share_of_a_metric_is_refused_by_name(fakes, rates: dict[str, float], message: str):
+    metrics = [fakes.ConstantMetric(), fakes.ConstantMetric(name="other")]
+    with pytest.raises(ConfigurationError) as refused:
+        ScoringEngine(metrics=metrics, metric_sample_rates=rates)
+
+    assert str(refused.value) == message
+
+
+def test_a_budget_in_dollars_needs_the_price_of_every_judge():
+    metrics = [
+        ContextAdherence(LLMJudge(SimpleNamespace(), name="known", price=Price(1, 2))),
+        Faithfulness(LLMJudge(SimpleNamespace(), name="unknown")),
+    ]
+    with pytest.raises(ConfigurationError, match=r"what the judge 'unknown' costs is not known: give it price=Price"):
+        ScoringEngine(metrics=metrics, budget=Budget(usd_per_day=5))
+
+
+@pytest.mark.parametrize(
+    ("judge", "budget"),
+    [
+        (LLMJudge(SimpleNamespace(), name="unknown"), Budget(tokens_per_minute=1000)),
+        (OverlapJudge(), Budget(usd_per_day=5)),
+    ],
+)
+def test_a_budget_in_other_terms_or_without_paid_judges_needs_no_price(judge, budget: Budget):
+    ScoringEngine(metrics=[Faithfulness(judge)], budget=budget).shutdown()
 
 
 @pytest.mark.parametrize("method", ["open", "emit", "flush", "shutdown"])

@@ -22,7 +22,7 @@ def trace_ids() -> list[int]:
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float):
     sampling = Sampling(rate=rate)
-    chosen = sum(sampling.chooses(a_record(trace_id), None) for trace_id in trace_ids)
+    chosen = sum(sampling.chooses("m", a_record(trace_id), None) for trace_id in trace_ids)
 
     assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
 
@@ -32,36 +32,66 @@ def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
     for trace_id in trace_ids[:100]:
         span = SpanAnchor(trace_id=trace_id, span_id=99)
         decisions = {
-            sampling.chooses(a_record(trace_id, "one"), None),
-            sampling.chooses(a_record(trace_id, "other"), None),
-            sampling.chooses(a_record(None, "third"), span),
+            sampling.chooses("m", a_record(trace_id, "one"), None),
+            sampling.chooses("m", a_record(trace_id, "other"), None),
+            sampling.chooses("m", a_record(None, "third"), span),
         }
         assert len(decisions) == 1
 
 
 def test_answers_without_a_trace_are_chosen_by_their_record_id():
     sampling = Sampling(rate=0.5)
-    decisions = [sampling.chooses(a_record(record_id=str(number)), None) for number in range(2000)]
+    decisions = [sampling.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
 
     assert sum(decisions) == pytest.approx(1000, abs=80)
-    assert decisions == [sampling.chooses(a_record(record_id=str(number)), None) for number in range(2000)]
+    assert decisions == [sampling.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
 
 
 def test_a_higher_rate_chooses_what_a_lower_one_does(trace_ids: list[int]):
     few, many = Sampling(rate=0.2), Sampling(rate=0.3)
 
-    assert all(many.chooses(a_record(trace), None) for trace in trace_ids if few.chooses(a_record(trace), None))
+    assert all(
+        many.chooses("m", a_record(trace), None) for trace in trace_ids if few.chooses("m", a_record(trace), None)
+    )
+
+
+def test_a_metric_may_have_a_share_of_its_own(trace_ids: list[int]):
+    sampling = Sampling(rate=0.5, metric_rates={"costly": 0.1, "free": 1.0})
+    shares = {
+        metric: sum(sampling.chooses(metric, a_record(trace), None) for trace in trace_ids) / len(trace_ids)
+        for metric in ("costly", "other", "free")
+    }
+
+    assert shares == {
+        "costly": pytest.approx(0.1, abs=0.03),
+        "other": pytest.approx(0.5, abs=0.04),
+        "free": 1.0,
+    }
+
+
+def test_what_a_metric_with_a_lower_share_scores_the_others_score_too(trace_ids: list[int]):
+    sampling = Sampling(rate=0.4, metric_rates={"costly": 0.2})
+    chosen = [trace for trace in trace_ids if sampling.chooses("costly", a_record(trace), None)]
+
+    assert chosen
+    assert all(sampling.chooses("other", a_record(trace), None) for trace in chosen)
+
+
+def test_no_share_brings_an_unsampled_trace_back():
+    unsampled = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
+
+    assert not Sampling(metric_rates={"free": 1.0}).chooses("free", a_record(), unsampled)
 
 
 def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: list[int]):
     """Else a tenth of the answers of the tenth of the traces that are kept would be all of them."""
     sampler = TraceIdRatioBased(0.1)
     kept = [trace for trace in trace_ids if sampler.should_sample(None, trace, "").decision is not Decision.DROP]
-    chosen = sum(Sampling(rate=0.1).chooses(a_record(trace), None) for trace in kept)
+    chosen = sum(Sampling(rate=0.1).chooses("m", a_record(trace), None) for trace in kept)
 
     assert len(kept) > 150
     assert 0.02 < chosen / len(kept) < 0.25
 
 
 def test_a_record_id_may_hold_any_text():
-    assert Sampling(rate=1.0).chooses(a_record(record_id="\ud800"), None)
+    assert Sampling(rate=1.0).chooses("m", a_record(record_id="\ud800"), None)

@@ -93,6 +93,41 @@ def test_what_is_not_chosen_runs_no_metric_and_is_emitted(fakes, make_engine):
     assert (calls, engine.stats().scored) == ([], 1)
 
 
+def test_single_metrics_can_be_left_out(fakes, make_engine):
+    calls: list[object] = []
+    emitter = fakes.ListEmitter()
+    engine = make_engine(
+        fakes.CallingMetric(calls.append),
+        fakes.ConstantMetric(),
+        fakes.ScreeningMetric(name="screening"),
+        emitters=[emitter],
+        metric_sample_rates={"calling": 0, "screening": 0},
+    )
+    scored = score_one(engine, fakes.a_record(), emitter, fakes.PATIENCE)
+
+    assert list(scored.outcomes.items()) == [
+        ("calling", NotApplicable(reason="not_sampled")),
+        ("constant", Score(value=1.0)),
+        ("screening", NotApplicable(reason="no_contexts")),
+    ]
+    assert list(scored.durations) == ["constant"]
+    assert calls == []
+
+
+def test_single_metrics_can_be_taken_where_the_others_are_left_out(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(
+        fakes.ConstantMetric(),
+        fakes.ConstantMetric(name="other"),
+        emitters=[emitter],
+        sample_rate=0,
+        metric_sample_rates={"other": 1},
+    )
+    scored = score_one(engine, fakes.a_record(), emitter, fakes.PATIENCE)
+
+    assert scored.outcomes == {"constant": NotApplicable(reason="not_sampled"), "other": Score(value=1.0)}
+
+
 def test_a_metrics_own_reason_comes_before_that_it_was_not_sampled(fakes, make_engine):
     emitter = fakes.ListEmitter()
     engine = make_engine(fakes.ScreeningMetric(), emitters=[emitter], sample_rate=0)

@@ -18,6 +18,7 @@ PER_METRIC = [
     semconv.explanation_attribute,
     semconv.not_applicable_attribute,
     semconv.error_attribute,
+    semconv.fallback_attribute,
 ]
 
 

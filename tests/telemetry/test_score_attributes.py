@@ -43,6 +43,29 @@ def test_several_judges_are_named_once_each_in_order(telemetry, make_record, ans
     assert attributes_of(telemetry)["ragspan.judge"] == "hhem,z"
 
 
+def test_a_score_of_another_judge_than_the_metrics_own_says_why(telemetry, make_record, answer):
+    stood_in = Score(value=1.0, judge="overlap", fallback="budget_exhausted")
+    answer(telemetry.emitter(), make_record(), {"faithfulness": stood_in, "other": GOOD})
+
+    attributes = attributes_of(telemetry)
+    assert attributes["ragspan.fallback.faithfulness"] == "budget_exhausted"
+    assert attributes["ragspan.judge"] == "gpt,overlap"
+    assert "ragspan.fallback.other" not in attributes
+    assert [event.attributes.get("ragspan.fallback.faithfulness") for event in telemetry.events] == [
+        "budget_exhausted",
+        None,
+    ]
+
+
+def test_a_late_score_of_another_judge_says_so_too(telemetry, make_record, answer):
+    stood_in = Score(value=1.0, judge="overlap", fallback="budget_exhausted")
+    answer(telemetry.emitter(), make_record(), {"faithfulness": stood_in}, late=True)
+
+    attributes = attributes_of(telemetry, "evaluation faithfulness")
+    assert attributes["ragspan.fallback.faithfulness"] == "budget_exhausted"
+    assert attributes["evaluations.0.evaluation.annotator_kind"] == "CODE"
+
+
 def test_what_is_not_applicable_says_why(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(), {"m": NotApplicable(reason="no_contexts", detail="SECRET")})
 

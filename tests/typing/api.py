@@ -10,6 +10,7 @@ from llama_index.core.llms import LLM
 
 import ragspan
 from ragspan import (
+    Budget,
     EngineStats,
     MetricFailure,
     NotApplicable,
@@ -30,6 +31,7 @@ from ragspan.judges import (
     LLMJudge,
     OpenAIJudge,
     OverlapJudge,
+    Price,
     Rating,
     Verifier,
     Vote,
@@ -58,6 +60,21 @@ def build_an_engine() -> ScoringEngine:
     ]
     emitters: list[Emitter] = [OTelEmitter(score_wait=5.0, spans="scores", capture_content=True)]
     return ScoringEngine(metrics=metrics, emitters=emitters, queue_size=10, drop="newest", sample_rate=0.5)
+
+
+def limit_an_engine(verifier: Verifier) -> ScoringEngine:
+    judge = OpenAIJudge("my-model", base_url="http://localhost:8000/v1", price=Price(0.15, 0.60, cached_input=0.075))
+    budgets = [
+        Budget(usd_per_day=5, tokens_per_minute=60_000, requests_per_minute=30, fallback="overlap"),
+        Budget(tokens_per_minute=60_000, fallback=OverlapJudge()),
+        Budget(requests_per_minute=30, fallback=verifier),
+    ]
+    return ScoringEngine(
+        metrics=[Faithfulness(judge)],
+        metric_sample_rates={"faithfulness": 0.1},
+        max_records_per_second=20,
+        budget=budgets[0],
+    )
 
 
 def judge_with_models_of_frameworks(model: BaseChatModel, llm: LLM) -> list[Judge]:

@@ -20,6 +20,7 @@ from ragspan.engine._deadline import Deadline
 from ragspan.engine._ledger import Ledger
 from ragspan.engine._queue import BoundedQueue, Item
 from ragspan.engine._section import Section
+from ragspan.engine._token_bucket import TokenBucket
 from ragspan.engine.stats import DropReason
 
 _T = TypeVar("_T")
@@ -41,10 +42,14 @@ class Backlog:
     Args:
         items: the queue, which from now on belongs to the backlog.
         call_worker: wakes or starts the worker; runs outside the critical section.
+        admission: lets in one capture a token; None lets in all.
     """
 
-    def __init__(self, items: BoundedQueue, *, call_worker: Callable[[], None]) -> None:
+    def __init__(
+        self, items: BoundedQueue, *, call_worker: Callable[[], None], admission: TokenBucket | None = None
+    ) -> None:
         self._queue = items
+        self._admission = admission
         self._call_worker = call_worker
         self._section = Section()
         self._ledger = Ledger()
@@ -151,7 +156,7 @@ class Backlog:
     def _admit(self, item: Item) -> list[Item]:
         """Returns what was evicted, so that it is let go of outside the section."""
         evicted: list[Item] = []
-        refused = self._refuses or self._queue.must_refuse(item.size)
+        refused = self._refuses or self._queue.must_refuse(item.size) or self._is_over_the_rate()
         if refused:
             self._ledger.refused(refused)
             return evicted
@@ -165,6 +170,9 @@ class Backlog:
             self._tell_waiters()
         self._see_to_worker()
         return evicted
+
+    def _is_over_the_rate(self) -> DropReason | None:
+        return "rate_limited" if self._admission is not None and not self._admission.take() else None
 
     def _take(self) -> Item | None:
         item = self._queue.take()

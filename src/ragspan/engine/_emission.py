@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from ragspan.engine._backlog import Backlog
+from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._threads import DaemonThreads
@@ -29,8 +29,8 @@ _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
 class Emission:
     """The emitters of an engine."""
 
-    def __init__(self, emitters: Sequence[Emitter], *, backlog: Backlog, log: ThrottledLog) -> None:
-        self._backlog = backlog
+    def __init__(self, emitters: Sequence[Emitter], *, account: Account, log: ThrottledLog) -> None:
+        self._account = account
         self._log = log
         self._emitters = [
             (emitter, DaemonThreads(_THREADS, name=f"ragspan-{type(emitter).__name__}")) for emitter in emitters
@@ -92,5 +92,5 @@ class Emission:
         return bool(answer.result())
 
     def _went_wrong(self, place: str, emitter: Emitter, error: BaseException) -> None:
-        self._backlog.went_wrong(place)
+        self._account.went_wrong(place)
         self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)

@@ -4,6 +4,8 @@ Guarantees:
 - A run has exactly one outcome. What the metric raises, `SystemExit` included, what it returns that is no outcome, and
   its silence until the timeout become a `MetricFailure`.
 - Nobody waits for a run that has timed out. It is cancelled, but may swallow that.
+- Where the budget does not allow what the metric's judge wants to ask, the fallback comes at once, in the same run. What was
+  spent until then stays on the account and on the outcome.
 - A metric that keeps on hanging holds a bounded number of tasks or threads: with so many runs lost, that is, timed out
   without having ended, it is not run again until one of them ends.
 """
@@ -20,7 +22,10 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
 from ragspan.engine._boundary import attempt
+from ragspan.engine._metric_judges import spenders_of, with_judge
+from ragspan.engine._spending import RunAllowance, Spending
 from ragspan.engine._threads import DaemonThreads
+from ragspan.judges.allowance import allowed_by, lift_limits
 from ragspan.judges.usage import UsageMeter, metered
 from ragspan.metrics.base import Metric, Screening
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
@@ -32,12 +37,15 @@ _Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
 _MAX_THREADS = 16  # of one metric
 _MAX_MESSAGE = 500  # characters
 _MAX_TYPE = 100
+_BUDGET_EXHAUSTED = "budget_exhausted"
 
 
 class RunObserver(Protocol):
-    """Who is told of each run that has ended."""
+    """Who is told of each run that has ended, and of what went wrong beside it."""
 
     def run_ended(self, run: MetricRun) -> None: ...
+
+    def went_wrong(self, place: str, error: BaseException) -> None: ...
 
 
 class MetricRunner:
@@ -47,10 +55,23 @@ class MetricRunner:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
         concurrency: records that are scored at the same time.
         observer: told of each run that has ended.
+        spending: the account of the engine's budget, if it has one.
+        stand_in: the judge that takes over when the budget is spent; None means that the metric does not apply then.
     """
 
-    def __init__(self, metric: Metric, *, concurrency: int, observer: RunObserver) -> None:
+    def __init__(
+        self,
+        metric: Metric,
+        *,
+        concurrency: int,
+        observer: RunObserver,
+        spending: Spending | None = None,
+        stand_in: object | None = None,
+    ) -> None:
         self.name = metric.name
+        self._spending = spending
+        self._is_paid_for = any(spenders_of(metric))
+        self._fallback = None if stand_in is None else with_judge(metric, stand_in)
         self._metric = metric
         self._observer = observer
         self._threads: DaemonThreads | None = None
@@ -61,9 +82,11 @@ class MetricRunner:
             self._threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
         self._lost: set[_Work] = set()
 
-    def screen(self, record: RagRecord) -> NotApplicable | None:
-        """The metric's own reason why it does not apply, if it can tell without being run."""
-        return self._metric.screen(record) if isinstance(self._metric, Screening) else None
+    def pass_over(self, record: RagRecord, reason: str) -> MetricRun:
+        """A run that has ended without the metric: its own reason why it does not apply, if it has one, or this one."""
+        run = MetricRun(self.name, self._observer, self._lost)
+        run.end(self._unscored(record, reason))
+        return run
 
     def start(self, record: RagRecord) -> MetricRun:
         run = MetricRun(self.name, self._observer, self._lost)
@@ -75,7 +98,8 @@ class MetricRunner:
             return run
         # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
         # would have it closed from outside, which OpenTelemetry logs as an error.
-        with suppressed(), metered() as run.meter:
+        run.allowance = None if self._spending is None else RunAllowance(self._spending)
+        with suppressed(), metered() as run.meter, allowed_by(run.allowance):
             run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
 
@@ -88,24 +112,50 @@ class MetricRunner:
             self._threads.shutdown(cancel_futures=True)
 
     async def _work(self, run: MetricRun, record: RagRecord) -> None:
-        try:
-            outcome = _checked(await self._ask(run, record))
-        except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
-            outcome = _failure(error)
-        run.end(outcome)
+        spent = self._spending.spent_limit if self._spending is not None and self._is_paid_for else None
+        if spent is None:
+            outcome = await self._try(self._metric, run, record)
+            if not isinstance(outcome, MetricFailure) or run.denied_by is None or run.has_ended:
+                run.end(outcome)
+                return
+        run.end(await self._fall_back(run, record, spent or run.denied_by))
 
-    async def _ask(self, run: MetricRun, record: RagRecord) -> object:
+    async def _fall_back(self, run: MetricRun, record: RagRecord, limit: str | None) -> Outcome:
+        """The outcome without the metric's own judge, because of this limit of the budget."""
+        if self._fallback is None:
+            return self._unscored(record, _BUDGET_EXHAUSTED, detail=limit)
+        lift_limits()  # the fallback's judge is the user's choice for when there is no budget
+        outcome = await self._try(self._fallback, run, record)
+        return replace(outcome, fallback=_BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
+
+    async def _try(self, metric: Metric, run: MetricRun, record: RagRecord) -> Outcome:
+        try:
+            return _checked(await self._ask(metric, run, record))
+        except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
+            return _failure(error)
+
+    async def _ask(self, metric: Metric, run: MetricRun, record: RagRecord) -> object:
         answer: object
         if self._threads is None:
-            answer = self._metric.score(record)
+            answer = metric.score(record)
         else:
             context = contextvars.copy_context()
             # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
-            run.thread_call = self._threads.submit(context.run, attempt, self._metric.score, record)
+            run.thread_call = self._threads.submit(context.run, attempt, metric.score, record)
             answer, error = await asyncio.wrap_future(run.thread_call)
             if error is not None:
                 raise error
         return await answer if inspect.isawaitable(answer) else answer
+
+    def _unscored(self, record: RagRecord, reason: str, detail: str | None = None) -> NotApplicable:
+        """The metric's own reason comes first: it would not have applied in any case."""
+        if isinstance(self._metric, Screening):
+            own, error = attempt(self._metric.screen, record)
+            if error is not None:
+                self._observer.went_wrong("screen", error)
+            elif isinstance(own, NotApplicable):
+                return own
+        return NotApplicable(reason=reason, detail=detail)
 
 
 class MetricRun:
@@ -126,6 +176,7 @@ class MetricRun:
         self.task: asyncio.Task[None] | None = None
         self.thread_call: Future[Any] | None = None
         self.meter: UsageMeter | None = None
+        self.allowance: RunAllowance | None = None
         self._observer = observer
         self._lost = lost
         self._began = time.perf_counter()
@@ -134,6 +185,23 @@ class MetricRun:
     def usage(self) -> Usage | None:
         """What it has spent, if anything."""
         return self.meter.total if self.meter is not None and self.meter.total != Usage() else None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.outcome is not None
+
+    @property
+    def is_over_budget(self) -> bool:
+        """Whether the outcome is not that of the metric's own judge, because the budget is spent."""
+        outcome = self.outcome
+        if isinstance(outcome, NotApplicable):
+            return outcome.reason == _BUDGET_EXHAUSTED
+        return isinstance(outcome, Score) and outcome.fallback == _BUDGET_EXHAUSTED
+
+    @property
+    def denied_by(self) -> str | None:
+        """The limit of the budget that denied it a request, if one did."""
+        return None if self.allowance is None else self.allowance.denied_by
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import pickle
+import pickletools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragspan.config import DropPolicy
+from ragspan.config import DropPolicy, ExportPlace, JudgingPlace
+from ragspan.engine._metric_judges import spenders_of
+from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 
 _SECONDS = "a number of seconds, 0 or more"
 _SOME_SECONDS = "a number of seconds, more than 0"
+_SHARE = "a number from 0 to 1"
 _METRIC_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -35,9 +40,14 @@ class Options:
     drop: DropPolicy
     concurrency: int
     sample_rate: float
+    metric_sample_rates: Mapping[str, float]
     score_unsampled: bool
+    max_records_per_second: float | None
+    budget: Budget | None
     metric_timeout: float
     exit_timeout: float
+    judging: JudgingPlace
+    export: ExportPlace
     name: str
 
     def __post_init__(self) -> None:
@@ -50,10 +60,25 @@ class Options:
         for name in ("queue_size", "queue_bytes", "concurrency"):
             _require_whole(name, getattr(self, name))
         _require("drop", self.drop, "'oldest' or 'newest'", fits=self.drop in {"oldest", "newest"})
-        _require_number("sample_rate", self.sample_rate, "a number from 0 to 1", lambda rate: 0 <= rate <= 1)
+        _require_number("sample_rate", self.sample_rate, _SHARE, lambda rate: 0 <= rate <= 1)
+        _check_metric_rates(self.metric_sample_rates, [metric.name for metric in self.metrics])
+        object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
+        if self.max_records_per_second is not None:
+            _require_number(
+                "max_records_per_second",
+                self.max_records_per_second,
+                "a number above 0",
+                lambda rate: 0 < rate < math.inf,
+            )
+        if self.budget is not None:
+            _check_budget(self.budget, self.metrics)
         _require_number("metric_timeout", self.metric_timeout, _SOME_SECONDS, lambda time: 0 < time < math.inf)
         _require_number("exit_timeout", self.exit_timeout, _SECONDS, lambda time: 0 <= time < math.inf)
+        _require("judging", self.judging, "'helper' or 'thread'", fits=self.judging in {"helper", "thread"})
+        _require("export", self.export, "'application' or 'helper'", fits=self.export in {"application", "helper"})
         _require_text("name", self.name)
+        if self.export == "helper":
+            _check_travel(self.metrics, self.emitters)
 
     @property
     def score_wait(self) -> float:
@@ -73,6 +98,25 @@ def _check_metrics(metrics: Sequence[object]) -> None:
         names.append(str(name))
 
 
+def _check_metric_rates(rates: Mapping[str, float], names: Sequence[str]) -> None:
+    _require("metric_sample_rates", rates, "a mapping of shares by metric", fits=isinstance(rates, Mapping))
+    for name, rate in rates.items():
+        _require("a name in metric_sample_rates", name, f"one of {', '.join(names)}", fits=name in names)
+        _require_number(f"metric_sample_rates[{name!r}]", rate, _SHARE, lambda share: 0 <= share <= 1)
+
+
+def _check_budget(budget: object, metrics: Iterable[object]) -> None:
+    _require("budget", budget, "a Budget", fits=isinstance(budget, Budget))
+    if not isinstance(budget, Budget) or budget.usd_per_day is None:
+        return
+    for spender in (spender for metric in metrics for spender in spenders_of(metric)):
+        if spender.price is None:
+            raise ConfigurationError(
+                f"budget limits usd_per_day, but what the judge {spender.name!r} costs is not known: give it "
+                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_PRICE"
+            )
+
+
 def _check_emitters(emitters: Sequence[object]) -> None:
     for position, emitter in enumerate(emitters):
         argument = f"emitters[{position}]"
@@ -80,6 +124,34 @@ def _check_emitters(emitters: Sequence[object]) -> None:
         _require_number(
             f"{argument}.score_wait", getattr(emitter, "score_wait", None), _SECONDS, lambda time: time >= 0
         )
+
+
+def _check_travel(metrics: Sequence[object], emitters: Sequence[object]) -> None:
+    """What goes to the helper process has to be something that can be made there once more."""
+    from ragspan.telemetry.environment import exporter_is_configured
+
+    if not exporter_is_configured():
+        raise ConfigurationError(
+            "export is 'helper', but no exporter is configured that another process could build: "
+            "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
+        )
+    for argument, values in (("metrics", metrics), ("emitters", emitters)):
+        for position, value in enumerate(values):
+            reason = _reason_not_to_travel(value)
+            if reason is not None:
+                raise ConfigurationError(
+                    f"{argument}[{position}] cannot go to the helper process, as export='helper' asks: {reason}"
+                )
+
+
+def _reason_not_to_travel(value: object) -> str | None:
+    try:
+        pickled = pickle.dumps(value)
+    except Exception as error:  # noqa: BLE001 - of any metric or emitter
+        return f"{type(error).__name__}: {error}"
+    if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
+        return f"{type(value).__name__} needs the main module, which is not run again there: move what it is defined in"
+    return None
 
 
 def _require_object(argument: str, value: object, *methods: str) -> None:

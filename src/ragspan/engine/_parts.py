@@ -10,7 +10,10 @@ from ragspan.engine._emission import Emission
 from ragspan.engine._options import Options
 from ragspan.engine._queue import BoundedQueue
 from ragspan.engine._scoring import Scoring
+from ragspan.engine._token_bucket import TokenBucket
 from ragspan.engine._worker import Worker
+from ragspan.engine.helper.computing import HelperComputing, ThreadComputing
+from ragspan.engine.helper.forwarding import Forwarding
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 
@@ -20,8 +23,8 @@ class Parts:
     """The parts of one engine in one process."""
 
     backlog: Backlog
-    emission: Emission
-    scoring: Scoring
+    emission: Emission | Forwarding
+    scoring: Scoring | Forwarding
     worker: Worker
     log: ThrottledLog
 
@@ -30,9 +33,19 @@ def assemble(options: Options, *, self_metrics: SelfMetrics, on_start: Callable[
     """Parts that have done nothing yet. `on_start` is called before a thread is started."""
     log = ThrottledLog()
     items = BoundedQueue(max_count=options.queue_size, max_bytes=options.queue_bytes, drop=options.drop)
-    backlog = Backlog(items, call_worker=lambda: worker.call())  # noqa: PLW0108 - the two need each other
-    emission = Emission(options.emitters, backlog=backlog, log=log)
-    scoring = Scoring(options, backlog=backlog, emission=emission, self_metrics=self_metrics, log=log)
+    rate = options.max_records_per_second
+    backlog = Backlog(
+        items,
+        call_worker=lambda: worker.call(),  # noqa: PLW0108 - the two need each other
+        admission=None if rate is None else TokenBucket(rate, max(1.0, rate)),
+    )
+    emission = Emission(options.emitters, account=backlog, log=log)
+    forwards = options.export == "helper"
+    # Where records go to the helper as a whole, what is scored here is scored because there is none.
+    computing = HelperComputing(log) if options.judging == "helper" and not forwards else ThreadComputing()
+    here = Scoring(options, account=backlog, emission=emission, self_metrics=self_metrics, computing=computing, log=log)
+    forwarding = Forwarding(options, account=backlog, scoring=here, emission=emission, log=log) if forwards else None
+    scoring = forwarding or here
     worker = Worker(
         backlog,
         scoring,
@@ -41,4 +54,4 @@ def assemble(options: Options, *, self_metrics: SelfMetrics, on_start: Callable[
         on_start=on_start,
         log=log,
     )
-    return Parts(backlog=backlog, emission=emission, scoring=scoring, worker=worker, log=log)
+    return Parts(backlog=backlog, emission=forwarding or emission, scoring=scoring, worker=worker, log=log)

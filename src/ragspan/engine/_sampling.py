@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -13,19 +14,29 @@ _KEY = b"ragspan.sampling"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampling:
-    """A share of the answers, chosen by trace id, so that all answers of a trace are scored or none."""
+    """A share of the answers, chosen by trace id, so that a metric scores all answers of a trace or none.
+
+    All metrics go by the same draw: what a metric with a lower share scores, those with a higher one score as well.
+    """
 
     rate: float = 1.0
     """0..1."""
+    metric_rates: Mapping[str, float] = field(default_factory=dict)
+    """0..1, of metrics by name that have a share of their own in place of `rate`."""
     score_unsampled: bool = False
     """Score answers whose trace is not sampled, too."""
 
-    def chooses(self, record: RagRecord, span: SpanAnchor | None) -> bool:
-        """Whether to score it. `span` is the answer's span, if an emitter has one; else the record's parent decides."""
+    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
+        """Whether this metric is to score it.
+
+        `span` is the answer's span, if an emitter has one; else the record's parent decides.
+        """
         trace = span or record.parent
         if trace is not None and not trace.sampled and not self.score_unsampled:
             return False
-        return _draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < self.rate
+        return _draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < self.metric_rates.get(
+            metric, self.rate
+        )
 
 
 def _draw(identity: str) -> float:

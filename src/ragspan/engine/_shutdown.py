@@ -56,7 +56,7 @@ class Shutdown:
         if not parts.worker.is_current_thread:
             parts.backlog.wait_until_out(deadline.less_reserve())
         abandoned = parts.backlog.abandon()
-        parts.scoring.close()
+        parts.scoring.close(deadline)
         parts.worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
         parts.emission.shutdown(deadline)
         if abandoned:

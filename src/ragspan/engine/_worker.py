@@ -23,9 +23,11 @@ from ragspan.engine._loop import WorkerLoop
 from ragspan.engine._queue import Item
 from ragspan.engine._scoring import Scoring
 from ragspan.engine._threads import DaemonThreads
+from ragspan.engine.helper.forwarding import Forwarding
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
+_RESTART_PATIENCE = 5.0  # seconds for a worker that died to clean up
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, where workers die or cannot be started
 
 
@@ -39,7 +41,7 @@ class Worker:
     def __init__(
         self,
         backlog: Backlog,
-        scoring: Scoring,
+        scoring: Scoring | Forwarding,
         *,
         concurrency: int,
         name: str,
@@ -102,7 +104,9 @@ class Worker:
         return True
 
     def _main(self, io_threads: DaemonThreads) -> None:
-        self._thread = threading.current_thread()
+        predecessor, self._thread = self._thread, threading.current_thread()
+        if predecessor is not None:  # what it lets go of at its end must not be what is started here
+            predecessor.join(_RESTART_PATIENCE)
         loop, error = attempt(lambda: WorkerLoop(threads=io_threads, on_error=self._went_wrong))
         if loop is not None:
             self._loop = loop
@@ -113,8 +117,10 @@ class Worker:
         self._backlog.worker_left()
         if error is not None:
             self._went_wrong(error)
+        attempt(self._scoring.hang_up)
         if loop is not None:
             loop.wind_down()
+        attempt(self._scoring.let_go)
 
     def _run(self, loop: WorkerLoop) -> None:
         while not self._stopping:  # a metric can stop the loop, too

@@ -15,18 +15,19 @@ Until the first submit there is no thread. From then on the engine lives until `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
 
-from ragspan.config import DropPolicy, is_enabled
+from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
 from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
 from ragspan.engine._shutdown import Shutdown
+from ragspan.engine.budget import Budget
 from ragspan.engine.stats import EngineStats, ShutdownReport
 from ragspan.records import Capture
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # what these load is needed where an engine is made, not wher
     from ragspan.telemetry.base import Emitter
 
 _STACK = 12  # calls: more than letting a capture in takes
+_NONE: Mapping[str, float] = MappingProxyType({})
 
 
 class ScoringEngine:
@@ -52,9 +54,20 @@ class ScoringEngine:
         concurrency: records that are in work at the same time, at least 1.
         sample_rate: share of the answers that are scored, 0..1, chosen by trace id; the others are emitted as well,
             with `NotApplicable("not_sampled")`.
+        metric_sample_rates: shares of single metrics by name, 0..1, in place of `sample_rate`. All go by the same draw: what
+            a metric with a lower share scores, those with a higher one score as well.
         score_unsampled: score answers whose trace is not sampled, too.
+        max_records_per_second: captures that are let in, more than 0: as many at once as in a second, at least one, and on
+            average as many a second; the others are dropped as `rate_limited`. None is no limit.
+        budget: what judging may cost, in this process, and what happens when that is spent; None is no limit.
         metric_timeout: seconds after which a metric has failed, more than 0.
         exit_timeout: seconds that the end of the process may wait for scores, 0 or more.
+        judging: where judges compute that need the processor rather than a network (the overlap judge, classifiers): in a
+            `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
+            when it is first needed; where none can be, a thread does its work.
+        export: with `"helper"` the helper process gets whole records, scores them, and builds and exports their spans, so
+            that the application only sends records. It exports as the `OTEL_*` variables say, which have to name an
+            exporter, and metrics and emitters have to pickle.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
 
@@ -72,9 +85,14 @@ class ScoringEngine:
         drop: DropPolicy = "oldest",
         concurrency: int = 16,
         sample_rate: float = 1.0,
+        metric_sample_rates: Mapping[str, float] = _NONE,
         score_unsampled: bool = False,
+        max_records_per_second: float | None = None,
+        budget: Budget | None = None,
         metric_timeout: float = 60.0,
         exit_timeout: float = 10.0,
+        judging: JudgingPlace = "helper",
+        export: ExportPlace = "application",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
@@ -86,9 +104,14 @@ class ScoringEngine:
             drop=drop,
             concurrency=concurrency,
             sample_rate=sample_rate,
+            metric_sample_rates=metric_sample_rates,
             score_unsampled=score_unsampled,
+            max_records_per_second=max_records_per_second,
+            budget=budget,
             metric_timeout=metric_timeout,
             exit_timeout=exit_timeout,
+            judging=judging,
+            export=export,
             name=name,
         )
         from ragspan.telemetry.self_metrics import SelfMetrics
@@ -176,6 +199,7 @@ class ScoringEngine:
     def _start_afresh(self) -> None:
         """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
         keep_inherited(self._parts)
+        self._parts.scoring.leave_to_parent()
         was_shut_down = self._parts.backlog.is_closed
         self._assemble()
         if was_shut_down:

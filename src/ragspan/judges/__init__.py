@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
     from ragspan.judges.overlap import OverlapJudge
+    from ragspan.judges.prices import Price
 
 __all__ = [
     "ChatClient",
@@ -23,6 +24,7 @@ __all__ = [
     "LLMJudge",
     "OpenAIJudge",
     "OverlapJudge",
+    "Price",
     "Rating",
     "Verifier",
     "Vote",
@@ -32,6 +34,7 @@ _LOADED_AT_FIRST_USE = {
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",
     "OverlapJudge": "ragspan.judges.overlap",
+    "Price": "ragspan.judges.prices",
 }
 
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import pickle
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from ragspan.config import has_variable
+from ragspan.config import has_variable, variable
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.chat_reply import read_completions
 from ragspan.judges.llm.dialect import Dialect
 from ragspan.judges.llm.discretion import discreet
 from ragspan.judges.llm.judge import LLMJudge
+from ragspan.judges.llm.outage import is_outage
 from ragspan.judges.llm.per_loop import PerLoop
+from ragspan.judges.prices import Price, price_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -23,6 +30,14 @@ class OpenAIJudge(LLMJudge):
 
     Needs a key: `api_key=`, or `OPENAI_API_KEY` in the environment. A server at `base_url=` may do without.
 
+    The `openai` client repeats what failed in passing: rate limits (429), timeouts, lost connections, and errors of the
+    server (408, 409, 5xx). It waits as long as `Retry-After` says, up to a minute or, in its later versions, two, and
+    otherwise half a second, then twice as long each time, up to 8 s. What asks bounds all of it: an engine gives a metric
+    up after its `metric_timeout`, and cancels the request. When requests go on failing, the judge's circuit breaker opens.
+
+    It pickles, with the key that it was given, so that another process can judge; there it opens connections of its own.
+    With `client=` it does not.
+
     Args:
         model: the model's name, as the endpoint knows it.
         base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
@@ -30,11 +45,13 @@ class OpenAIJudge(LLMJudge):
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
             It has to serve the loop that the judge runs in.
         timeout: seconds that the endpoint may keep one attempt waiting.
-        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, as above.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
         temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
         max_context_chars: see there.
         max_response_chars: see there.
+        price: what the model costs; None looks into a small table of OpenAI's own models, and only if it is OpenAI that is
+            asked: what another server takes for a model of that name is not known.
 
     Raises:
         ConfigurationError: an argument is wrong, or there is no key.
@@ -53,6 +70,7 @@ class OpenAIJudge(LLMJudge):
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
         max_response_chars: int = 20_000,
+        price: Price | None = None,
     ) -> None:
         if not model.strip():
             raise ConfigurationError(f"model should be a model's name, such as 'gpt-4o-mini', not {model!r}")
@@ -71,6 +89,7 @@ class OpenAIJudge(LLMJudge):
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
+            price=price or (price_of(model) if _asks_openai(base_url, client) else None),
         )
 
 
@@ -94,6 +113,7 @@ class OpenAIChatClient:
     ) -> None:
         import openai  # here, so that its second of importing falls into the start and not into the first answer
 
+        _import_the_rest_of_openai()
         if client is not None and (base_url is not None or api_key is not None):
             raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
         if client is None and not api_key:
@@ -102,14 +122,30 @@ class OpenAIChatClient:
         def opening() -> AsyncOpenAI:
             return openai.AsyncOpenAI(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
+        self._rebuilt = partial(
+            OpenAIChatClient,
+            model,
+            base_url=base_url,
+            api_key=api_key,
+            timeout=timeout,
+            max_retries=max_retries,
+            extra_body=extra_body,
+        )
         self._model = model
-        self._extra_body = dict(extra_body) if extra_body else None
+        self._extra_body = dict(extra_body or {})
         self._given_client = client
         self._own_clients = PerLoop(opening)
         self._dialect = Dialect()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
+
+    def __reduce__(self) -> tuple[partial[OpenAIChatClient], tuple[()]]:
+        if self._given_client is not None:
+            raise pickle.PicklingError(
+                "a judge with client= cannot be sent to another process: give it base_url= and api_key= in place of client="
+            )
+        return self._rebuilt, ()
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
@@ -122,10 +158,12 @@ class OpenAIChatClient:
             reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
         except openai.OpenAIError as error:
             message = discreet(error, messages, secrets=[getattr(client, "api_key", None)])
-            raise JudgeError(type(error).__name__, message) from None  # the cause may quote the prompt in a traceback
+            raise JudgeError(
+                type(error).__name__, message, outage=is_outage(error)
+            ) from None  # the cause may quote the prompt in a traceback
         except ValueError as error:  # a body that says it is JSON and is not
             message = f"the endpoint's answer cannot be read ({type(error).__name__})"
-            raise JudgeError("InvalidResponse", message) from None
+            raise JudgeError("InvalidResponse", message, outage=True) from None
         return read_completions(reply)
 
     async def _create(
@@ -142,16 +180,32 @@ class OpenAIChatClient:
 
         while True:
             dialect = self._dialect
-            request = dialect.parameters(schema=schema, n=n, temperature=temperature)
-            request |= {"model": self._model, "messages": list(messages), "extra_body": self._extra_body}
+            request = {"model": self._model, "messages": list(messages)}
+            request |= dialect.parameters(schema=schema, n=n, temperature=temperature) | self._extra_body
             try:
-                return await client.chat.completions.create(**request)
+                # The client's way for endpoints that it has no types for. With its types, a third of the processor time of
+                # a request goes into looking at each part of the schema and of the answer.
+                return await client.post("/chat/completions", body=request, cast_to=object)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if dialect == self._dialect:  # else another request has learnt meanwhile: try what it learnt
                     simpler = dialect.without(error.message, error.param)
                     if simpler is None:
                         raise
                     self._dialect = simpler
+
+
+@cache
+def _import_the_rest_of_openai() -> None:
+    """Import what `openai` and its HTTP client leave until the first request.
+
+    That comes in the engine's worker. A fork in the middle of an import leaves the child with one that never ends.
+    """
+    import openai
+
+    with openai.OpenAI(base_url="http://127.0.0.1", api_key="none") as client:  # opens no connection
+        _ = client.chat.completions
+    with contextlib.suppress(ImportError):  # the HTTP client's way to talk to asyncio, which it asks for by this name
+        importlib.import_module("anyio._backends._asyncio")
 
 
 def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
@@ -167,3 +221,11 @@ def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
     raise ConfigurationError(
         "there is no key for OpenAI: set OPENAI_API_KEY or give api_key=, or the base_url= of a server that needs none"
     )
+
+
+def _asks_openai(base_url: str | None, client: AsyncOpenAI | None) -> bool:
+    address = str(client.base_url) if client is not None else base_url or variable("OPENAI_BASE_URL")
+    return address is None or urlsplit(address).hostname == _OPENAI
+
+
+_OPENAI = "api.openai.com"

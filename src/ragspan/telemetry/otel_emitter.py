@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.context import Context
@@ -86,6 +89,16 @@ class OTelEmitter:
         self._closed = False
         self._start_afresh()
         _emitters.add(self)
+
+    def __reduce__(self) -> tuple[Callable[[], OTelEmitter], tuple[()]]:
+        """An emitter for another process, which has global providers of its own.
+
+        Raises:
+            TypeError: it was given providers, which belong to this process.
+        """
+        if self._providers.are_given:
+            raise TypeError("its providers belong to this process; leave them out to use the global ones")
+        return partial(OTelEmitter, **asdict(self._options)), ()
 
     def _start_afresh(self) -> None:
         self._open = OpenSpans()

@@ -51,6 +51,8 @@ class Providers:
         _check("tracer_provider", tracer_provider, "get_tracer")
         _check("meter_provider", meter_provider, "get_meter")
         _check("logger_provider", logger_provider, "get_logger")
+        self.are_given = any(given is not None for given in (tracer_provider, meter_provider, logger_provider))
+        """False when all of them are the global ones."""
         self._tracer = _InForce(tracer_provider, trace.get_tracer_provider, _tracer_of)
         self._score_histogram = _InForce(meter_provider, metrics.get_meter_provider, _score_histogram_of)
         self._event_logger = _InForce(logger_provider, _logs.get_logger_provider, _event_logger_of)

@@ -33,6 +33,11 @@ def flat_label(metric: str, score: Score) -> Attributes:
     return {semconv.label_attribute(metric): score.label}
 
 
+def flat_fallback(metric: str, score: Score) -> Attributes:
+    """Why another judge than the metric's own stood in, if one did."""
+    return {semconv.fallback_attribute(metric): score.fallback and named(score.fallback)}
+
+
 def judges_of(outcomes: Mapping[str, Outcome]) -> Attributes:
     """Who judged; several judges in one value, sorted."""
     judges = {score.judge for score in _scores(outcomes).values() if score.judge is not None}
@@ -77,6 +82,7 @@ def by_importance(
         (flat_outcome(metric, outcome) for metric, outcome in outcomes.items()),
         ({key: value} for key, value in (*answer.items(), *judges_of(outcomes).items())),
         (flat_label(metric, score) for metric, score in _scores(outcomes).items()),
+        (flat_fallback(metric, score) for metric, score in _scores(outcomes).items()),
         (content,),
         flat_explanations(outcomes, options),
         flat_details(outcomes),
@@ -94,6 +100,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions) ->
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
                 semconv.GEN_AI_EVALUATION_EXPLANATION: _explanation(outcome, options),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
+                **flat_fallback(metric, outcome),
             }
         case MetricFailure():
             return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}

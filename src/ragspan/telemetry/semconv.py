@@ -109,6 +109,10 @@ def not_applicable_attribute(metric: str) -> str:
     return f"ragspan.not_applicable.{metric}"
 
 
+def fallback_attribute(metric: str) -> str:
+    return f"ragspan.fallback.{metric}"
+
+
 def error_attribute(metric: str) -> str:
     return f"ragspan.error.{metric}"
 

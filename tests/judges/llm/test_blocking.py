@@ -74,6 +74,20 @@ async def test_a_request_knows_nothing_of_who_asks_and_nothing_of_the_request_be
     assert await ask(Model(look), 3) == ["none"] * 3
 
 
+@pytest.mark.parametrize(
+    ("error", "outage"),
+    [(Complaint("overloaded", status_code=503), True), (Complaint("too long", status_code=413), False)],
+)
+async def test_an_error_tells_whether_the_service_is_out(error, outage):
+    def answer(_):
+        raise error
+
+    with pytest.raises(JudgeError) as raised:
+        await ask(Model(answer))
+
+    assert raised.value.outage is outage
+
+
 @pytest.mark.usefixtures("one_thread")
 async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
     asked = []

@@ -4,6 +4,7 @@ It is a plain Python process that imports ragspan and nothing of the application
 the application ends, however it ends, the helper reads the end of the stream and ends as well.
 
 - `process` starts it, `link` carries messages, `wire` says what a record looks like on the way, `serving` is its main.
-- `client` keeps one alive: it correlates answers, starts a new helper when one dies, and says when there can be none.
+- `connection` is one helper: it correlates answers with questions. `client` keeps one at hand: it starts a new helper when
+  one dies, says when there can be none, and by `turns` how much may be asked at the same time.
 - `computing` asks judges there; `forwarding` sends whole records, to be scored and exported there.
 """

@@ -1,8 +1,7 @@
 """Asks judges that compute in the helper process, or, where there can be none, in a thread.
 
 Guarantees:
-- A question about which one helper died is put to the next one once; after the second death it fails, for it may be what
-  kills them.
+- A question about which helpers died fails. It is not tried in a thread: what kills them would kill the application.
 - The application's event loops, the worker's among them, never compute: without a helper, a single thread does.
 """
 
@@ -11,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
-import pickle
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ragspan.engine._boundary import attempt
 from ragspan.engine._threads import DaemonThreads
 from ragspan.engine.helper import wire
-from ragspan.engine.helper.client import HelperClient, HelperLost, HelperUnavailable, log_note
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
+from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.exceptions import JudgeError
 from ragspan.judges.computing import ComputingPlace, computing_at
 from ragspan.judges.usage import report_usage
@@ -26,7 +25,7 @@ from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
-_ATTEMPTS = 2
+_MAX_QUESTIONS = 64  # that the helper has not answered: enough to keep it busy
 _keys = itertools.count(1)
 
 
@@ -105,7 +104,7 @@ class HelperComputing:
 
     def __init__(self, log: ThrottledLog) -> None:
         self._log = log
-        self.client = HelperClient(lambda: ("judge",), log=log, on_note=log_note)
+        self.client = HelperClient(lambda: ("judge",), max_questions=_MAX_QUESTIONS, log=log, on_note=log_note)
         self._thread = ThreadComputing()
         self._unfit: set[type] = set()
 
@@ -127,17 +126,11 @@ class HelperComputing:
     def leave_to_parent(self) -> None:
         self.client.leave_to_parent()
 
-    def pickled(self, judge: object) -> bytes | None:
-        """The judge for the helper; None if it is one for the thread."""
-        if self.client.is_given_up or type(judge) in self._unfit:
-            return None
-        try:
-            return pickle.dumps(judge, 5)
-        except Exception as error:  # noqa: BLE001 - of any judge
-            self.does_not_travel(judge, f"{type(error).__name__}: {error}")
-            return None
+    def travels(self, judge: object) -> bool:
+        return type(judge) not in self._unfit
 
-    def does_not_travel(self, judge: object, reason: str) -> None:
+    def keep_here(self, judge: object, reason: str) -> None:
+        """This judge, and others of its kind, are for the thread."""
         self._unfit.add(type(judge))
         kind = type(judge).__name__
         self._log.trouble(
@@ -157,48 +150,57 @@ class _HelperDesk:
         self._computing = computing
         self._record = record
         self._key = next(_keys)
-        self._sent_to: object = None
+        self._sent_to: Helper | None = None
+        self._is_closed = False
 
     async def compute(
         self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> object:
-        for _ in range(_ATTEMPTS):
-            pickled = self._computing.pickled(judge)
-            if pickled is None:
-                break
+        if record is not self._record or self._is_closed:  # of a metric with ways of its own
+            return await self._compute_elsewhere(judge, question, record, args, kwargs)
+        if self._computing.travels(judge):
             try:
-                kind, *answer = await self._ask(pickled, question, record, args, kwargs)
-            except HelperLost:
-                continue
+                kind, *answer = await self._ask(judge, question, args, kwargs)
             except HelperUnavailable:
-                break
-            if kind == "verdicts":
-                return _metered(*answer)
-            if kind == "failed":
-                raise JudgeError(*answer)
-            self._computing.does_not_travel(judge, answer[0])
-        else:
-            raise JudgeError("helper_died", f"the helper process died {_ATTEMPTS} times while it judged this record")
+                pass
+            except HelperLost:
+                raise JudgeError("helper_died", "the helper process died while it judged this record") from None
+            except HelperRefusal as refusal:
+                raise JudgeError("helper_error", str(refusal)) from None
+            else:
+                if kind == "verdicts":
+                    return _verdicts_of(answer[0])
+                if kind == "failed":
+                    raise JudgeError(*answer)
+                self._computing.keep_here(judge, answer[0])
         return await self._computing.in_thread(judge, question, record, args, kwargs)
 
     def close(self) -> None:
+        self._is_closed = True
         if self._sent_to is not None:
-            self._computing.client.tell("forget", self._key)
+            self._sent_to.tell("forget", self._key)
 
-    async def _ask(
-        self, judge: bytes, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
-        helper = await self._computing.client.helper()
-        if record is not self._record:  # a metric that asks about another one than its own
-            other = _HelperDesk(self._computing, record)
-            try:
-                return await other._ask(judge, question, record, args, kwargs)
-            finally:
-                other.close()
-        data = None
-        if self._sent_to is not helper:
-            data, self._sent_to = wire.packed(wire.for_judging(record)), helper
-        return await helper.ask("judge", judge, question, self._key, data, args, dict(kwargs))
+    async def _compute_elsewhere(
+        self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> object:
+        desk = _HelperDesk(self._computing, record)
+        try:
+            return await desk.compute(judge, question, record, args, kwargs)
+        finally:
+            desk.close()
+
+    async def _ask(self, judge: object, question: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        try:
+            packed_judge, packed_arguments = wire.dumps(judge), wire.dumps((args, dict(kwargs)))
+        except Exception as error:  # noqa: BLE001 - of any judge
+            return "unfit", f"{type(error).__name__}: {error}", ""
+
+        def payload_for(helper: Helper) -> tuple[Any, ...]:
+            record = None if helper is self._sent_to else wire.packed_for_judges(self._record)
+            self._sent_to = helper
+            return packed_judge, question, self._key, record, packed_arguments
+
+        return await self._computing.client.ask("judge", payload_for)
 
 
 def _judge(judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
@@ -207,7 +209,8 @@ def _judge(judge: object, question: str, record: RagRecord, args: tuple[Any, ...
         return asyncio.run(getattr(judge, question)(record, *args, **kwargs))
 
 
-def _metered(verdicts: object, usage: Usage) -> object:
+def _verdicts_of(answer: bytes) -> object:
+    verdicts, usage = wire.loads(answer)
     if usage != Usage():
         report_usage(usage)
     return verdicts

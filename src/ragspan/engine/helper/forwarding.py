@@ -4,9 +4,10 @@ Stands where `Scoring` and `Emission` stand in an engine that does both itself.
 
 Guarantees:
 - Every record is counted here once, whatever happens to the helper. One about which a helper died is sent to the next one
-  once; what the first had emitted is then emitted twice. After the second death the record is dropped.
-- Where there is no helper the application scores and exports by itself.
-- `flush` and `close` may come from any thread and return when their time is up.
+  once; what the first had emitted is then emitted twice. If that dies as well the record is dropped.
+- Where there can be no helper the application scores and exports by itself.
+- `flush` and `close` may come from any thread and return when their time is up. `flush` says False if a helper has died
+  since the last one, for it may have held spans.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import pickle
-from typing import Any
+import threading
+from typing import Any, TypeAlias
 
 from ragspan.engine._account import Account
 from ragspan.engine._deadline import Deadline
@@ -23,10 +25,13 @@ from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
 from ragspan.engine._scoring import Scoring, record_of
 from ragspan.engine.helper import wire
-from ragspan.engine.helper.client import HelperClient, HelperLost, HelperRefusal, HelperUnavailable, log_note
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
+from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.throttled_log import ThrottledLog
 
-_ATTEMPTS = 2
+_Answer: TypeAlias = "concurrent.futures.Future[object]"
+
+_PROTOCOL = 5  # of pickle
 _MARGIN = 30.0  # seconds beyond the metrics' own limit, for the way and for what the helper has in work besides
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up
 
@@ -47,9 +52,14 @@ class Forwarding:
         self._emission = emission
         self._timeout = options.metric_timeout + _MARGIN
         self._client = HelperClient(
-            lambda: ("score", pickle.dumps(options, 5), _resource_attributes()), log=log, on_note=self._noted
+            lambda: ("score", pickle.dumps(options, _PROTOCOL), _resource_attributes()),
+            max_questions=options.concurrency,
+            log=log,
+            on_note=self._noted,
         )
+        self._told_deaths = 0
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread_id = 0
 
     @property
     def helper_pid(self) -> int | None:
@@ -60,31 +70,23 @@ class Forwarding:
 
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
         record = record_of(item, self._account, self._log)
         if record is None:
             return
-        if self._client.is_given_up:
+        try:
+            asking = self._client.ask("score", lambda _: (wire.packed(record),))
+            reason = await asyncio.wait_for(asking, self._timeout)
+        except HelperUnavailable:
             await self._here.score_record(item, record)
-            return
-        data = wire.packed(record)
-        for _ in range(_ATTEMPTS):
-            try:
-                helper = await self._client.helper()
-                reason = await asyncio.wait_for(helper.ask("score", data), self._timeout)
-            except HelperLost:
-                continue
-            except HelperUnavailable:
-                await self._here.score_record(item, record)
-            except (HelperRefusal, asyncio.TimeoutError):
-                self._account.end_dropped(item, "worker_error")
-            else:
-                self._end(item, reason)
-            return
-        self._account.end_dropped(item, "worker_error")
+        except (HelperLost, HelperRefusal, asyncio.TimeoutError):
+            self._account.end_dropped(item, "worker_error")
+        else:
+            self._end(item, reason)
 
     def close(self, deadline: Deadline) -> None:
-        self._ask("shutdown", deadline)
+        asked = self._tell("shutdown", deadline)
+        self._did(asked, Deadline(deadline.remaining + _GRACE))
         self._here.close(deadline)
 
     def hang_up(self) -> None:
@@ -101,8 +103,11 @@ class Forwarding:
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush, and what was exported here; True if all of it was sent in time."""
-        has_sent = self._ask("flush", deadline)
-        return self._emission.flush(deadline) and has_sent
+        deaths, self._told_deaths = self._client.deaths - self._told_deaths, self._client.deaths
+        asked = self._tell("flush", deadline)
+        patience = Deadline(deadline.remaining + _GRACE)
+        has_sent = self._emission.flush(deadline)
+        return self._did(asked, patience) and has_sent and not deaths
 
     def shutdown(self, deadline: Deadline) -> None:
         self._emission.shutdown(deadline)
@@ -113,28 +118,33 @@ class Forwarding:
         else:
             self._account.end_dropped(item, reason)
 
-    def _ask(self, kind: str, deadline: Deadline) -> bool:
-        """True if the helper did it, or if there is none that could have anything to do."""
+    def _tell(self, kind: str, deadline: Deadline) -> _Answer | None:
+        """Ask the helper to do something before the deadline; None if there is none to ask."""
         loop = self._loop
-        if loop is None or self._client.pid is None:
-            return True
+        if loop is None or self._client.pid is None or threading.get_ident() == self._thread_id:
+            return None  # in the loop's own thread, waiting would be waiting for oneself
         asking = self._client_asks(kind, deadline)
         try:
-            answer = asyncio.run_coroutine_threadsafe(asking, loop)
+            return asyncio.run_coroutine_threadsafe(asking, loop)
         except RuntimeError:  # the loop is closed: its helper has ended with it
             asking.close()
-            return False
+            refused: _Answer = concurrent.futures.Future()
+            refused.set_result(False)
+            return refused
+
+    async def _client_asks(self, kind: str, deadline: Deadline) -> object:
+        return await self._client.ask_now(kind, deadline.remaining)
+
+    def _did(self, asked: _Answer | None, patience: Deadline) -> bool:
+        if asked is None:
+            return True
         try:
-            return answer.result(deadline.remaining + _GRACE) is not False
+            return asked.result(patience.remaining) is not False
         except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
-            answer.cancel()
+            asked.cancel()
         except (HelperLost, HelperUnavailable, HelperRefusal):
             self._log.trouble("helper_flush", "the helper process could not export what it held")
         return False
-
-    async def _client_asks(self, kind: str, deadline: Deadline) -> object:
-        helper = await self._client.helper()
-        return await helper.ask(kind, deadline.remaining)
 
     def _noted(self, note: tuple[Any, ...]) -> None:
         kind, _, *content = note

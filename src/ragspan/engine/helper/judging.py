@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import OrderedDict
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
 from ragspan.engine.helper import wire
@@ -33,35 +33,38 @@ class Judging:
 
     def handle(self, kind: str, payload: list[Any]) -> Awaitable[object] | None:
         if kind == "judge":
-            judge, question, key, record, args, kwargs = payload
-            return self._judge(judge, question, self._record(key, record), args, kwargs)
+            judge, question, key, record, arguments = payload
+            return self._judge(judge, question, self._record(key, record), arguments)
         for key in payload:  # "forget"
             self._records.pop(key, None)
         return None
 
-    def finish(self) -> None:
+    def finish(self, timeout: float) -> None:
         """Nobody waits for answers any more."""
 
-    def _record(self, key: int, record: bytes | None) -> RagRecord:
-        if record is not None:
-            self._records[key] = wire.loads(record)
+    def _record(self, key: int, data: bytes | None) -> RagRecord:
+        if data is not None:
+            self._records[key] = wire.unpacked_for_judges(data)
         return self._records[key]
 
-    async def _judge(
-        self, judge: bytes, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[str, Any, Any]:
-        """`("verdicts", them, usage)`; else `("failed", error type, message)` or `("unfit", reason, None)`."""
+    async def _judge(self, judge: bytes, question: str, record: RagRecord, arguments: bytes) -> tuple[str, Any, str]:
+        """`("verdicts", them and their usage, "")`; else `("failed", error type, message)` or `("unfit", reason, "")`."""
         try:
             copy = self._copy_of(judge)
+            args, kwargs = pickle.loads(arguments)  # noqa: S301 - from the application, whose helper this is
         except Exception as error:  # noqa: BLE001 - whatever importing the judge's module raises
-            return "unfit", f"{type(error).__name__}: {error}", None
+            return "unfit", _text_of(error), ""
         try:
             with metered() as meter:
-                return "verdicts", await getattr(copy, question)(record, *args, **kwargs), meter.total
+                verdicts = await getattr(copy, question)(record, *args, **kwargs)
         except JudgeError as error:
             return "failed", error.error_type, str(error)
-        except Exception as error:  # noqa: BLE001 - the judge's
+        except BaseException as error:  # noqa: BLE001 - the judge's, which must not end the helper
             return "failed", type(error).__name__, str(error)
+        try:
+            return "verdicts", wire.dumps((verdicts, meter.total)), ""
+        except Exception as error:  # noqa: BLE001 - verdicts of the judge's own kind
+            return "unfit", _text_of(error), ""
 
     def _copy_of(self, judge: bytes) -> Any:
         copy = self._judges.get(judge)
@@ -70,3 +73,7 @@ class Judging:
             if len(self._judges) > _MAX_JUDGES:
                 self._judges.popitem(last=False)
         return copy
+
+
+def _text_of(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

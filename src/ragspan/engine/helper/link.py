@@ -1,4 +1,4 @@
-"""Messages between the application and its helper, in the order in which they were sent.
+"""Messages between the application and its helper, tuples of plain data, in the order in which they were sent.
 
 Guarantees:
 - What is sent within one turn of the event loop goes as one batch: the questions of a record's metrics, and their
@@ -11,11 +11,13 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+import pickle
 import struct
 from collections.abc import Callable
 from typing import Any, cast
 
 _LENGTH = struct.Struct(">Q")
+_PROTOCOL = 5  # of pickle
 _MAX_WAIT = 0.005  # seconds
 
 
@@ -23,27 +25,16 @@ class Link(asyncio.Protocol):
     """One end of the connection. For use in its event loop only.
 
     Args:
-        encode: makes bytes of a list of messages.
-        decode: makes a list of messages of what the other end's `encode` made.
         on_message: called with each message.
         on_lost: called when there is no connection any more.
     """
 
-    def __init__(
-        self,
-        *,
-        encode: Callable[[list[Any]], bytes],
-        decode: Callable[[bytes], list[Any]],
-        on_message: Callable[[Any], None],
-        on_lost: Callable[[], None],
-    ) -> None:
-        self._encode = encode
-        self._decode = decode
+    def __init__(self, *, on_message: Callable[[tuple[Any, ...]], None], on_lost: Callable[[], None]) -> None:
         self._on_message = on_message
         self._on_lost = on_lost
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._outgoing: list[Any] = []
+        self._outgoing: list[tuple[Any, ...]] = []
         self._began = 0.0
         self._incoming = bytearray()
         self._wanted: int | None = None
@@ -51,7 +42,7 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def send(self, message: Any) -> None:
+    def send(self, message: tuple[Any, ...]) -> None:
         """Send it with this turn's batch; to nobody, if the connection is lost."""
         self._outgoing.append(message)
         if len(self._outgoing) == 1:
@@ -65,16 +56,10 @@ class Link(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def end_after_sending(self) -> None:
-        """End the connection when the other end has taken what was sent."""
-        self._send_batch()
-        if self._transport is not None:
-            self._transport.close()
-
     def data_received(self, data: bytes) -> None:
         self._incoming += data
         while (batch := self._next_batch()) is not None:
-            for message in self._decode(batch):
+            for message in pickle.loads(batch):  # noqa: S301 - nobody else holds the socket
                 self._on_message(message)
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
@@ -84,7 +69,7 @@ class Link(asyncio.Protocol):
         batch, self._outgoing = self._outgoing, []
         if not batch or self._transport is None or self._transport.is_closing():
             return
-        data = self._encode(batch)
+        data = pickle.dumps(batch, _PROTOCOL)
         self._transport.write(_LENGTH.pack(len(data)) + data)
 
     def _next_batch(self) -> bytes | None:

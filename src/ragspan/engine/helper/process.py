@@ -3,14 +3,13 @@
 Guarantees:
 - The application's main module is not run again, and nothing of the application's is imported: the helper is a new
   interpreter that gets its search path, and starts with `ragspan.engine.helper.serving`.
-- It shares one socket with the application and nothing else, so it lives no longer than that: a killed application
+- It ends when the socket that they share is closed, or its parent is no longer the application: a killed application
   leaves no helper behind. Signals of the terminal and of process managers do not reach it, or are ignored.
 - A fork of the application closes its copy of the socket; the helper stays the parent's.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import subprocess
@@ -19,9 +18,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from ragspan.engine.helper.serving import main; main(int(sys.argv[3]))"
+    "import sys; _, _, descriptor, application, *sys.path[:] = sys.argv; "
+    "from ragspan.engine.helper.serving import main; main(int(descriptor), int(application))"
 )
+"""Imports nothing before the search path is set: modules of the standard library's names may lie about here."""
 _NAME = "ragspan-helper"
 _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 """Variables of an interpreter's start that are the application's business; the search path is given as it is."""
@@ -44,7 +44,10 @@ class HelperProcess:
         try:
             self.socket.settimeout(0)
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter
-                [interpreter, "-c", _START, _NAME, json.dumps(sys.path), str(theirs.fileno())],
+                [
+                    *(interpreter, *_options(), "-c", _START, _NAME, str(theirs.fileno()), str(os.getpid())),
+                    *map(str, sys.path),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
@@ -64,19 +67,21 @@ class HelperProcess:
     def kill(self) -> None:
         self._process.kill()
 
-    def end(self, timeout: float) -> None:
-        """Wait for it to end by itself, which it does when its socket is closed; kill it when the time is over."""
+    def end(self, timeout: float) -> int:
+        """Wait for it to end by itself, which it does when its socket is closed; kill it when the time is over.
+
+        Returns:
+            Its exit status, negative for a signal.
+        """
         try:
-            self._process.wait(timeout)
+            return self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            return self._process.wait()
 
     def leave_to_parent(self) -> None:
         """In the child of a fork: the helper is not ours, and must not live as long as we do."""
-        self._process.returncode = (
-            0  # else its finaliser would ask for the status of a process that is no child of ours
-        )
+        self._process.returncode = 0  # else its finaliser would ask how a process has ended that is no child of ours
         descriptor = self.socket.detach()
         if descriptor >= 0:
             os.close(descriptor)
@@ -88,3 +93,8 @@ def _interpreter() -> str:
     if "python" not in name and "pypy" not in name:
         raise RuntimeError(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
     return sys.executable
+
+
+def _options() -> list[str]:
+    """What keeps the user's own customisation out, if it was kept out of this interpreter."""
+    return ["-I"] if sys.flags.isolated else ["-s"] if sys.flags.no_user_site else []

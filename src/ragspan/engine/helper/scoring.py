@@ -23,8 +23,6 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:
     from ragspan.engine._options import Options
 
-_FINISH_TIMEOUT = 10.0  # seconds to export what is left when the application is gone
-
 
 def serve(link: Link, options: bytes, resource_attributes: Mapping[str, Any]) -> ScoringService:
     """Set this process up to export as the environment says, and to score as the application's engine would."""
@@ -63,8 +61,8 @@ class ScoringService:
             return asyncio.to_thread(self._emission.flush, deadline)
         return asyncio.to_thread(self._emission.shutdown, deadline)  # "shutdown"
 
-    def finish(self) -> None:
-        self._emission.shutdown(Deadline(_FINISH_TIMEOUT))
+    def finish(self, timeout: float) -> None:
+        self._emission.shutdown(Deadline(timeout))
 
     async def _score(self, data: bytes) -> DropReason | None:
         """None when it was scored, else why it was dropped."""

@@ -1,7 +1,8 @@
 """The helper's own program: answers what it is asked, until nobody is there to ask.
 
 Guarantees:
-- It ends when its socket does, after what it still has to send has been sent or its time for that is up.
+- It ends when the application does, however that ends and whatever hangs here, after what it still has to export has been
+  sent or its time for that is up.
 - Signals meant for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application decides when it
   needs its helper no longer, and it may still have work for it on its own way out.
 - What goes wrong while it answers is the answer. Log records go to the application's log.
@@ -11,86 +12,121 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib
 import logging
 import os
-import pickle
+import select
 import signal
 import socket
+import threading
 import traceback
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
+from ragspan.engine._boundary import attempt
+from ragspan.engine._loop import WorkerLoop
+from ragspan.engine._threads import DaemonThreads
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.link import Link
 
 _ROLES = {"judge": "ragspan.engine.helper.judging", "score": "ragspan.engine.helper.scoring"}
 _PRIORITY = 5  # of 19: requests come first where processors are short
+_IO_THREADS = 32
+_FINISH_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
+_LOOK_AGAIN = 2.0  # seconds until it is seen that the application is gone, where a child of it holds the socket, too
+
+_logger = logging.getLogger("ragspan")
 
 
 class Service(Protocol):
     """What a helper does."""
 
     def handle(self, kind: str, payload: list[Any]) -> Awaitable[object] | None:
-        """The answer to a question; None for what has none."""
+        """The answer to a question, plain data; None for what has none."""
         ...
 
-    def finish(self) -> None:
-        """The application is gone: send what is left."""
+    def finish(self, timeout: float) -> None:
+        """The application is gone: send what is left, within so many seconds."""
         ...
 
 
-def main(descriptor: int) -> None:
-    """Serve on this socket until its other end is closed, and end the process."""
+def main(descriptor: int, application: int) -> NoReturn:
+    """Serve on this socket until its other end is closed or the process of this number is gone, and end the process."""
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     with contextlib.suppress(OSError):
         os.nice(_PRIORITY)
     try:
-        asyncio.run(_serve(socket.socket(fileno=descriptor)))
+        _serve(socket.socket(fileno=descriptor), application)
     except BaseException:  # noqa: BLE001 - a mistake of ours, which nothing else would show
         traceback.print_exc()
         os._exit(1)
-    os._exit(0)  # threads of exporters and models may hang
+    os._exit(0)  # tasks, threads of exporters and models may hang
 
 
-async def _serve(connection: socket.socket) -> None:
-    loop = asyncio.get_running_loop()
-    ended = loop.create_future()
-
-    def end() -> None:
-        if not ended.done():
-            ended.set_result(None)
-
-    server = _Server(on_end=end)
-    await loop.create_connection(lambda: server.link, sock=connection)
-    await ended
+def _serve(connection: socket.socket, application: int) -> None:
+    loop = WorkerLoop(threads=DaemonThreads(_IO_THREADS, name="ragspan-io"), on_error=_went_wrong)
+    watched = os.dup(connection.fileno())
+    server = loop.run_until_complete(_connected(connection))
+    end = functools.partial(loop.call_soon_threadsafe, server.end)
+    threading.Thread(target=_watch, args=(watched, application, end), name="ragspan-watch", daemon=True).start()
+    while not server.is_ended:  # a metric can stop the loop, too
+        _, error = attempt(loop.run_forever)
+        if error is not None:
+            _went_wrong(error)
     if server.service is not None:
-        server.service.finish()
+        server.service.finish(_FINISH_TIMEOUT)
+
+
+async def _connected(connection: socket.socket) -> _Server:
+    server = _Server()
+    await asyncio.get_running_loop().create_connection(lambda: server.link, sock=connection)
+    return server
+
+
+def _watch(descriptor: int, application: int, end: Callable[[], object]) -> None:
+    """Say when the application is gone, and end the process if that is not heard."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # for nothing but the end of the connection
+    while not poll.poll(_LOOK_AGAIN * 1000) and os.getppid() == application:
+        pass
+    end()
+    threading.Event().wait(_FINISH_TIMEOUT + 1)
+    os._exit(1)
+
+
+def _went_wrong(error: BaseException) -> None:
+    _logger.warning("the helper ran into a %s", type(error).__name__)
 
 
 class _Server:
     """Hands questions to the service and answers back."""
 
-    def __init__(self, *, on_end: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.service: Service | None = None
-        self.link = Link(encode=_encoded, decode=wire.loads, on_message=self._received, on_lost=on_end)
+        self.is_ended = False
+        self.link = Link(on_message=self._received, on_lost=self.end)
+        self._loop = asyncio.get_running_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def end(self) -> None:
+        self.is_ended = True
+        self._loop.stop()
 
     def _received(self, message: tuple[Any, ...]) -> None:
         kind, number, *payload = message
-        task = asyncio.get_running_loop().create_task(self._answer(kind, number, payload))
+        task = self._loop.create_task(self._answer(kind, number, payload))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, kind: str, number: int, payload: list[Any]) -> None:
+        message: tuple[Any, ...]
         try:
-            answer = await self._answer_of(kind, payload)
-            message = ("answer", number, answer)
-            pickle.dumps(message)
+            message = ("answer", number, await self._answer_of(kind, payload))
         except BaseException as error:  # noqa: BLE001 - judges and metrics may be the user's
             message = ("refusal", number, f"{type(error).__name__}: {error}")
-        if number or kind == "serve":
+        if number:
             self.link.send(message)
 
     async def _answer_of(self, kind: str, payload: list[Any]) -> object:
@@ -116,10 +152,6 @@ class _ToApplication(logging.Handler):
         self._loop = asyncio.get_running_loop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        note = ("log", 0, record.name, record.levelno, record.getMessage())
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        with contextlib.suppress(Exception):  # a message that does not fit its arguments, a loop that is closed
+            note = ("log", 0, record.name, record.levelno, record.getMessage())
             self._loop.call_soon_threadsafe(self._link.send, note)
-
-
-def _encoded(messages: list[Any]) -> bytes:
-    return pickle.dumps(messages, 5)

@@ -1,8 +1,11 @@
-"""What goes from the application to its helper: pickles of plain data and of ragspan's own.
+"""What goes between the application and its helper: pickles of plain data and of ragspan's own.
 
 Records hold what frameworks put into them: strings of classes of their own, metadata with clients and locks. In the
-helper these would import the frameworks, or not be readable at all. So whatever is neither plain nor ragspan's becomes
-the plain thing that it is a kind of, or else the name of its type, as in a record's JSON.
+helper these would import the frameworks, or not be readable at all. So whatever is neither plain nor a part of a record
+becomes the plain thing that it is a kind of, or else the name of its type, as in a record's JSON.
+
+The dataclasses that travel most are taken apart and built again field by field, because the way that dataclasses have
+takes three times as long.
 """
 
 from __future__ import annotations
@@ -10,86 +13,90 @@ from __future__ import annotations
 import functools
 import io
 import pickle
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from operator import attrgetter
 from types import FunctionType
 from typing import Any
 
+from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.outcomes import Usage
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 
 _PROTOCOL = 5
-_DATA: tuple[type[Any], ...] = (RagRecord, RetrievedContext, Retrieval, Generation, SpanAnchor)
+_OF_RECORDS: tuple[type[Any], ...] = (RagRecord, RetrievedContext, Retrieval, Generation, SpanAnchor)
+_OF_VERDICTS: tuple[type[Any], ...] = (Vote, Rating, ClaimVerdict, ChunkVerdict, Usage)
+_DATA = (*_OF_RECORDS, *_OF_VERDICTS)
+_FOR_JUDGES = ("question", "response", "status", "record_id", "framework", "name", "started_ns", "ended_ns")
+_FOR_JUDGES_OF_CONTEXT = ("text", "id", "rank", "score", "source", "truncated")
 
 
-def dumps(message: object) -> bytes:
-    """The message as bytes.
+def dumps(verdicts: object) -> bytes:
+    """Verdicts, and whatever else pickles.
 
     Raises:
-        Exception: something in it cannot be read, such as data that is nested too deep.
+        Exception: something in it does not.
     """
-    buffer = io.BytesIO()
-    _Pickler(buffer, _PROTOCOL).dump(message)
-    return buffer.getvalue()
+    return _dumped(_VerdictPickler, verdicts)
 
 
-def loads(data: bytes | memoryview) -> Any:
-    """What `dumps`, or `pickle` in the helper, made these bytes from."""
+def loads(data: bytes) -> Any:
+    """What the functions of this module made these bytes from."""
     return pickle.loads(data)  # noqa: S301 - the two processes are one program, and nobody else holds their socket
 
 
 def packed(record: RagRecord) -> bytes:
     """A record, whatever its metadata holds."""
-    try:
-        return dumps(record)
-    except Exception:  # noqa: BLE001 - the framework's objects: nested too deep, or with properties that raise
-        return dumps(RagRecord.from_json(record.to_json()))
+    for simpler in (_itself, _through_json, _without_metadata):
+        try:
+            return _dumped(_RecordPickler, simpler(record))
+        except Exception:  # noqa: BLE001, PERF203, S112 - the framework's objects: nested too deep, or raising
+            continue
+    raise ValueError("a record without its metadata cannot be sent")
 
 
-def for_judging(record: RagRecord) -> RagRecord:
+def packed_for_judges(record: RagRecord) -> bytes:
     """What judges ask about, without what only costs time on the way: searches, model calls, metadata."""
-    return RagRecord(
-        question=record.question,
-        contexts=None if record.contexts is None else map(_without_metadata, record.contexts),
-        response=record.response,
-        status=record.status,
-        record_id=record.record_id,
-        framework=record.framework,
-        name=record.name,
-        started_ns=record.started_ns,
-        ended_ns=record.ended_ns,
-    )
+    contexts = None if record.contexts is None else [*map(_values_for_judges_of_context, record.contexts)]
+    return _dumped(_RecordPickler, (contexts, *_values_for_judges(record)))
 
 
-def _without_metadata(context: RetrievedContext) -> RetrievedContext:
-    if not context.metadata:
-        return context
-    return RetrievedContext(
-        text=context.text,
-        id=context.id,
-        rank=context.rank,
-        score=context.score,
-        source=context.source,
-        truncated=context.truncated,
-    )
+def unpacked_for_judges(data: bytes) -> RagRecord:
+    contexts, *values = loads(data)
+    if contexts is not None:
+        contexts = [RetrievedContext(**dict(zip(_FOR_JUDGES_OF_CONTEXT, context, strict=True))) for context in contexts]
+    return RagRecord(contexts=contexts, **dict(zip(_FOR_JUDGES, values, strict=True)))
 
 
-class _Pickler(pickle.Pickler):
+class _VerdictPickler(pickle.Pickler):
     """A pickler is asked about everything but plain strings, numbers, lists, tuples, sets and dictionaries."""
 
     def reducer_override(self, value: Any) -> Any:
+        taken_apart = _REDUCE.get(type(value))
+        return NotImplemented if taken_apart is None else (_build, taken_apart(value))
+
+
+class _RecordPickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
         kind = type(value)
-        known = _REDUCE.get(kind)
-        if known is not None:
-            build, values_of = known
-            return build, values_of(value)
-        named = value if kind is type or kind is FunctionType else kind  # these are pickled by their name
-        package = named.__module__.partition(".")[0]
-        is_ours = package == "ragspan" or (kind is type and package == "builtins") or value is _build
-        return NotImplemented if is_ours else _as_plain(value)
+        taken_apart = _REDUCE.get(kind)
+        if taken_apart is not None:
+            return _build, taken_apart(value)
+        if (kind is type or kind is FunctionType) and value in _BUILDERS:
+            return NotImplemented
+        try:
+            return _as_plain(value)
+        except Exception:  # noqa: BLE001 - the value's own methods
+            return str, (kind.__name__,)
 
 
-def _as_plain(value: Any) -> tuple[Any, tuple[Any, ...]]:
+def _dumped(kind: type[pickle.Pickler], value: object) -> bytes:
+    buffer = io.BytesIO()
+    kind(buffer, _PROTOCOL).dump(value)
+    return buffer.getvalue()
+
+
+def _as_plain(value: Any) -> tuple[Any, ...]:
     """How to build the plain thing that the value is a kind of."""
     if isinstance(value, str):
         return str, (str.__str__(value),)
@@ -97,11 +104,35 @@ def _as_plain(value: Any) -> tuple[Any, tuple[Any, ...]]:
         return int, (int(value),)
     if isinstance(value, float):
         return float, (float(value),)
+    for base in _OF_RECORDS:
+        if isinstance(value, base):
+            return _build, _REDUCE[base](value)
     if isinstance(value, Mapping):
         return dict, (list(value.items()),)
     if isinstance(value, (list, tuple)):
         return list, (list(value),)
     return str, (type(value).__name__,)
+
+
+def _itself(record: RagRecord) -> RagRecord:
+    return record
+
+
+def _through_json(record: RagRecord) -> RagRecord:
+    return RagRecord.from_json(record.to_json())
+
+
+def _without_metadata(record: RagRecord) -> RagRecord:
+    def bare(contexts: tuple[RetrievedContext, ...]) -> tuple[RetrievedContext, ...]:
+        return tuple(replace(context, metadata={}) for context in contexts)
+
+    return replace(
+        record,
+        contexts=None if record.contexts is None else bare(record.contexts),
+        evidence=bare(record.evidence),
+        retrievals=tuple(replace(retrieval, contexts=bare(retrieval.contexts)) for retrieval in record.retrievals),
+        metadata={},
+    )
 
 
 def _build(place: int, *values: Any) -> Any:
@@ -113,10 +144,13 @@ def _values(place: int, get: attrgetter[tuple[Any, ...]], value: Any) -> tuple[A
 
 
 _FIELDS = [tuple(field.name for field in fields(kind)) for kind in _DATA]
-FORMAT = repr(_FIELDS)
-"""Tells versions of ragspan apart whose records differ."""
-_REDUCE = {
-    kind: (_build, functools.partial(_values, place, attrgetter(*_FIELDS[place]))) for place, kind in enumerate(_DATA)
+FORMAT = repr((_FIELDS, _FOR_JUDGES, _FOR_JUDGES_OF_CONTEXT))
+"""Tells versions of ragspan apart whose data differ."""
+_REDUCE: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
+    kind: functools.partial(_values, place, attrgetter(*_FIELDS[place])) for place, kind in enumerate(_DATA)
 }
-"""By type: what builds it there, and from what. Field by field, because the way that dataclasses have takes three times
-as long."""
+"""By type, the arguments of `_build`."""
+_BUILDERS = frozenset({_build, str, int, float, dict, list})
+"""What is pickled by its name."""
+_values_for_judges = attrgetter(*_FOR_JUDGES)
+_values_for_judges_of_context = attrgetter(*_FOR_JUDGES_OF_CONTEXT)

@@ -20,6 +20,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.dialect import Dialect
 from ragspan.judges.llm.discretion import discreet
+from ragspan.judges.llm.outage import is_outage
 
 
 class BlockingChatClient(ABC):
@@ -65,7 +66,8 @@ class BlockingChatClient(ABC):
         except Exception as error:  # noqa: BLE001  each integration has errors of its own
             simpler = _simpler(dialect, error)
             if simpler is None:
-                return JudgeError(type(error).__name__, discreet(error, messages, secrets=self.secrets()))
+                message = discreet(error, messages, secrets=self.secrets())
+                return JudgeError(type(error).__name__, message, outage=is_outage(error))
         else:
             self._dialect = dialect
             return completion

@@ -6,6 +6,8 @@ as invalid where it is parsed, and what it cost is still accounted for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from ragspan.exceptions import JudgeError
@@ -39,11 +41,17 @@ def read_completions(reply: object) -> list[Completion]:
     Raises:
         JudgeError: there is no choice at all.
     """
-    choices = getattr(reply, "choices", None)
+    choices = _part(reply, "choices")
     if not isinstance(choices, list) or not choices:
-        raise JudgeError("InvalidResponse", "the endpoint's answer is no chat completion: it has no choices")
-    shares = split_usage(_read_usage(getattr(reply, "usage", None)), len(choices))
+        message = "the endpoint's answer is no chat completion: it has no choices"
+        raise JudgeError("InvalidResponse", message, outage=True)  # a proxy's page, or an error sent as a success
+    shares = split_usage(_read_usage(_part(reply, "usage")), len(choices))
     return [Completion(text=_read_text(choice), usage=share) for choice, share in zip(choices, shares, strict=True)]
+
+
+def _part(reply: object, name: str) -> object:
+    """What the reply has under a name, whether it is still plain JSON or an object of a client's."""
+    return reply.get(name) if isinstance(reply, Mapping) else getattr(reply, name, None)
 
 
 def split_usage(usage: Usage, parts: int) -> list[Usage]:

@@ -8,10 +8,12 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.base import ChatClient, ChatMessage, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChatClient, ChatMessage, ChunkVerdict, ClaimVerdict, Completion, Rating, Vote
 from ragspan.judges.llm import prompts, replies
+from ragspan.judges.llm.accounts import Accounts
+from ragspan.judges.llm.breaker import CircuitBreaker
 from ragspan.judges.llm.case import Case, lay_out
-from ragspan.judges.usage import report_usage
+from ragspan.judges.prices import Price
 from ragspan.records import RagRecord
 
 
@@ -30,6 +32,9 @@ class LLMJudge:
     Each question is one request, and votes and ratings are the choices of one request. What comes back invalid or not
     at all is asked for once more, only that; what is then still missing is left out.
 
+    Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.allowance`), and unless the
+    service has been failing: a circuit breaker then lets requests fail at once for a while (`judge_unavailable`).
+
     Passages that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
     explanations then say how much the judge saw.
 
@@ -40,6 +45,7 @@ class LLMJudge:
             verdicts are asked for at 0.
         max_context_chars: characters of all passages together that a request may hold.
         max_response_chars: characters of the response that a request may hold, and of the question.
+        price: what the model costs; None leaves `Usage.usd` unknown, and a budget in dollars cannot be kept.
 
     Raises:
         ConfigurationError: an argument is wrong; the message names it.
@@ -55,6 +61,7 @@ class LLMJudge:
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
         max_response_chars: int = 20_000,
+        price: Price | None = None,
     ) -> None:
         if not 0 <= temperature <= _MAX_TEMPERATURE:
             raise ConfigurationError(
@@ -63,8 +70,14 @@ class LLMJudge:
         for argument, limit in (("max_context_chars", max_context_chars), ("max_response_chars", max_response_chars)):
             if limit < 1:
                 raise ConfigurationError(f"{argument} should be at least 1, not {limit!r}")
+        if price is not None and not isinstance(price, Price):
+            raise ConfigurationError(f"price should be a Price, such as Price(0.15, 0.60), not {price!r}")
         self.name = name
+        self.price = price
+        """US dollars for a million tokens; None if it is not known."""
         self._client = client
+        self._accounts = Accounts(price)
+        self._breaker = CircuitBreaker()
         self._temperature = temperature
         self._max_context_chars = max_context_chars
         self._max_response_chars = max_response_chars
@@ -135,9 +148,9 @@ class LLMJudge:
         asked for in single requests side by side.
         """
         temperature = self._temperature if count > 1 else 0.0
-        found = await self._ask(messages, form.read, n=count, temperature=temperature)
+        found = await self._ask(messages, form, n=count, temperature=temperature)
         retries = (
-            _or_nothing(self._ask(messages, form.read, n=1, temperature=temperature)) for _ in range(count - len(found))
+            _or_nothing(self._ask(messages, form, n=1, temperature=temperature)) for _ in range(count - len(found))
         )
         found += chain.from_iterable(await asyncio.gather(*retries))
         _require_any(found)
@@ -150,24 +163,38 @@ class LLMJudge:
         if not count:
             return {}
         everything = range(1, count + 1)
-        lists = await self._ask(ask_about(everything), form.read, n=1, temperature=0.0)
+        lists = await self._ask(ask_about(everything), form, n=1, temperature=0.0)
         found = _first_by_number(chain.from_iterable(lists), everything)
         missing = [number for number in everything if number not in found]
         if missing:
-            lists = await _or_nothing(self._ask(ask_about(missing), form.read, n=1, temperature=0.0))
+            lists = await _or_nothing(self._ask(ask_about(missing), form, n=1, temperature=0.0))
             found |= _first_by_number(chain.from_iterable(lists), missing)
         _require_any(found)
         return found
 
     async def _ask(
-        self, messages: Sequence[ChatMessage], read: Callable[[str], _T | None], *, n: int, temperature: float
+        self, messages: Sequence[ChatMessage], form: replies.AnyForm[_T], *, n: int, temperature: float
     ) -> list[_T]:
         """The valid ones among the replies to a request."""
-        completions = await self._client.complete(messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature)
-        for completion in completions:
-            report_usage(completion.usage)
-        answers = (read(completion.text) for completion in completions)
+        completions = await self._complete(messages, question=form.key, n=n, temperature=temperature)
+        answers = (form.read(completion.text) for completion in completions)
         return [answer for answer in answers if answer is not None]
+
+    async def _complete(
+        self, messages: Sequence[ChatMessage], *, question: str, n: int, temperature: float
+    ) -> list[Completion]:
+        """Send a request, if the service is well and the allowance suffices, and account for what it took."""
+        with self._breaker.watching():
+            bill = self._accounts.open(messages, question=question, choices=n)
+            try:
+                completions = await self._client.complete(
+                    messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
+                )
+            except Exception:
+                bill.write_off()
+                raise
+        bill.settle(completions)
+        return completions
 
 
 async def _or_nothing(asking: Awaitable[list[_T]]) -> list[_T]:

@@ -11,11 +11,12 @@ reply, and never a "no".
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,6 +43,15 @@ class PassageFinding(Reply, frozen=True):
     number: int
     reasoning: str
     verdict: Literal["useful", "not_useful"]
+
+
+class AnyForm(Protocol[_T_co]):
+    """A branch of the schema, whatever stands there."""
+
+    @property
+    def key(self) -> str: ...
+
+    def read(self, text: str) -> _T_co | None: ...
 
 
 @dataclass(frozen=True, slots=True)

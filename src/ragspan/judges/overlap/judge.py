@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.computing import computed
 from ragspan.judges.overlap.analysis import RecentAnalyses
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
 from ragspan.judges.overlap.grounding import Grade, probability
@@ -26,12 +27,17 @@ class OverlapJudge:
     others; `benchmarks/agreement.py` measures that. Completeness is the weakest of its answers.
 
     Bounds, for one record: 400,000 characters of passages, the longest cut first; 50,000 characters and 400 sentences
-    of the response. What lies beyond is not read. One judge may serve any number of threads and event loops.
+    of the response. What lies beyond is not read. One judge may serve any number of threads and event loops. Asked by an
+    engine, it computes in the engine's helper process.
     """
 
     name: str = field(default="overlap", init=False)
     _recent: RecentAnalyses = field(default_factory=RecentAnalyses, init=False, repr=False, compare=False)
 
+    def __reduce__(self) -> tuple[type[OverlapJudge], tuple[()]]:
+        return OverlapJudge, ()  # a copy knows the same, but for what it has read lately
+
+    @computed
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
         analysis = self._recent.of(record)
@@ -39,6 +45,7 @@ class OverlapJudge:
         explanation = explain_answer(analysis.grades, grounded=grounded)
         return [Vote(grounded=grounded, explanation=explanation, probability=analysis.grounding)] * votes
 
+    @computed
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
         analysis = self._recent.of(record)
@@ -49,15 +56,18 @@ class OverlapJudge:
             value, explanation = value / 2, f"the response is a refusal; {explanation}"
         return [Rating(value=value, explanation=explanation)] * ratings
 
+    @computed
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
         return [claim.text for claim in self._recent.of(record).claims]
 
+    @computed
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
         grades = self._recent.of(record).grade(claims)
         return [_verdict(index, grade) for index, grade in enumerate(grades)]
 
+    @computed
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
         shared = self._recent.of(record).shared()

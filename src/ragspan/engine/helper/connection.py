@@ -1,0 +1,122 @@
+"""One helper, from its start to its end, and the questions that it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ragspan.config import process_environment
+from ragspan.engine.helper.link import Link
+from ragspan.engine.helper.process import HelperProcess
+
+_MAX_SILENCE = 120.0  # seconds; loading a classifier's model takes a while
+_END_TIMEOUT = 1.0  # seconds
+
+
+class HelperLost(Exception):  # noqa: N818 - a fact, which the one who asked deals with
+    """The helper died before it answered."""
+
+
+class HelperRefusal(Exception):  # noqa: N818 - likewise
+    """The helper could not do what it was asked; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Question:
+    answer: asyncio.Future[Any]
+    on_end: Callable[[], None]
+
+
+class Helper:
+    """A helper process at the other end of a connection.
+
+    Args:
+        on_note: told of what it says unasked.
+        on_lost: told once, when it has died or hung up.
+
+    Raises:
+        OSError: see `HelperProcess`, which also names the other errors.
+    """
+
+    def __init__(self, *, on_note: Callable[[tuple[Any, ...]], None], on_lost: Callable[[Helper], None]) -> None:
+        self._on_note = on_note
+        self._on_lost = on_lost
+        self._numbers = itertools.count(1)
+        self._open: dict[int, _Question] = {}
+        self._heard_at = time.monotonic()
+        self._is_lost = False
+        self._link = Link(on_message=self._heard, on_lost=self._lost)
+        self.process = HelperProcess(process_environment())
+
+    async def connect(self) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: self._link, sock=self.process.socket)
+
+    def ask(self, kind: str, *payload: Any, on_end: Callable[[], None] = lambda: None) -> asyncio.Future[Any]:
+        """The answer to come; else `HelperLost`, or a `HelperRefusal`.
+
+        Args:
+            kind: of question.
+            payload: plain data.
+            on_end: called when it is answered, or never will be, whether or not somebody still waits for it.
+        """
+        answer = asyncio.get_running_loop().create_future()
+        question = _Question(answer=answer, on_end=on_end)
+        if self._is_lost:
+            _give_up(question)
+            return answer
+        if not self._open:
+            self._heard_at = time.monotonic()
+        number = next(self._numbers)
+        self._open[number] = question
+        self._link.send((kind, number, *payload))
+        return answer
+
+    def tell(self, kind: str, *payload: Any) -> None:
+        """Say something that has no answer."""
+        if not self._is_lost:
+            self._link.send((kind, 0, *payload))
+
+    def kill_if_silent(self) -> None:
+        """Kill it if it was asked something and has said nothing for two minutes."""
+        if self._open and time.monotonic() - self._heard_at > _MAX_SILENCE:
+            self.process.kill()
+
+    def hang_up(self) -> None:
+        """Close the connection, which ends the helper."""
+        self._link.close()
+
+    def end(self, timeout: float = _END_TIMEOUT) -> int:
+        """Hang up, wait for it to end, kill it if that takes too long; its exit status."""
+        self.hang_up()
+        return self.process.end(timeout)
+
+    def _heard(self, message: tuple[Any, ...]) -> None:
+        self._heard_at = time.monotonic()
+        kind, number, *content = message
+        question = self._open.pop(number, None)
+        if question is None:
+            self._on_note(message)
+            return
+        if not question.answer.done():
+            if kind == "answer":
+                question.answer.set_result(content[0])
+            else:
+                question.answer.set_exception(HelperRefusal(content[0]))
+        question.on_end()
+
+    def _lost(self) -> None:
+        self._is_lost = True
+        questions, self._open = [*self._open.values()], {}
+        self._on_lost(self)  # first of all, so that those who ask again ask another one
+        for question in questions:
+            _give_up(question)
+
+
+def _give_up(question: _Question) -> None:
+    if not question.answer.done():
+        question.answer.set_exception(HelperLost())
+    question.on_end()

@@ -1,0 +1,88 @@
+"""What models cost: prices per million tokens, and a small table of them.
+
+The table holds the chat models of OpenAI that are likely to judge, at the prices of standard processing that OpenAI's
+price list had when it was last read (`PRICES_AS_OF`; older models that the list no longer shows, as it last showed them).
+Prices change: where the figure matters, give the judge `price=`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import Usage
+
+PRICES_AS_OF: Final = "2026-06"
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens of a model.
+
+    Raises:
+        ConfigurationError: a price is no number, or below 0.
+    """
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    """For what the provider takes from its prompt cache; None means that it costs what other input does."""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "output", "cached_input"):
+            value = getattr(self, name)
+            if value is not None and not _is_amount(value):
+                raise ConfigurationError(f"a price's {name} should be a number of dollars, 0 or more, not {value!r}")
+
+    def of(self, usage: Usage) -> float:
+        """What so much usage costs, in US dollars."""
+        cached = min(usage.cached_tokens, usage.input_tokens)
+        cached_price = self.input if self.cached_input is None else self.cached_input
+        dollars = (usage.input_tokens - cached) * self.input + cached * cached_price + usage.output_tokens * self.output
+        return dollars / _MILLION
+
+
+def price_of(model: str) -> Price | None:
+    """The price of one of OpenAI's models, from the table; None if it is not there.
+
+    A dated name such as `gpt-4o-mini-2024-07-18` has the price of the model, unless the table has one for that date.
+    """
+    return PRICES.get(model) or PRICES.get(_DATE.sub("", model))
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+_DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
+
+PRICES: Final[Mapping[str, Price]] = MappingProxyType(
+    {
+        "gpt-4o": Price(2.50, 10.00, cached_input=1.25),
+        "gpt-4o-2024-05-13": Price(5.00, 15.00),
+        "gpt-4o-mini": Price(0.15, 0.60, cached_input=0.075),
+        "gpt-4.1": Price(2.00, 8.00, cached_input=0.50),
+        "gpt-4.1-mini": Price(0.40, 1.60, cached_input=0.10),
+        "gpt-4.1-nano": Price(0.10, 0.40, cached_input=0.025),
+        "gpt-5": Price(1.25, 10.00, cached_input=0.125),
+        "gpt-5-mini": Price(0.25, 2.00, cached_input=0.025),
+        "gpt-5-nano": Price(0.05, 0.40, cached_input=0.005),
+        "gpt-5.1": Price(1.25, 10.00, cached_input=0.125),
+        "gpt-5.2": Price(1.75, 14.00, cached_input=0.175),
+        "gpt-5.4": Price(2.50, 15.00, cached_input=0.25),
+        "gpt-5.4-mini": Price(0.75, 4.50, cached_input=0.075),
+        "gpt-5.4-nano": Price(0.20, 1.25, cached_input=0.02),
+        "gpt-5.5": Price(5.00, 30.00, cached_input=0.50),
+        "o3": Price(2.00, 8.00, cached_input=0.50),
+        "o3-mini": Price(1.10, 4.40, cached_input=0.55),
+        "o4-mini": Price(1.10, 4.40, cached_input=0.275),
+    }
+)
+"""By the model's name, without a date."""

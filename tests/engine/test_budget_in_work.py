@@ -1,0 +1,344 @@
+"""A budget over the metrics of an engine, with a judge that is paid for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass, replace
+
+import pytest
+
+from ragspan.engine import Budget
+from ragspan.exceptions import JudgeError
+from ragspan.judges import LLMJudge, OverlapJudge, Price
+from ragspan.judges.base import ClaimVerdict, Completion
+from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
+from ragspan.outcomes import NotApplicable, Score, Usage
+from ragspan.records import RagRecord
+from ragspan.testing import FakeJudge, InMemoryTelemetry
+
+GROUNDED = {"grounding": {"reasoning": "stated", "verdict": "grounded"}}
+HALF = {"completeness": {"reasoning": "half", "value": 0.5}}
+CLAIM = {"claims": ["The pump hums."]}
+SUPPORTED = {"claim_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "supported"}]}
+PRICE = Price(1.0, 1.0)
+
+
+class PaidClient:
+    """Gives the answers in turn, and the last one again; each choice takes 100 tokens."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+        self.requests = 0
+
+    async def complete(self, messages, *, schema, n, temperature):
+        self.requests += 1
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        text = json.dumps({"answer": answer})
+        usages = [Usage(requests=1, input_tokens=60, output_tokens=40)] + [Usage(output_tokens=100)] * (n - 1)
+        return [Completion(text=text, usage=usage) for usage in usages]
+
+
+class CountingVerifier:
+    """A classifier that supports everything."""
+
+    name = "classifier"
+
+    def __init__(self):
+        self.claims = []
+
+    async def verify_claims(self, record, claims):
+        self.claims += claims
+        return [ClaimVerdict(index=index, supported=True) for index in range(len(claims))]
+
+
+@dataclass(frozen=True)
+class PrivateJudging:
+    """A user's metric that asks a judge which none of its fields shows."""
+
+    ask: object
+    name: str = "private"
+
+    async def score(self, record):
+        claims = await self.ask(record)  # type: ignore[operator]
+        return Score(value=float(bool(claims)))
+
+
+@pytest.fixture
+def a_record():
+    return RagRecord(question="What hums?", contexts=["The pump hums at night."], response="The pump hums at night.")
+
+
+@pytest.fixture
+def outcomes_in_turn(fakes, make_engine, a_record):
+    """The outcomes of records that are scored one after the other."""
+
+    def run(*metrics, times=1, **options):
+        emitter = fakes.ListEmitter()
+        engine = make_engine(*metrics, emitters=[emitter], **options)
+        for _ in range(times):
+            engine.submit(a_record)
+            assert engine.flush(fakes.PATIENCE)
+        return [scored.outcomes for scored in emitter.scored]
+
+    return run
+
+
+def a_judge(*answers):
+    client = PaidClient(*answers)
+    return LLMJudge(client, name="paid", price=PRICE), client
+
+
+def test_within_the_budget_the_metrics_own_judge_scores(outcomes_in_turn):
+    judge, client = a_judge(GROUNDED)
+    outcomes = outcomes_in_turn(
+        ContextAdherence(judge, polls=1), times=3, budget=Budget(requests_per_minute=3, fallback="overlap")
+    )
+
+    assert [(found["context_adherence"].judge, found["context_adherence"].fallback) for found in outcomes] == [
+        ("paid", None)
+    ] * 3
+    assert client.requests == 3
+
+
+def test_a_spent_budget_skips_the_metric_and_sends_nothing(outcomes_in_turn):
+    judge, client = a_judge(GROUNDED)
+    first, second = outcomes_in_turn(ContextAdherence(judge, polls=1), times=2, budget=Budget(requests_per_minute=1))
+
+    assert first["context_adherence"].value == 1.0
+    assert second["context_adherence"] == NotApplicable(reason="budget_exhausted", detail="requests_per_minute")
+    assert client.requests == 1
+
+
+def test_a_spent_budget_lets_the_embedded_judge_score_and_says_so(outcomes_in_turn):
+    judge, client = a_judge(GROUNDED)
+    _, second = outcomes_in_turn(
+        ContextAdherence(judge, polls=1, threshold=0.25),
+        times=2,
+        budget=Budget(requests_per_minute=1, fallback="overlap"),
+    )
+
+    score = second["context_adherence"]
+    assert (score.judge, score.fallback, score.threshold, score.usage) == ("overlap", "budget_exhausted", 0.25, None)
+    assert client.requests == 1
+
+
+def test_a_judge_that_is_given_stands_in_outside_of_the_budget(outcomes_in_turn):
+    judge, _ = a_judge(GROUNDED)
+    cheap_client = PaidClient(GROUNDED)
+    cheap = LLMJudge(cheap_client, name="cheap")
+    outcomes = outcomes_in_turn(
+        ContextAdherence(judge, polls=1), times=4, budget=Budget(requests_per_minute=1, fallback=cheap)
+    )
+
+    assert [found["context_adherence"].judge for found in outcomes] == ["paid", "cheap", "cheap", "cheap"]
+    assert cheap_client.requests == 3
+
+
+def test_a_verifier_stands_in_for_faithfulness_and_other_metrics_are_skipped(outcomes_in_turn):
+    judge, _ = a_judge(CLAIM, SUPPORTED)
+    verifier = CountingVerifier()
+    _, second = outcomes_in_turn(
+        Faithfulness(judge),
+        ContextAdherence(judge),
+        times=2,
+        budget=Budget(requests_per_minute=1, fallback=verifier),
+    )
+
+    assert (second["faithfulness"].judge, second["faithfulness"].fallback) == ("classifier", "budget_exhausted")
+    assert second["context_adherence"].reason == "budget_exhausted"
+    assert "The pump hums at night." in verifier.claims
+
+
+def test_all_metrics_share_the_budget(outcomes_in_turn):
+    judge, client = a_judge(HALF)
+    [outcomes] = outcomes_in_turn(
+        Completeness(judge, polls=1), ContextAdherence(judge, polls=1), budget=Budget(requests_per_minute=1)
+    )
+
+    assert client.requests == 1
+    assert [outcome.reason for outcome in outcomes.values() if isinstance(outcome, NotApplicable)] == [
+        "budget_exhausted"
+    ]
+
+
+def test_a_budget_that_runs_out_in_the_middle_falls_back_and_keeps_what_was_spent(outcomes_in_turn):
+    judge, client = a_judge(CLAIM, SUPPORTED)
+    [outcomes] = outcomes_in_turn(Faithfulness(judge), budget=Budget(requests_per_minute=1, fallback="overlap"))
+
+    score = outcomes["faithfulness"]
+    assert (score.judge, score.fallback) == ("overlap", "budget_exhausted")
+    assert score.usage == Usage(requests=1, input_tokens=60, output_tokens=40, usd=0.0001)
+    assert client.requests == 1
+
+
+def test_votes_that_suffice_need_no_fallback_for_those_that_were_denied(outcomes_in_turn):
+    class Stingy(PaidClient):
+        async def complete(self, messages, *, schema, n, temperature):
+            return (await super().complete(messages, schema=schema, n=n, temperature=temperature))[: max(1, n - 1)]
+
+    judge = LLMJudge(Stingy(GROUNDED), name="paid")
+    [outcomes] = outcomes_in_turn(
+        ContextAdherence(judge, polls=3), budget=Budget(requests_per_minute=1, fallback="overlap")
+    )
+
+    assert (outcomes["context_adherence"].judge, outcomes["context_adherence"].fallback) == ("paid", None)
+
+
+def test_a_failure_that_is_not_the_budgets_stays_one(outcomes_in_turn):
+    judge, _ = a_judge(JudgeError("RateLimitError", "slow down"))
+    [outcomes] = outcomes_in_turn(
+        ContextAdherence(judge, polls=1), budget=Budget(requests_per_minute=9, fallback="overlap")
+    )
+
+    assert outcomes["context_adherence"].error_type == "RateLimitError"
+
+
+def test_the_embedded_judge_is_never_stopped_by_a_budget(outcomes_in_turn):
+    judge, _ = a_judge(GROUNDED)
+    outcomes = outcomes_in_turn(
+        ContextAdherence(judge, polls=1), Faithfulness(OverlapJudge()), times=3, budget=Budget(requests_per_minute=1)
+    )
+
+    assert [found["faithfulness"].judge for found in outcomes] == ["overlap"] * 3
+    assert [found["faithfulness"].fallback for found in outcomes] == [None] * 3
+
+
+def test_a_reason_of_the_metrics_own_comes_before_the_budgets(fakes, make_engine, a_record):
+    judge, _ = a_judge(GROUNDED)
+    emitter = fakes.ListEmitter()
+    engine = make_engine(ContextAdherence(judge, polls=1), emitters=[emitter], budget=Budget(requests_per_minute=1))
+    for record in (a_record, fakes.a_record(contexts=[])):
+        engine.submit(record)
+        assert engine.flush(fakes.PATIENCE)
+
+    assert emitter.scored[1].outcomes["context_adherence"].reason == "no_contexts"
+
+
+def test_a_spent_budget_is_noticed_before_a_paid_judge_is_asked(outcomes_in_turn):
+    @dataclass(frozen=True, kw_only=True)
+    class OwnPaidJudge(FakeJudge):
+        """A user's, which does not ask whether it may: its price tells that it should not be asked in vain."""
+
+        price: Price = PRICE
+
+        async def rate_completeness(self, record, ratings):
+            asked.append(record)
+            return await super().rate_completeness(record, ratings)
+
+    asked = []
+    judge, _ = a_judge(GROUNDED)
+    outcomes = outcomes_in_turn(
+        Completeness(OwnPaidJudge()), ContextAdherence(judge, polls=1), times=3, budget=Budget(requests_per_minute=1)
+    )
+
+    assert len(asked) == 1
+    assert [type(found["completeness"]) for found in outcomes] == [Score, NotApplicable, NotApplicable]
+
+
+def test_a_judge_that_no_field_shows_is_limited_all_the_same(outcomes_in_turn):
+    judge, client = a_judge(CLAIM)
+    outcomes = outcomes_in_turn(
+        PrivateJudging(judge.extract_claims), times=3, budget=Budget(requests_per_minute=2, fallback="overlap")
+    )
+
+    assert [type(found["private"]) for found in outcomes] == [Score, Score, NotApplicable]
+    assert client.requests == 2
+
+
+def test_a_metric_in_a_thread_is_limited_too(fakes, outcomes_in_turn):
+    judge, client = a_judge(CLAIM)
+    metric = fakes.ThreadMetric(lambda record: asyncio.run(judge.extract_claims(record)) and None, name="threaded")
+    outcomes = outcomes_in_turn(metric, times=3, budget=Budget(requests_per_minute=2))
+
+    assert [type(found["threaded"]) for found in outcomes] == [Score, Score, NotApplicable]
+    assert client.requests == 2
+
+
+@pytest.mark.parametrize(
+    ("budget", "limit"),
+    [
+        (Budget(tokens_per_minute=20_000), "tokens_per_minute"),
+        (Budget(usd_per_day=0.02), "usd_per_day"),
+    ],
+)
+def test_tokens_and_dollars_count_as_they_were_used_and_not_as_they_were_expected(outcomes_in_turn, budget, limit):
+    class Costly(PaidClient):
+        async def complete(self, messages, *, schema, n, temperature):
+            [completion] = await super().complete(messages, schema=schema, n=n, temperature=temperature)
+            return [replace(completion, usage=Usage(requests=1, input_tokens=25_000))]
+
+    client = Costly(GROUNDED)
+    metric = ContextAdherence(LLMJudge(client, name="paid", price=PRICE), polls=1)
+    first, second = outcomes_in_turn(metric, times=2, budget=budget)
+
+    assert first["context_adherence"].usage.usd == 0.025
+    assert second["context_adherence"] == NotApplicable(reason="budget_exhausted", detail=limit)
+    assert client.requests == 1
+
+
+def test_a_request_that_is_expected_to_exceed_the_budget_is_not_sent(outcomes_in_turn):
+    judge, client = a_judge(GROUNDED)
+    [outcomes] = outcomes_in_turn(ContextAdherence(judge, polls=1), budget=Budget(tokens_per_minute=50))
+
+    assert outcomes["context_adherence"].reason == "budget_exhausted"
+    assert client.requests == 0
+
+
+def test_what_was_spent_before_the_budget_ran_out_is_told(fakes, make_engine, a_record):
+    telemetry = InMemoryTelemetry()
+    judge, _ = a_judge(CLAIM, SUPPORTED)
+    engine = make_engine(
+        Faithfulness(judge), budget=Budget(requests_per_minute=1), meter_provider=telemetry.meter_provider
+    )
+    engine.submit(a_record)
+    assert engine.flush(fakes.PATIENCE)
+
+    measurements = telemetry.measurements()
+    assert sum(value for _, value in measurements["ragspan.judge.tokens"]) == 100
+    assert sum(value for _, value in measurements["ragspan.judge.cost"]) == pytest.approx(0.0001)
+
+
+def test_what_the_metrics_own_judge_took_is_not_put_down_to_the_one_that_stood_in(fakes, make_engine, a_record):
+    telemetry = InMemoryTelemetry()
+    judge, _ = a_judge(CLAIM, SUPPORTED)
+    engine = make_engine(
+        Faithfulness(judge),
+        budget=Budget(requests_per_minute=1, fallback="overlap"),
+        meter_provider=telemetry.meter_provider,
+    )
+    engine.submit(a_record)
+    assert engine.flush(fakes.PATIENCE)
+
+    [(attributes, _)] = telemetry.measurements()["ragspan.judge.cost"]
+    assert "ragspan.judge" not in attributes
+
+
+def test_a_spent_budget_is_logged(fakes, make_engine, a_record, caplog):
+    judge, _ = a_judge(GROUNDED)
+    engine = make_engine(ContextAdherence(judge, polls=1), budget=Budget(requests_per_minute=1))
+    with caplog.at_level(logging.WARNING, logger="ragspan"):
+        for _ in range(3):
+            engine.submit(a_record)
+        assert engine.flush(fakes.PATIENCE)
+
+    assert [line for line in caplog.messages if "budget" in line] == [
+        "the budget is spent: metric context_adherence is not scored by its own judge"
+    ]
+
+
+def test_a_fork_begins_with_a_fresh_budget(fakes, make_engine, in_child, a_record):
+    judge, _ = a_judge(GROUNDED)
+    emitter = fakes.ListEmitter()
+    engine = make_engine(ContextAdherence(judge, polls=1), emitters=[emitter], budget=Budget(requests_per_minute=1))
+
+    def score_one():
+        engine.submit(a_record)
+        assert engine.flush(fakes.PATIENCE)
+        return type(emitter.scored[-1].outcomes["context_adherence"]).__name__
+
+    assert [score_one(), score_one()] == ["Score", "NotApplicable"]
+    assert in_child(lambda: [score_one(), score_one()]) == ["Score", "NotApplicable"]

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import asyncio
+import pickle
+
+import pytest
+
+from ragspan.exceptions import BudgetExhausted, JudgeError
+from ragspan.judges.llm.breaker import CircuitBreaker
+
+OUT = JudgeError("APIConnectionError", "nobody there", outage=True)
+ABOUT_ONE_REQUEST = JudgeError("BadRequestError", "too long")
+
+
+@pytest.fixture
+def breaker(clock):
+    return CircuitBreaker(clock=clock, chance=lambda: 0.0)
+
+
+def ask(breaker, error=None):
+    """What came of a request: `answered`, or the type of the error."""
+    try:
+        with breaker.watching():
+            if error is not None:
+                raise error
+    except JudgeError as failure:
+        return failure.error_type
+    except BaseException as failure:
+        return type(failure).__name__
+    return "answered"
+
+
+def fail(breaker, times):
+    return [ask(breaker, OUT) for _ in range(times)]
+
+
+def test_after_five_failures_in_a_row_requests_fail_at_once(breaker):
+    assert fail(breaker, 6) == ["APIConnectionError"] * 5 + ["judge_unavailable"]
+
+
+def test_an_answer_in_between_begins_the_row_anew(breaker):
+    fail(breaker, 4)
+    ask(breaker)
+
+    assert fail(breaker, 5) == ["APIConnectionError"] * 5
+
+
+def test_requests_fail_at_once_for_as_long_as_the_pause_lasts(breaker, clock):
+    fail(breaker, 5)
+    clock.advance(29.9)
+    assert ask(breaker) == "judge_unavailable"
+
+    clock.advance(0.1)
+    assert ask(breaker) == "answered"
+
+
+def test_after_the_pause_a_single_request_tries(breaker, clock):
+    fail(breaker, 5)
+    clock.advance(30)
+    with breaker.watching():
+        assert [ask(breaker) for _ in range(3)] == ["judge_unavailable"] * 3
+
+    assert [ask(breaker) for _ in range(3)] == ["answered"] * 3
+
+
+def test_each_try_that_fails_doubles_the_pause_up_to_five_minutes(breaker, clock):
+    fail(breaker, 5)
+    pauses = []
+    for pause in (30, 60, 120, 240, 300, 300):
+        clock.advance(pause - 1)
+        waited = ask(breaker, OUT) == "judge_unavailable"
+        clock.advance(1)
+        pauses.append((waited, ask(breaker, OUT)))
+
+    assert pauses == [(True, "APIConnectionError")] * 6
+
+
+def test_after_an_answer_the_pause_is_short_again(breaker, clock):
+    fail(breaker, 5)
+    clock.advance(30)
+    fail(breaker, 1)
+    clock.advance(60)
+    ask(breaker)
+    fail(breaker, 5)
+    clock.advance(30)
+
+    assert ask(breaker) == "answered"
+
+
+def test_chance_takes_up_to_a_quarter_off_a_pause(clock):
+    breaker = CircuitBreaker(clock=clock, chance=lambda: 1.0)
+    fail(breaker, 5)
+    clock.advance(22.4)
+    assert ask(breaker) == "judge_unavailable"
+
+    clock.advance(0.1)
+    assert ask(breaker) == "answered"
+
+
+@pytest.mark.parametrize(
+    "error", [ABOUT_ONE_REQUEST, ValueError("a schema"), BudgetExhausted("usd_per_day"), GeneratorExit()]
+)
+def test_what_is_about_one_request_neither_counts_nor_clears(breaker, error):
+    for _ in range(20):
+        ask(breaker, error)
+    fail(breaker, 4)
+    ask(breaker, error)
+
+    assert fail(breaker, 2) == ["APIConnectionError", "judge_unavailable"]
+
+
+def test_a_try_that_says_nothing_about_the_service_lets_the_next_one_try(breaker, clock):
+    fail(breaker, 5)
+    clock.advance(30)
+
+    assert ask(breaker, ABOUT_ONE_REQUEST) == "BadRequestError"
+    assert ask(breaker) == "answered"
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), ConnectionResetError(), RuntimeError("client closed")])
+def test_requests_that_never_got_an_answer_count(breaker, error):
+    for _ in range(5):
+        ask(breaker, error)
+
+    assert ask(breaker) == "judge_unavailable"
+
+
+def test_requests_that_were_under_way_when_it_opened_do_not_make_it_worse(breaker, clock):
+    under_way = [breaker.watching() for _ in range(10)]
+    for request in under_way:
+        request.__enter__()
+    for request in under_way:
+        request.__exit__(JudgeError, OUT, None)
+    clock.advance(30)
+
+    assert ask(breaker) == "answered"
+
+
+def test_a_late_failure_of_before_does_not_count_once_the_service_is_back(breaker, clock):
+    under_way = [breaker.watching() for _ in range(10)]
+    for request in under_way:
+        request.__enter__()
+    fail(breaker, 5)
+    clock.advance(30)
+    ask(breaker)
+    for request in under_way:
+        request.__exit__(JudgeError, OUT, None)
+
+    assert ask(breaker) == "answered"
+
+
+def test_a_try_that_never_ends_holds_up_nobody_for_ever(breaker, clock):
+    fail(breaker, 5)
+    clock.advance(30)
+    hanging = breaker.watching()
+    hanging.__enter__()
+    assert ask(breaker) == "judge_unavailable"
+
+    clock.advance(30)
+    assert ask(breaker) == "answered"
+
+
+def test_another_process_begins_anew(breaker, monkeypatch):
+    fail(breaker, 5)
+    monkeypatch.setattr("os.getpid", lambda: -1)  # what a fork changes
+
+    assert ask(breaker) == "answered"
+
+
+def test_a_copy_begins_anew(breaker):
+    copy = CircuitBreaker()
+    fail(copy, 5)
+
+    assert ask(pickle.loads(pickle.dumps(copy))) == "answered"
+
+
+def test_the_error_says_when_a_request_is_sent_again(breaker):
+    fail(breaker, 5)
+
+    with pytest.raises(JudgeError, match="5 requests in a row failed; the next is sent in 30 s"), breaker.watching():
+        pass
