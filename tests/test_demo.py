@@ -1,7 +1,6 @@
 """`ragspan demo` as a user runs it: in a process of its own."""
 
 import html
-import http.server
 import json
 import os
 import re
@@ -144,40 +143,12 @@ def test_scores_that_come_late_are_spans_of_the_same_trace(fake_openai):
     assert "Scores by the openai:slow judge" in done.stdout
 
 
-class Collector(http.server.BaseHTTPRequestHandler):
-    """Takes OTLP over HTTP."""
-
-    received: list[bytes]
-
-    def do_POST(self):
-        self.received.append(self.rfile.read(int(self.headers["content-length"])))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *arguments):
-        pass
-
-
-@pytest.fixture
-def collector():
-    handler = type("OneCollector", (Collector,), {"received": []})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", handler.received
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_it_sends_the_spans_to_an_otlp_endpoint(collector):
-    url, received = collector
-
-    done = demo("--framework", "langchain", "--otlp", url)
+def test_it_sends_the_spans_to_an_otlp_endpoint(otlp_listener):
+    done = demo("--framework", "langchain", "--otlp", otlp_listener.url)
 
     assert done.returncode == 0, done.stderr
-    assert re.search(rf"Sent \d+ spans to {url}", done.stdout)
-    assert b"ragspan.score.faithfulness" in b"".join(received)
+    assert f"Sent {len(otlp_listener.spans)} spans to {otlp_listener.url}" in done.stdout
+    assert any("ragspan.score.faithfulness" in span.attributes for span in otlp_listener.spans)
 
 
 def test_an_endpoint_where_nobody_listens_is_told_and_fails():

@@ -1,7 +1,9 @@
-"""The command line: `ragspan demo`."""
+"""The command line: `ragspan demo` and `ragspan doctor`."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -49,6 +51,46 @@ def demo(
         raise typer.Exit(2) from None
     if not delivered:
         raise typer.Exit(1)
+
+
+@app.command()
+def doctor(
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 10.0,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
+) -> None:
+    """Find out why no scores are to be seen: settings, judge, exporters, endpoint, and one record through all of them.
+
+    It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It asks the judge a few
+    small questions and sends two small traces. No key, no header's value and no text of yours is shown.
+
+    Exit codes: 0 all is well, though there may be warnings; 1 something failed, or no exporter is configured, so that no
+    score goes anywhere; 2 a setting or an argument cannot be used.
+    """
+    if not 0 < timeout < float("inf"):
+        raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
+    from rich.console import Console
+
+    from ragspan.doctor import examine, exit_code
+    from ragspan.doctor.report import as_json, shown, verdict
+
+    console = Console(highlight=False)
+    diagnoses = []
+    for diagnosis in examine(timeout=timeout):
+        diagnoses.append(diagnosis)
+        console.print(shown(diagnosis))
+    findings = [finding for diagnosis in diagnoses for finding in diagnosis.findings]
+    console.print(verdict(findings))
+    code = exit_code(findings)
+    if json is not None:
+        try:
+            json.write_text(as_json(findings), encoding="utf-8")
+        except OSError as error:
+            typer.echo(f"ragspan doctor: --json: {error}", err=True)
+            code = 2
+    if any(diagnosis.is_hanging for diagnosis in diagnoses):
+        sys.stdout.flush()
+        os._exit(code)  # the interpreter's end would wait for what hangs
+    raise typer.Exit(code)
 
 
 if __name__ == "__main__":

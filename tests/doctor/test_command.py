@@ -1,0 +1,82 @@
+"""`ragspan doctor` as a user runs it: in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+def doctor(*arguments, **variables):
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "ragspan.cli", "doctor", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "80", **variables},
+        timeout=120,
+    )
+
+
+def test_all_is_well_where_an_endpoint_takes_the_scores(otlp_listener, tmp_path):
+    done = doctor("--json", str(tmp_path / "findings.json"), OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
+
+    document = json.loads((tmp_path / "findings.json").read_text(encoding="utf-8"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "All is well" in done.stdout
+    assert document["exit_code"] == 0
+    assert any("ragspan.score.faithfulness" in span.attributes for span in otlp_listener.spans)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_no_exporter_is_a_failure_because_no_score_goes_anywhere():
+    done = doctor()
+
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "rag ragspan doctor" in done.stdout
+    assert "goes nowhere" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "complaint"),
+    [
+        ([], {"RAGSPAN_JUDGE": "gpt-4o"}, "RAGSPAN_JUDGE is 'gpt-4o'"),
+        (["--timeout", "0"], {}, "should be a number of seconds, more than 0"),
+        (["--timeout", "soon"], {}, "--timeout"),
+        (["--json", "/no/such/folder/findings.json"], {}, "--json"),
+    ],
+)
+def test_a_wrong_setting_or_argument_is_told_without_a_traceback(arguments, variables, complaint):
+    done = doctor(*arguments, **variables)
+
+    assert done.returncode == 2
+    assert complaint in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_it_comes_to_an_end_whatever_hangs(silent_port, tmp_path):
+    """A judge and an endpoint that take connections and never answer; five checks of two seconds, and the start."""
+    began = time.monotonic()
+
+    done = doctor(
+        *("--timeout", "2"),
+        RAGSPAN_JUDGE="openai:silent",
+        RAGSPAN_JUDGE_BASE_URL=f"http://127.0.0.1:{silent_port}/v1",
+        OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{silent_port}",
+        NO_PROXY="*",
+    )
+
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - began < 40
+
+
+def test_its_help_documents_the_exit_codes():
+    words = " ".join(doctor("--help").stdout.replace("│", " ").split())
+
+    assert "Exit codes: 0 all is well" in words
+    assert "2 a setting or an argument cannot be used" in words
