@@ -12,7 +12,10 @@ unexport TIKTOKEN_CACHE_DIR NLTK_DATA
 LLAMA_INDEX_RELEASES := 0.14.21 0.14.24
 LLAMA_INDEX_TOOLS := pytest pytest-asyncio llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn
 
-.PHONY: demo test test-llama-index-releases check format install build constraints clean
+PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-retrievers-bm25 pytest pytest-asyncio \
+  hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
+
+.PHONY: demo test test-llama-index-releases peers check format install build constraints clean
 
 demo: install  ## answer a dozen questions and show every answer's trace with its scores
 	@$(BIN)/ragspan demo
@@ -63,6 +66,21 @@ test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.install
 	$(call install_into,$(@D),$(@D)/constraints.txt,llama-index-core==$* -e . -e integrations/llama-index $(LLAMA_INDEX_TOOLS))
 	@touch $@
 
+peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchmarks compare ragspan with; needs uv
+
+# The frameworks are the tested ones; whatever else the peers bring is theirs to choose.
+.venv-peers/.installed: $(VENV)/.installed
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+	@grep -E '^(langchain|langgraph|llama-index|openinference|opentelemetry)' constraints.txt > $(@D)/constraints.txt
+	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python -c $(@D)/constraints.txt \
+	  -e . -e integrations/langchain -e integrations/llama-index --group peers $(PEER_TOOLS)
+	@touch $@
+
+.venv-judging-peers/.installed: $(VENV)/.installed
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
+	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python --group judging-peers
+	@touch $@
+
 build: install  ## wheels of every member, into dist/
 	rm -rf dist
 	$(BIN)/uv build --quiet --wheel --all-packages --out-dir dist
@@ -73,4 +91,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* dist
+	rm -rf $(VENV) .venv-llama-index-* .venv-peers .venv-judging-peers dist

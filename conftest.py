@@ -17,10 +17,16 @@ class FakeOpenAI:
     `script` gives the replies to each kind of question, one for each choice, in order; a string is sent as it is and
     anything else as the JSON that the judge expects. `answer` can be set to a function from the request's body to what
     `says` or `fails` return.
+
+    Args:
+        tls: speaks HTTPS with the certificate of this `ssl.SSLContext`.
+        listening: whether it can be reached from the start, or refuses connections until `listen()`.
     """
 
-    def __init__(self):
+    def __init__(self, *, tls=None, listening=True):
         self.answer = self._follow_script
+        self.reply_headers = {"Retry-After-Ms": "1"}
+        self.cuts_replies = False  # True closes the connection in the middle of each reply's body
         self.requests = []
         self.headers = []
         self.connections = set()
@@ -29,10 +35,18 @@ class FakeOpenAI:
         self._script = defaultdict(list)
         self._lock = threading.Lock()
         self._released = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler(), bind_and_activate=False)
         self._server.daemon_threads = True
-        self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+        self._server.server_bind()
+        self.base_url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_address[1]}/v1"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        if listening:
+            self.listen()
+
+    def listen(self):
+        self._server.server_activate()
         self._thread.start()
 
     def script(self, **replies):
@@ -61,8 +75,8 @@ class FakeOpenAI:
         ]
         return 200, "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode() + b"data: [DONE]\n\n"
 
-    def fails(self, status, message, param=None):
-        return status, {"error": {"message": message, "type": "error", "param": param, "code": None}}
+    def fails(self, status, message, param=None, code=None):
+        return status, {"error": {"message": message, "type": "error", "param": param, "code": code}}
 
     def hangs(self):
         """Does not answer before the test is over."""
@@ -75,8 +89,9 @@ class FakeOpenAI:
 
     def close(self):
         self._released.set()
-        self._server.shutdown()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._server.shutdown()
+            self._thread.join()
         self._server.server_close()
 
     def _follow_script(self, request):
@@ -112,8 +127,12 @@ class FakeOpenAI:
                         "Content-Type", "text/event-stream" if request.get("stream") else "application/json"
                     )
                     self.send_header("Content-Length", str(len(content)))
-                    self.send_header("Retry-After-Ms", "1")
+                    for name, value in endpoint.reply_headers.items():
+                        self.send_header(name, value)
                     self.end_headers()
+                    if endpoint.cuts_replies:
+                        self.close_connection = True
+                        content = content[: len(content) // 2]
                     self.wfile.write(content)
                 except ConnectionError:
                     self.close_connection = True  # a client that timed out has hung up

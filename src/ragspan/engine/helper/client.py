@@ -43,7 +43,7 @@ class HelperClient:
 
     Args:
         greeting: what each new helper is to do: a role and its arguments.
-        max_questions: that it has not answered, at the same time.
+        max_questions: that it has not answered, at the same time; at least 2.
         on_note: told of what a helper says unasked.
     """
 
@@ -94,14 +94,9 @@ class HelperClient:
         except HelperLost:
             pass
         try:
-            return await self._ask(kind, payload_for, places=self._max_questions)
+            return await self._ask(kind, payload_for, places=self._turns.places)
         except HelperUnavailable:
             raise HelperLost from None
-        except HelperLost:
-            self._was_killed = True
-            if self._recent_deaths:
-                self._recent_deaths.pop()  # it is explained
-            raise
 
     async def ask_now(self, kind: str, *payload: Any) -> Any:
         """What the helper that there is answers, whatever else it was asked; None if there is none.
@@ -196,6 +191,9 @@ class HelperClient:
         self._current = self._ready = None
         self.deaths += 1
         helper.end()
+        if self._turns.is_one_alone:
+            self._was_killed = True
+            return
         now = time.monotonic()
         self._recent_deaths.append(now)
         if len(self._recent_deaths) == _MAX_DEATHS and now - self._recent_deaths[0] < _DEATHS_WINDOW:

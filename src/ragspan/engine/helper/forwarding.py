@@ -53,7 +53,7 @@ class Forwarding:
         self._timeout = options.metric_timeout + _MARGIN
         self._client = HelperClient(
             lambda: ("score", pickle.dumps(options, _PROTOCOL), _resource_attributes()),
-            max_questions=options.concurrency,
+            max_questions=max(2, options.concurrency),
             log=log,
             on_note=self._noted,
         )

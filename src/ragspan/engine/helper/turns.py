@@ -19,13 +19,15 @@ class Turns:
 
     def __init__(self, places: int) -> None:
         self.places = places
+        self.is_one_alone = False
+        """One question has all places."""
         self._free = places
         self._line: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, places: int) -> None:
         """Return when there is room, and it is taken."""
         if not self._line and places <= self._free:
-            self._free -= places
+            self._grant(places)
             return
         turn = asyncio.get_running_loop().create_future()
         self._line.append((places, turn))
@@ -40,7 +42,12 @@ class Turns:
 
     def give_back(self, places: int) -> None:
         self._free += places
+        self.is_one_alone = False
         self._let_in()
+
+    def _grant(self, places: int) -> None:
+        self._free -= places
+        self.is_one_alone = places == self.places
 
     def _let_in(self) -> None:
         while self._line:
@@ -48,6 +55,6 @@ class Turns:
             if not turn.done():
                 if places > self._free:
                     return
-                self._free -= places
+                self._grant(places)
                 turn.set_result(None)
             self._line.popleft()
