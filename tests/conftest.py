@@ -24,6 +24,9 @@ class ReceivedSpan:
     span_id: str
     parent_id: str
     attributes: dict[str, object]
+    trace_state: str
+    resource: dict[str, object]
+    """The attributes of what sent it."""
 
 
 class OtlpListener:
@@ -82,6 +85,8 @@ class OtlpListener:
                         span_id=span.span_id.hex(),
                         parent_id=span.parent_span_id.hex(),
                         attributes={pair.key: _plain(pair.value) for pair in span.attributes},
+                        trace_state=span.trace_state,
+                        resource={pair.key: _plain(pair.value) for pair in resource.resource.attributes},
                     )
                     for span in scope.spans
                 ]

@@ -1,0 +1,95 @@
+"""A process that ends in mid-work, with answers at a judge and spans for an exporter."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [("", 0), ("sys.exit(3)", 3), ("raise LookupError", 1), ("threading.Thread(target=lambda: None).start()", 0)],
+)
+def test_a_program_that_ends_in_mid_work_finishes_it(start, judge, scores, ending, status):
+    program = start(f"""
+        for number in range(3):
+            answer(f"answer {{number}}")
+        print("the end")
+        {ending}
+    """)
+    program.line_with("the end")
+    judge.wait_until_asked(3)
+    judge.release()
+
+    assert program.wait() == status
+    assert scores() == {"answer 0": 1.0, "answer 1": 1.0, "answer 2": 1.0}
+    assert judge.times_asked == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_ends_the_program_in_good_order_lets_it_finish(start, judge, scores, number):
+    program = start("""
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        answer("answer")
+        signal.pause()
+    """)
+    judge.wait_until_asked(1)
+    program.send(number)
+    judge.release()
+
+    assert program.wait() == (0 if number == signal.SIGTERM else -signal.SIGINT)
+    assert scores() == {"answer": 1.0}
+
+
+def test_a_signal_that_nobody_handles_ends_the_program_at_once(start, judge):
+    program = start('answer("answer"); signal.pause()')
+    judge.wait_until_asked(1)
+    program.send(signal.SIGTERM)
+
+    assert program.wait() == -signal.SIGTERM
+    assert program.output == []
+
+
+def test_an_exit_that_skips_everything_is_not_held_up(start, judge):
+    program = start("""
+        answer("answer")
+        wait_for_test()
+        os._exit(7)
+    """)
+    judge.wait_until_asked(1)
+    program.let_go_on()
+
+    assert program.wait() == 7
+    assert program.output == []
+
+
+def test_what_was_flushed_is_out_before_an_exit_that_skips_everything(start, judge, scores):
+    judge.release()
+    program = start("""
+        answer("answer")
+        print(engine.flush(30))
+        os._exit(0)
+    """)
+
+    assert program.wait() == 0
+    assert program.output == ["True"]
+    assert scores() == {"answer": 1.0}
+
+
+def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(start, judge, scores):
+    """The answers are exported without a score."""
+    program = start(
+        """
+        atexit.register(lambda: print(time.monotonic() - began))  # runs after the engine's own, registered later
+        answer("answer")
+        began = time.monotonic()
+        """,
+        EXIT_TIMEOUT="1",
+    )
+
+    assert program.wait() == 0
+    assert 0.8 < float(program.output[-1]) < 1.3
+    assert scores() == {"answer": None}

@@ -1,0 +1,99 @@
+"""Forks in mid-work: every answer is judged once and exported once, by the process that gave it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("child_ends", ["sys.exit(0)", "engine.flush(30); os._exit(0)"])
+def test_parent_and_child_each_finish_their_own(start, judge, scores, child_ends):
+    program = start(f"""
+        answer("parent 0")
+        answer("parent 1")
+        wait_for_test()
+        child = os.fork()
+        if not child:
+            inherited = engine.stats()
+            answer("child")
+            print("inherited", inherited.submitted, inherited.queued, inherited.in_flight)
+            {child_ends}
+        answer("parent 2")
+        print("child ended", os.waitpid(child, 0)[1])
+    """)
+    judge.wait_until_asked(2)
+    program.let_go_on()
+    judge.wait_until_asked(2)
+    judge.release()
+
+    assert program.wait() == 0
+    assert sorted(program.output) == ["child ended 0", "inherited 0 0 0"]
+    assert scores() == dict.fromkeys(["parent 0", "parent 1", "parent 2", "child"], 1.0)
+    assert judge.times_asked == 4
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing_finish_their_own(start, judge, scores, method):
+    program = start(f"""
+        import multiprocessing
+
+        if __name__ == "__main__":
+            answer("parent")
+            wait_for_test()
+            context = multiprocessing.get_context("{method}")
+            children = [context.Process(target=answer, args=[f"child {{number}}"]) for number in range(2)]
+            for child in children:
+                child.start()
+            for child in children:
+                child.join()
+            print([child.exitcode for child in children])
+    """)
+    judge.wait_until_asked(1)
+    program.let_go_on()
+    judge.wait_until_asked(2)
+    judge.release()
+
+    assert program.wait() == 0
+    assert program.output == ["[0, 0]"]
+    assert scores() == dict.fromkeys(["parent", "child 0", "child 1"], 1.0)
+    assert judge.times_asked == 3
+
+
+def test_a_pool_of_processes_loses_nothing_that_was_flushed(start, judge, scores):
+    """A pool may end its workers without any hook, so the work flushes what it has submitted."""
+    program = start("""
+        import concurrent.futures
+
+        def work(number):
+            answer(f"child {number}")
+            return engine.flush(30)
+
+        if __name__ == "__main__":
+            answer("parent")
+            wait_for_test()
+            with concurrent.futures.ProcessPoolExecutor(2) as pool:
+                print(list(pool.map(work, range(4))))
+    """)
+    judge.wait_until_asked(1)
+    judge.release()
+    program.let_go_on()
+
+    assert program.wait() == 0
+    assert program.output == ["[True, True, True, True]"]
+    assert scores() == dict.fromkeys(["parent", *(f"child {number}" for number in range(4))], 1.0)
+
+
+def test_a_first_answer_imports_nothing_so_that_no_fork_comes_in_the_middle_of_an_import(start, judge):
+    """The child of such a fork has a lock on that module for good: nobody is there who could release it."""
+    judge.release()
+    program = start("""
+        engine = ScoringEngine(metrics=[ContextAdherence(OpenAIJudge("test-model"), polls=1)])
+        before = set(sys.modules)
+        answer("answer")
+        engine.flush(30)
+        print(engine.stats().scored, sorted(set(sys.modules) - before))
+    """)
+
+    assert program.wait() == 0
+    assert program.output == ["1 []"]

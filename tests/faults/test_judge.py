@@ -1,0 +1,282 @@
+"""A judge in trouble: the real client, a real endpoint, and what becomes of an answer's four scores."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+import ssl
+import time
+from dataclasses import dataclass, field
+
+import pytest
+import trustme
+
+from ragspan.judges import OpenAIJudge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.telemetry import OTelEmitter
+from ragspan.testing import InMemoryTelemetry
+
+METRICS = ["context_adherence", "completeness", "context_utilization", "faithfulness"]
+KEY = "sk-test-0123456789"
+
+SECRETS = ["the question of a user", "the passage of a document", "the response to a user", KEY]
+QUESTION, PASSAGE, RESPONSE, _ = SECRETS
+
+BEST_MARKS = {
+    "grounding": {"reasoning": "stated", "verdict": "grounded"},
+    "completeness": {"reasoning": "all there", "value": 1},
+    "claims": ["It is stated."],
+    "claim_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "supported"}],
+    "passage_verdicts": [{"number": 1, "reasoning": "quoted", "verdict": "useful"}],
+}
+
+
+def gives_best_marks(endpoint, request):
+    question = endpoint.question(request)
+    count = endpoint.choices_per_request or request.get("n", 1)
+    endpoint.script(**{question: [BEST_MARKS[question]] * count})
+    return endpoint._follow_script(request)
+
+
+def complains(endpoint, request, *, status, about="", code=None):
+    """An error that quotes the prompt, as some servers do."""
+    return endpoint.fails(status, f"{about} {request['messages'][-1]['content']} {KEY}", code=code)
+
+
+def says(endpoint, request, *, text="{}", **about):
+    return endpoint.says(*[text] * request.get("n", 1), **about)
+
+
+def sends(_endpoint, _request, *, body):
+    return 200, body
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """How an endpoint fails, and what the four scores' errors are called then."""
+
+    reply: object = gives_best_marks
+    headers: dict[str, str] = field(default_factory=dict)
+    cuts_replies: bool = False
+    error_type: str
+
+
+FAULTS = {
+    "429 without Retry-After": Fault(reply=functools.partial(complains, status=429), error_type="RateLimitError"),
+    "429 with Retry-After": Fault(
+        reply=functools.partial(complains, status=429), headers={"Retry-After": "7"}, error_type="RateLimitError"
+    ),
+    "500": Fault(reply=functools.partial(complains, status=500), error_type="InternalServerError"),
+    "hang": Fault(reply=lambda endpoint, _: endpoint.hangs(), error_type="APITimeoutError"),
+    "half a body": Fault(cuts_replies=True, error_type="APIConnectionError"),
+    "a body that is no JSON": Fault(reply=functools.partial(sends, body=b"<html>"), error_type="InvalidResponse"),
+    "half of the JSON": Fault(reply=functools.partial(sends, body=b'{"choices": [{"'), error_type="InvalidResponse"),
+    "JSON of another kind": Fault(reply=functools.partial(sends, body=b'{"a": 1}'), error_type="InvalidResponse"),
+    "no choices": Fault(reply=lambda endpoint, _: endpoint.says(), error_type="InvalidResponse"),
+    "verdicts that are no JSON": Fault(
+        reply=functools.partial(says, text="It is grounded."), error_type="InvalidVerdict"
+    ),
+    "verdicts off the menu": Fault(
+        reply=functools.partial(says, text='{"answer": {"grounding": {"reasoning": "", "verdict": "maybe"}}}'),
+        error_type="InvalidVerdict",
+    ),
+    "empty content": Fault(reply=functools.partial(says, text=""), error_type="InvalidVerdict"),
+    "content of null": Fault(reply=functools.partial(says, text=None), error_type="InvalidVerdict"),
+    "a refusal": Fault(
+        reply=functools.partial(says, text=None, refusal=f"I cannot judge {QUESTION}."), error_type="InvalidVerdict"
+    ),
+    "the context length": Fault(
+        reply=functools.partial(
+            complains, status=400, about="This model's maximum context length is 8192.", code="context_length_exceeded"
+        ),
+        error_type="BadRequestError",
+    ),
+}
+
+
+@pytest.fixture
+def judged(fakes, make_engine, caplog):
+    """Scores one answer after another with all four metrics; returns the attributes of each one's span."""
+    caplog.set_level(logging.DEBUG, logger="ragspan")
+    telemetry = InMemoryTelemetry()
+    engines = []
+
+    def judge(endpoint, *, count=1, max_retries=0, timeout=fakes.PATIENCE, **options):
+        if not engines:
+            judge = OpenAIJudge(
+                "test-model", base_url=endpoint.base_url, api_key=KEY, timeout=timeout, max_retries=max_retries
+            )
+            metrics = [
+                ContextAdherence(judge, polls=3),
+                Completeness(judge, polls=3),
+                ContextUtilization(judge),
+                Faithfulness(judge),
+            ]
+            emitter = OTelEmitter(tracer_provider=telemetry.tracer_provider, meter_provider=telemetry.meter_provider)
+            engines.append(
+                make_engine(*metrics, emitters=[emitter], meter_provider=telemetry.meter_provider, **options)
+            )
+        [engine] = engines
+        before = len(telemetry.spans())
+        for _ in range(count):
+            engine.submit(fakes.a_record(question=QUESTION, contexts=[PASSAGE], response=RESPONSE))
+        assert engine.flush(fakes.PATIENCE)
+        spans = telemetry.spans()[before:]
+        told = [*(span.to_json() for span in spans), caplog.text]
+        assert [secret for secret in SECRETS if any(secret in text for text in told)] == []
+        assert len(spans) == count
+        return engine, [dict(span.attributes) for span in spans]
+
+    return judge
+
+
+def found(attributes, kind):
+    """What the span says of that kind, by metric."""
+    prefix = f"ragspan.{kind}."
+    return {
+        name.removeprefix(prefix): value
+        for name, value in attributes.items()
+        if name.startswith(prefix) and name.removeprefix(prefix) in METRICS
+    }
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_judge_in_trouble_costs_the_scores_of_that_answer_and_nothing_else(
+    fake_openai, judged, assert_conserved, name
+):
+    fault = FAULTS[name]
+    fake_openai.answer = functools.partial(fault.reply, fake_openai)
+    fake_openai.reply_headers, fake_openai.cuts_replies = fault.headers, fault.cuts_replies
+
+    engine, [in_trouble] = judged(fake_openai, timeout=0.5 if name == "hang" else 20)
+
+    assert found(in_trouble, "error") == dict.fromkeys(METRICS, fault.error_type)
+    assert found(in_trouble, "score") == {}
+    stats = assert_conserved(engine)
+    assert (stats.scored, stats.errors, stats.dropped) == (1, {"metric": 4}, {})
+
+    fake_openai.answer = functools.partial(gives_best_marks, fake_openai)
+    fake_openai.reply_headers, fake_openai.cuts_replies = {}, False
+    _, [well_again] = judged(fake_openai)
+
+    assert found(well_again, "score") == dict.fromkeys(METRICS, 1.0)
+    assert found(well_again, "error") == {}
+
+
+@pytest.fixture
+def endpoint_of_its_own(fake_openai):
+    """Makes endpoints of the kind of `fake_openai` with other connections."""
+    made = []
+
+    def make(**options):
+        made.append(type(fake_openai)(**options))
+        made[-1].answer = functools.partial(gives_best_marks, made[-1])
+        return made[-1]
+
+    yield make
+    for endpoint in made:
+        endpoint.close()
+        assert not endpoint.troubles
+
+
+def test_a_judge_that_refuses_connections_costs_the_scores_until_it_listens(
+    endpoint_of_its_own, judged, assert_conserved
+):
+    endpoint = endpoint_of_its_own(listening=False)
+
+    engine, [in_trouble] = judged(endpoint)
+    assert found(in_trouble, "error") == dict.fromkeys(METRICS, "APIConnectionError")
+    assert assert_conserved(engine).errors == {"metric": 4}
+
+    endpoint.listen()
+    _, [well_again] = judged(endpoint)
+    assert found(well_again, "score") == dict.fromkeys(METRICS, 1.0)
+
+
+def test_a_judge_with_a_certificate_of_another_host_is_not_told_anything(
+    endpoint_of_its_own, judged, monkeypatch, tmp_path
+):
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("elsewhere.example").configure_cert(tls)
+    endpoint = endpoint_of_its_own(tls=tls)
+
+    _, [in_trouble] = judged(endpoint)
+    assert found(in_trouble, "error") == dict.fromkeys(METRICS, "APIConnectionError")
+    assert endpoint.requests == []
+
+    authority.issue_cert("127.0.0.1").configure_cert(tls)
+    _, [well_again] = judged(endpoint)
+    assert found(well_again, "score") == dict.fromkeys(METRICS, 1.0)
+
+
+@pytest.mark.parametrize("choices", [1, 2, 5])
+def test_a_wrong_number_of_choices_costs_no_score(fake_openai, judged, choices):
+    """Votes and ratings that are missing are asked for singly; those beyond what was asked for are left out."""
+    fake_openai.choices_per_request = choices
+    fake_openai.answer = functools.partial(gives_best_marks, fake_openai)
+
+    _, [attributes] = judged(fake_openai)
+
+    assert found(attributes, "score") == dict.fromkeys(METRICS, 1.0)
+
+
+def test_a_judge_that_asks_for_time_gets_it(fake_openai, judged):
+    """With `Retry-After` the question comes again, and not before."""
+    asked_at = {}
+
+    def busy_at_first(request):
+        question = fake_openai.question(request)
+        asked_at.setdefault(question, []).append(time.monotonic())
+        if len(asked_at[question]) == 1:
+            return fake_openai.fails(429, "busy")
+        return gives_best_marks(fake_openai, request)
+
+    fake_openai.answer, fake_openai.reply_headers = busy_at_first, {"Retry-After": "1"}
+    _, [attributes] = judged(fake_openai, max_retries=1)
+
+    assert found(attributes, "score") == dict.fromkeys(METRICS, 1.0)
+    assert len(asked_at) == len(BEST_MARKS)
+    assert min(again - first for first, again in asked_at.values()) >= 1.0
+
+
+def test_a_judge_that_asks_for_more_time_than_a_metric_has_costs_the_scores(fake_openai, judged):
+    fake_openai.answer = functools.partial(complains, fake_openai, status=429)
+    fake_openai.reply_headers = {"Retry-After": "20"}
+
+    _, [attributes] = judged(fake_openai, max_retries=1, metric_timeout=0.5)
+
+    assert found(attributes, "error") == dict.fromkeys(METRICS, "timeout")
+
+
+@pytest.mark.parametrize("trouble", ["hangs", "is busy"])
+def test_flush_keeps_its_time_while_the_judge(fakes, fake_openai, judged, trouble):
+    fake_openai.answer = functools.partial(gives_best_marks, fake_openai)
+    engine, _ = judged(fake_openai, max_retries=5)
+    fake_openai.reply_headers = {"Retry-After": "20"}
+    fake_openai.answer = (
+        (lambda _: fake_openai.hangs()) if trouble == "hangs" else functools.partial(complains, fake_openai, status=429)
+    )
+
+    engine.submit(fakes.a_record())
+    began = time.monotonic()
+
+    assert not engine.flush(0.3)
+    assert time.monotonic() - began < 0.4
+    engine.shutdown(0)
+
+
+def test_many_answers_in_trouble_are_logged_once_for_each_metric(fake_openai, judged, caplog):
+    fake_openai.answer = functools.partial(complains, fake_openai, status=500)
+
+    judged(fake_openai, count=20)
+
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("ragspan")]
+    named = [
+        match[1] for line in lines if (match := re.fullmatch(r"metric (\w+) failed with InternalServerError", line))
+    ]
+    assert sorted(named) == sorted(METRICS)
+    assert len(lines) == len(named)

@@ -1,0 +1,129 @@
+"""More than the engine can score: bursts, records of many megabytes, and a judge that has stopped."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import threading
+import time
+import tracemalloc
+
+import pytest
+
+from ragspan.judges import OpenAIJudge
+from ragspan.metrics import ContextAdherence
+from ragspan.telemetry import OTelEmitter
+from ragspan.testing import InMemoryTelemetry
+
+MEGABYTE = 1024 * 1024
+THREADS = 16
+
+
+def burst(engine, capture, *, threads, each):
+    """Submits from many threads at once; returns the seconds that each submit took."""
+    start = threading.Barrier(threads)
+    taken = []
+
+    def submit():
+        own = []
+        start.wait()
+        for _ in range(each):
+            began = time.perf_counter()
+            engine.submit(capture)
+            own.append(time.perf_counter() - began)
+        taken.extend(own)
+
+    workers = [threading.Thread(target=submit) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    return taken
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("drop", ["oldest", "newest"])
+def test_a_burst_of_100_000_from_16_threads_is_counted_exactly(fakes, make_engine, assert_conserved, drop):
+    engine = make_engine(fakes.Constant(), queue_size=1000, drop=drop)
+    snapshots = []
+    over = threading.Event()
+
+    def watch():
+        while not over.is_set():
+            snapshots.append(assert_conserved(engine))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    taken = burst(engine, fakes.a_record(), threads=THREADS, each=6250)
+    over.set()
+    watcher.join()
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = assert_conserved(engine)
+    assert (stats.submitted, stats.queued, stats.in_flight) == (100_000, 0, 0)
+    assert stats.scored + stats.dropped.get("queue_full", 0) == 100_000
+    assert stats.scored >= 1000
+    assert snapshots
+    assert statistics.median(taken) < 1e-3
+
+
+@pytest.mark.parametrize("drop", ["oldest", "newest"])
+def test_memory_stays_within_the_bound_while_the_judge_has_stopped(fakes, make_engine, assert_conserved, drop):
+    """Sixty records of 10 MB, and room for six: one is in work, which the bound of the queue does not count."""
+    judge = fakes.Gated()
+    engine = make_engine(judge, queue_bytes=64 * MEGABYTE, concurrency=1, drop=drop)
+    engine.submit(fakes.a_record(response="x" * (10 * MEGABYTE)))
+    judge.started.get(timeout=fakes.PATIENCE)
+    tracemalloc.start()
+    try:
+        for number in range(60):
+            engine.submit(fakes.a_record(response=f"{number}" + "x" * (10 * MEGABYTE)))
+        waiting, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    stats = assert_conserved(engine)
+    assert (stats.queued, stats.in_flight, stats.dropped) == (6, 1, {"queue_bytes": 54})
+    assert 60 * MEGABYTE < waiting < 65 * MEGABYTE
+
+
+def test_small_records_are_bounded_by_their_number_while_the_judge_has_stopped(fakes, make_engine, assert_conserved):
+    judge = fakes.Gated()
+    engine = make_engine(judge, queue_size=100, concurrency=1)
+    engine.submit(fakes.a_record())
+    judge.started.get(timeout=fakes.PATIENCE)
+    for _ in range(1000):
+        engine.submit(fakes.a_record())
+
+    stats = assert_conserved(engine)
+    assert (stats.queued, stats.in_flight, stats.dropped) == (100, 1, {"queue_full": 900})
+
+
+@pytest.mark.parametrize("part", ["question", "contexts", "response", "many contexts"])
+def test_an_answer_of_10_megabytes_is_scored_on_what_fits(fakes, fake_openai, make_engine, part):
+    """The judge reads the beginnings, the span carries no more than it may, and the submit takes no longer."""
+    text = "The river carries water to the sea. " * (10 * MEGABYTE // 36)
+    parts = {part: text} if part in {"question", "response"} else {"contexts": [text]}
+    if part == "many contexts":
+        parts = {"contexts": [text[: MEGABYTE // 10]] * 100}
+    fake_openai.script(grounding=[{"reasoning": text[:50_000], "verdict": "grounded"}] * 5)
+    telemetry = InMemoryTelemetry()
+    engine = make_engine(
+        ContextAdherence(OpenAIJudge("test-model", base_url=fake_openai.base_url, api_key="sk-test"), polls=1),
+        emitters=[OTelEmitter(tracer_provider=telemetry.tracer_provider, capture_content=True)],
+    )
+    record = fakes.a_record(**parts)
+
+    fastest = min(_seconds_to_submit(engine, record) for _ in range(5))
+
+    assert fastest < 1e-3
+    assert engine.flush(fakes.PATIENCE)
+    assert [span.attributes["ragspan.score.context_adherence"] for span in telemetry.spans()] == [1.0] * 5
+    assert max(len(json.dumps(request)) for request in fake_openai.requests) < 200_000
+    assert max(len(span.to_json()) for span in telemetry.spans()) < MEGABYTE
+
+
+def _seconds_to_submit(engine, record):
+    began = time.perf_counter()
+    engine.submit(record)
+    return time.perf_counter() - began

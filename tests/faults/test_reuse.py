@@ -1,0 +1,81 @@
+"""One engine after another in one process, as the tests of an application make them."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import ragspan
+from ragspan.defaults import default_engine, set_default_engine
+from ragspan.telemetry import OTelEmitter
+from ragspan.testing import FakeJudge, InMemoryTelemetry
+
+
+def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine, assert_conserved):
+    before = threading.active_count()
+    for number in range(5):
+        telemetry = InMemoryTelemetry()
+        metric = ragspan.metrics.ContextAdherence(FakeJudge(), polls=1)
+        engine = make_engine(
+            metric,
+            emitters=[OTelEmitter(tracer_provider=telemetry.tracer_provider)],
+            meter_provider=telemetry.meter_provider,
+        )
+        engine.submit(fakes.a_record(name=f"answer {number}"))
+
+        assert engine.shutdown(fakes.PATIENCE).abandoned == 0
+        assert [span.name for span in telemetry.spans()] == [f"rag answer {number}"]
+        assert assert_conserved(engine).scored == 1
+    for thread in threading.enumerate():
+        if thread.name.startswith("ragspan"):
+            thread.join(fakes.PATIENCE)
+    assert threading.active_count() <= before
+
+
+def test_one_engine_is_not_disturbed_by_the_end_of_another_with_the_same_parts(fakes, make_engine):
+    metric, telemetry = fakes.Constant(), InMemoryTelemetry()
+    emitters = [OTelEmitter(tracer_provider=telemetry.tracer_provider) for _ in range(2)]
+    first, second = (make_engine(metric, emitters=[emitter]) for emitter in emitters)
+    first.submit(fakes.a_record())
+    first.shutdown(fakes.PATIENCE)
+    second.submit(fakes.a_record())
+
+    assert second.flush(fakes.PATIENCE)
+    assert [span.attributes["ragspan.score.constant"] for span in telemetry.spans()] == [1.0, 1.0]
+
+
+@pytest.fixture
+def own_default_engine(monkeypatch):
+    """The default engine is the test's own, and the one before is put back."""
+    previous = set_default_engine(None)
+    yield
+    set_default_engine(previous)
+
+
+@pytest.mark.usefixtures("own_default_engine")
+def test_the_default_engine_can_be_replaced_while_answers_are_given(fakes, make_engine, assert_conserved):
+    first, second = make_engine(fakes.Constant()), make_engine(fakes.Constant())
+    for engine, answers in ((first, 3), (second, 2)):
+        set_default_engine(engine)
+        for _ in range(answers):
+            with ragspan.capture(question="Why?") as answer:
+                answer.contexts, answer.response = ["Because."], "Because."
+
+    assert first.flush(fakes.PATIENCE)
+    assert second.flush(fakes.PATIENCE)
+    assert default_engine() is second
+    assert [assert_conserved(engine).scored for engine in (first, second)] == [3, 2]
+
+
+def test_an_engine_that_was_used_and_shut_down_is_let_go_of(fakes):
+    engine = ragspan.ScoringEngine(metrics=[fakes.Constant()])
+    engine.submit(fakes.a_record())
+    engine.shutdown(fakes.PATIENCE)
+    reference = weakref.ref(engine)
+    del engine
+    gc.collect()
+
+    assert reference() is None
