@@ -11,8 +11,6 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-from snowballstemmer import stemmer
-
 from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEUTRAL_WORDS, NUMBER_WORDS
 
 _LONGEST = 64
@@ -134,6 +132,7 @@ def _time_key(word: str) -> str:
 
 
 def _stem(word: str) -> str:
+    from snowballstemmer import stemmer
 
     # A stemmer holds the word it works on; a fresh one a word costs little and needs no lock.
     stem: str = stemmer("english").stemWord(word)
