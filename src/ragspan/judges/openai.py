@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ from ragspan.judges.llm.dialect import Dialect
 from ragspan.judges.llm.discretion import discreet
 from ragspan.judges.llm.judge import LLMJudge
 from ragspan.judges.llm.outage import is_outage
-from ragspan.judges.llm.per_loop import PerLoop
+from ragspan.judges.llm.spread import Spread
 from ragspan.judges.prices import Price, price_of
 
 if TYPE_CHECKING:
@@ -96,8 +97,9 @@ class OpenAIJudge(LLMJudge):
 class OpenAIChatClient:
     """A `ChatClient` over `openai.AsyncOpenAI`; its arguments are those of `OpenAIJudge`.
 
-    Unless it is given a client it keeps one for each event loop, and a fork gets its own. What the endpoint turns out
-    not to understand (schemas, several choices, temperatures) is left out from then on.
+    Unless it is given a client it keeps its own for each event loop, one for eight requests at a time, and a fork gets
+    others. What the endpoint turns out not to understand (schemas, several choices, temperatures) is left out from then
+    on.
     """
 
     def __init__(
@@ -134,7 +136,7 @@ class OpenAIChatClient:
         self._model = model
         self._extra_body = dict(extra_body or {})
         self._given_client = client
-        self._own_clients = PerLoop(opening)
+        self._own_clients = Spread(opening)
         self._dialect = Dialect()
 
     def __repr__(self) -> str:
@@ -152,10 +154,10 @@ class OpenAIChatClient:
     ) -> list[Completion]:
         import openai
 
-        client = self._given_client
+        client = None
         try:
-            client = client or await self._own_clients.current()
-            reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
+            async with self._a_client() as client:
+                reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
         except openai.OpenAIError as error:
             message = discreet(error, messages, secrets=[getattr(client, "api_key", None)])
             raise JudgeError(
@@ -165,6 +167,9 @@ class OpenAIChatClient:
             message = f"the endpoint's answer cannot be read ({type(error).__name__})"
             raise JudgeError("InvalidResponse", message, outage=True) from None
         return read_completions(reply)
+
+    def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
+        return self._own_clients.borrowed() if self._given_client is None else nullcontext(self._given_client)
 
     async def _create(
         self,

@@ -1,0 +1,167 @@
+"""A web application that answers with a LangChain RAG chain, with scoring or without.
+
+    python -m serving.application MODE
+
+An answer takes ten passages of a kilobyte and a model that waits 30 ms, as one does for a provider. Each request has a
+span of its own, exported as the `OTEL_*` variables say. `GET /report` sends out whatever waits and tells what was scored.
+
+Modes:
+    off          ragspan is not even imported
+    application  scores computed in the helper process, spans exported by the application
+    helper       spans exported by the helper process as well
+    thread       scores computed in a thread of the application
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import socket
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.documents import Document
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnablePassthrough
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.routing import Route
+
+from serving.passages import passages, question
+from serving.processes import HOST, PATIENCE, say
+
+if TYPE_CHECKING:
+    from ragspan import ScoringEngine
+
+ENGINES: dict[str, dict[str, Any]] = {
+    "application": {"judging": "helper"},
+    "helper": {"judging": "helper", "export": "helper"},
+    "thread": {"judging": "thread"},
+}
+MODES = ("off", *ENGINES)
+PROVIDER_SECONDS = 0.03
+PASSAGES = 10
+INVENTED = "Everything else is done by hand in Geneva."
+
+
+class Archive(BaseRetriever):
+    """Finds other passages for each question."""
+
+    texts: list[str]
+
+    def _found(self, query: str) -> list[Document]:
+        first = sum(query.encode()) * PASSAGES
+        places = [(first + place) % len(self.texts) for place in range(PASSAGES)]
+        return [Document(page_content=self.texts[place], metadata={"page": place}) for place in places]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self._found(query)
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self._found(query)
+
+
+class DistantModel(BaseChatModel):
+    """Waits as for a provider, and answers with a sentence of each of the first three passages and one of its own."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "distant"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        found = messages[-1].text.split("\n\n")
+        sentences = [passage.partition(". ")[0] + "." for passage in found[1:4]]
+        message = AIMessage(" ".join([*sentences, INVENTED]))
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        await asyncio.sleep(PROVIDER_SECONDS)
+        return self._generate(messages)
+
+
+def rag_chain() -> Runnable[str, str]:
+    context = Archive(texts=passages(500)) | (lambda found: "\n\n".join(document.page_content for document in found))
+    prompt = ChatPromptTemplate.from_template("Context:\n\n{context}\n\nQuestion: {question}")
+    chain: Runnable[str, str] = (
+        {"context": context, "question": RunnablePassthrough()} | prompt | DistantModel() | StrOutputParser()
+    )
+    return chain
+
+
+def traced() -> TracerProvider:
+    """The global provider, as an application sets one up that is configured by its environment."""
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+def engine_for(mode: str) -> ScoringEngine:
+    from ragspan import ScoringEngine
+    from ragspan.config import Settings
+    from ragspan.defaults import metrics_from
+    from ragspan.telemetry import OTelEmitter
+
+    return ScoringEngine(metrics=metrics_from(Settings.from_environment()), emitters=[OTelEmitter()], **ENGINES[mode])
+
+
+def handlers_for(engine: ScoringEngine | None) -> list[BaseCallbackHandler]:
+    if engine is None:
+        return []
+    from ragspan_langchain import RagspanCallbackHandler
+
+    return [RagspanCallbackHandler(sink=engine)]
+
+
+def application(engine: ScoringEngine | None, provider: TracerProvider) -> Starlette:
+    chain, handlers, tracer = rag_chain(), handlers_for(engine), provider.get_tracer("application")
+
+    async def answer(request: Request) -> PlainTextResponse:
+        asked = question(int(request.query_params["number"]))
+        with tracer.start_as_current_span("GET /answer", kind=trace.SpanKind.SERVER):
+            return PlainTextResponse(await chain.ainvoke(asked, config={"callbacks": handlers}))
+
+    async def report(_: Request) -> JSONResponse:
+        if engine is not None:
+            await asyncio.to_thread(engine.flush, PATIENCE)
+        await asyncio.to_thread(provider.force_flush)
+        return JSONResponse({} if engine is None else asdict(engine.stats()))
+
+    return Starlette(routes=[Route("/answer", answer), Route("/report", report)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Answers questions, with scoring or without.")
+    parser.add_argument("mode", choices=MODES)
+    mode = parser.parse_args().mode
+    served = application(None if mode == "off" else engine_for(mode), traced())
+    config = uvicorn.Config(
+        served,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_keep_alive=3600,  # else the load loses a request now and then on a connection that is being closed
+    )
+    server = uvicorn.Server(config)
+    # With the protocol named: asyncio switches Nagle's algorithm off only then, as it does where it opens the port itself.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+        listening.bind((HOST, 0))
+        say(port=listening.getsockname()[1])
+        server.run(sockets=[listening])
+
+
+if __name__ == "__main__":
+    main()

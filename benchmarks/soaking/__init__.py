@@ -1,0 +1,1 @@
+"""What `soak.py` is made of: traffic, faults, and the signs of life that are watched."""

@@ -1,0 +1,61 @@
+"""The benchmark of the slowest answers runs, scores what it answers and measures something."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "tail_latency.py"
+MODEL_MS = 30
+"""What the model waits before it answers."""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """The figures of a quick run."""
+    file = tmp_path_factory.mktemp("tail_latency") / "figures.json"
+    done = subprocess.run(
+        [sys.executable, BENCHMARK, "--quick", "--rate", "40", "--json", file],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def test_spans_are_exported_by_the_application_and_by_the_helper(measured):
+    assert [summary["mode"] for summary in measured["summaries"]] == ["application", "helper"]
+    assert [(pair["off"]["mode"], pair["on"]["mode"]) for pair in measured["pairs"]] == [
+        ("off", "application"),
+        ("off", "helper"),
+    ]
+
+
+def test_everything_is_scored_and_every_span_arrives(measured):
+    for pair in measured["pairs"]:
+        off, on = pair["off"], pair["on"]
+        assert off["scored"] == 0
+        assert off["spans"] == off["requests"] > 0
+        assert on["scored"] == on["requests"] == off["requests"]
+        assert on["spans"] == on["requests"] * 4
+
+
+def test_a_ratio_is_that_of_the_two_percentiles(measured):
+    for summary, pair in zip(measured["summaries"], measured["pairs"], strict=True):
+        assert MODEL_MS < pair["off"]["p50_ms"] <= pair["off"]["p99_ms"]
+        assert MODEL_MS < pair["on"]["p50_ms"] <= pair["on"]["p99_ms"]
+        assert summary["ratio"] == pytest.approx(pair["on"]["p99_ms"] / pair["off"]["p99_ms"])
+
+
+def test_processor_time_is_told_apart(measured):
+    for pair in measured["pairs"]:
+        assert 0 < pair["on"]["application_share"] < pair["on"]["machine_share"] <= 1
+        assert pair["on"]["helper_share"] > 0 == pair["off"]["helper_share"]
