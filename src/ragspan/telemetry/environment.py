@@ -54,7 +54,7 @@ def providers_from_environment(
         make: makes each exporter; a caller that wants to watch them brings its own.
 
     Raises:
-        ConfigurationError: an exporter is named that is not installed, or a protocol that nobody knows.
+        ConfigurationError: an exporter or a generator of ids is named that is not installed, or an unknown protocol.
     """
     from opentelemetry.sdk.resources import Resource
 
@@ -142,8 +142,12 @@ def _tracer_provider(resource: Resource, make: ExporterMaker) -> TracerProvider:
 def _id_generator() -> Any:
     """What `OTEL_PYTHON_ID_GENERATOR` names; None for the usual one."""
     name = variable("OTEL_PYTHON_ID_GENERATOR")
-    found = [entry.load()() for entry in entry_points(group="opentelemetry_id_generator") if entry.name == name]
-    return found[0] if found else None
+    if name is None:
+        return None
+    for entry in entry_points(group="opentelemetry_id_generator"):
+        if entry.name == name:
+            return entry.load()()
+    raise ConfigurationError(f"OTEL_PYTHON_ID_GENERATOR is {name!r}, but no such generator is installed")
 
 
 def _meter_provider(resource: Resource, make: ExporterMaker) -> MeterProvider:

@@ -111,11 +111,6 @@ class HelperClient:
         helper = await asyncio.shield(self._ready)
         return await helper.ask(kind, *payload)
 
-    def tell(self, kind: str, *payload: Any) -> None:
-        """Say something that has no answer, if there is a helper to hear it."""
-        if self._current is not None:
-            self._current.tell(kind, *payload)
-
     def hang_up(self) -> None:
         """Close the connection, which ends the helper; in this event loop there will be no other."""
         self._is_hung_up = True
@@ -160,7 +155,7 @@ class HelperClient:
     async def _helper(self) -> Helper:
         if self._is_given_up or self._is_hung_up:
             raise HelperLost if self._was_killed else HelperUnavailable
-        if self._ready is None:
+        if self._ready is None or self._ready.cancelled():
             self._ready = asyncio.get_running_loop().create_task(self._start())
         return await asyncio.shield(self._ready)
 
@@ -173,7 +168,7 @@ class HelperClient:
             if format_there != wire.FORMAT:
                 raise HelperRefusal("another version of ragspan has been installed since this process began")  # noqa: TRY301
         except asyncio.CancelledError:  # the worker ends, or a metric cancels whatever it finds
-            self._current = self._ready = None
+            self._current = None
             if helper is not None:
                 helper.end(0.0)
             raise

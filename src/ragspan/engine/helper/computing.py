@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import itertools
+import pickle
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -21,7 +22,6 @@ from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.exceptions import JudgeError
 from ragspan.judges.computing import ComputingPlace, computing_at
 from ragspan.judges.usage import report_usage
-from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
@@ -191,7 +191,7 @@ class _HelperDesk:
 
     async def _ask(self, judge: object, question: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         try:
-            packed_judge, packed_arguments = wire.dumps(judge), wire.dumps((args, dict(kwargs)))
+            packed_judge, packed_arguments = pickle.dumps(judge), pickle.dumps((args, dict(kwargs)))
         except Exception as error:  # noqa: BLE001 - of any judge
             return "unfit", f"{type(error).__name__}: {error}", ""
 
@@ -211,6 +211,6 @@ def _judge(judge: object, question: str, record: RagRecord, args: tuple[Any, ...
 
 def _verdicts_of(answer: bytes) -> object:
     verdicts, usage = wire.loads(answer)
-    if usage != Usage():
+    if usage is not None:
         report_usage(usage)
     return verdicts

@@ -76,9 +76,9 @@ class Helper:
         return answer
 
     def tell(self, kind: str, *payload: Any) -> None:
-        """Say something that has no answer."""
+        """Say something that has no answer and no hurry: it is heard before the next question."""
         if not self._is_lost:
-            self._link.send((kind, 0, *payload))
+            self._link.send_along((kind, 0, *payload))
 
     def kill_if_silent(self) -> None:
         """Kill it if it was asked something and has said nothing for two minutes."""

@@ -11,6 +11,7 @@ from ragspan.engine.helper import wire
 from ragspan.engine.helper.link import Link
 from ragspan.exceptions import JudgeError
 from ragspan.judges.usage import metered
+from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 
 _MAX_JUDGES = 16
@@ -62,7 +63,7 @@ class Judging:
         except BaseException as error:  # noqa: BLE001 - the judge's, which must not end the helper
             return "failed", type(error).__name__, str(error)
         try:
-            return "verdicts", wire.dumps((verdicts, meter.total)), ""
+            return "verdicts", wire.dumps((verdicts, None if meter.total == Usage() else meter.total)), ""
         except Exception as error:  # noqa: BLE001 - verdicts of the judge's own kind
             return "unfit", _text_of(error), ""
 

@@ -35,6 +35,7 @@ class Link(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[tuple[Any, ...]] = []
+        self._along: list[tuple[Any, ...]] = []
         self._began = 0.0
         self._incoming = bytearray()
         self._wanted: int | None = None
@@ -51,6 +52,10 @@ class Link(asyncio.Protocol):
         elif self._loop.time() - self._began > _MAX_WAIT:
             self._send_batch()
 
+    def send_along(self, message: tuple[Any, ...]) -> None:
+        """Send it before the messages of the next batch, whenever that is: a batch of its own would not be worth it."""
+        self._along.append(message)
+
     def close(self) -> None:
         """End the connection at once, whatever has not been sent."""
         if self._transport is not None:
@@ -66,8 +71,10 @@ class Link(asyncio.Protocol):
         self._on_lost()
 
     def _send_batch(self) -> None:
-        batch, self._outgoing = self._outgoing, []
-        if not batch or self._transport is None or self._transport.is_closing():
+        if not self._outgoing:
+            return
+        batch, self._along, self._outgoing = self._along + self._outgoing, [], []
+        if self._transport is None or self._transport.is_closing():
             return
         data = pickle.dumps(batch, _PROTOCOL)
         self._transport.write(_LENGTH.pack(len(data)) + data)

@@ -32,6 +32,7 @@ from ragspan.engine.helper.link import Link
 
 _ROLES = {"judge": "ragspan.engine.helper.judging", "score": "ragspan.engine.helper.scoring"}
 _PRIORITY = 5  # of 19: requests come first where processors are short
+_STDERR = 2
 _IO_THREADS = 32
 _FINISH_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
 _LOOK_AGAIN = 2.0  # seconds until it is seen that the application is gone, where a child of it holds the socket, too
@@ -91,6 +92,7 @@ def _watch(descriptor: int, application: int, end: Callable[[], object]) -> None
     poll.register(descriptor, 0)  # for nothing but the end of the connection
     while not poll.poll(_LOOK_AGAIN * 1000) and os.getppid() == application:
         pass
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)  # who reads what the application writes need not wait for us
     end()
     threading.Event().wait(_FINISH_TIMEOUT + 1)
     os._exit(1)

@@ -1,0 +1,231 @@
+"""Real helper processes, which do what the questions of records say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "elsewhere"
+
+PRELUDE = f"""
+import os, sys, threading
+sys.path.append({str(FOLDER)!r})
+from obedient import ObedientJudge, Obeying
+from ragspan import RagRecord, ScoringEngine
+
+class Printing:
+    score_wait = 20.0
+    def open(self, record): return None
+    def emit(self, scored):
+        outcome = scored.outcomes["obeying"]
+        print(scored.record.name, getattr(outcome, "explanation", outcome), flush=True)
+    def flush(self, timeout): return True
+    def shutdown(self, timeout): pass
+
+def ask(engine, question, name="answer"):
+    engine.submit(RagRecord(question=question, contexts=["c"], response="r", name=name))
+
+def make_engine(**options):
+    return ScoringEngine(metrics=[Obeying()], emitters=[Printing()], **options)
+"""
+"""What every program begins with."""
+
+
+class Blockade:
+    """Judges that are asked to `block` here are at work until they are let go."""
+
+    def __init__(self, folder, patience):
+        self.question = f"block {folder}"
+        self._patience = patience
+        self._pipes = [self._pipe(folder / "started"), self._pipe(folder / "go")]
+
+    def wait_until_started(self):
+        """The id of the process that is at work."""
+        started, _ = self._pipes
+        assert select.select([started], [], [], self._patience)[0], "nobody has begun"
+        return int(os.read(started, 100).split()[-1])
+
+    def let_go(self):
+        """Let all of them go on, now or when they come."""
+        _, go = self._pipes
+        os.write(go, b"." * 100)
+
+    def close(self):
+        self.let_go()
+        for pipe in self._pipes:
+            os.close(pipe)
+
+    @staticmethod
+    def _pipe(path):
+        os.mkfifo(path)
+        return os.open(path, os.O_RDWR)
+
+
+class Application:
+    """A running program whose lines can be waited for."""
+
+    def __init__(self, arguments, *, folder, environment, patience):
+        self._patience = patience
+        self._lines = queue.SimpleQueue()
+        self.process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=folder,
+            env=os.environ | environment,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def line(self):
+        return self._lines.get(timeout=self._patience)
+
+    def rest(self):
+        """The lines until its end, which has to be a good one."""
+        assert self.process.wait(self._patience) == 0
+        self._reader.join(self._patience)
+        lines = []
+        while not self._lines.empty():
+            lines.append(self._lines.get())
+        return lines
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(self._patience)
+        self.process.stdout.close()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line.rstrip())
+
+
+class Watched:
+    """A process whose end can be waited for, whoever its parent is."""
+
+    def __init__(self, pid, patience):
+        self._patience = patience
+        try:
+            self._descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._descriptor = None  # it has ended already
+
+    def ends(self):
+        return self._descriptor is None or bool(select.select([self._descriptor], [], [], self._patience)[0])
+
+    def lives(self):
+        return self._descriptor is not None and not select.select([self._descriptor], [], [], 0)[0]
+
+    def close(self):
+        if self.lives():
+            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+
+@pytest.fixture
+def obedient(monkeypatch):
+    """The module with what helper processes can import."""
+    monkeypatch.syspath_prepend(FOLDER)
+    import obedient
+
+    return obedient
+
+
+@pytest.fixture
+def blockade(tmp_path, fakes):
+    made = Blockade(tmp_path, fakes.PATIENCE)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def explanations(fakes):
+    """Has records scored and returns how a metric explains each score, or fails, by question."""
+
+    def explain(engine, emitter, *questions, metric="obeying"):
+        for question in questions:
+            engine.submit(fakes.a_record(question=question))
+        assert engine.flush(fakes.PATIENCE)
+        outcomes = {scored.record.question: scored.outcomes[metric] for scored in emitter.scored}
+        return {
+            question: getattr(outcome, "explanation", None) or outcome.error_type
+            for question, outcome in outcomes.items()
+        }
+
+    return explain
+
+
+@pytest.fixture
+def helper_of():
+    """The id of an engine's helper process."""
+
+    def find(engine):
+        scoring = engine._parts.scoring
+        return scoring.helper_pid if hasattr(scoring, "helper_pid") else scoring._computing.client.pid
+
+    return find
+
+
+@pytest.fixture
+def stopped():
+    """Stops processes, and lets them go on at the end."""
+    pids = []
+
+    def stop(pid):
+        os.kill(pid, signal.SIGSTOP)
+        pids.append(pid)
+
+    yield stop
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture
+def start(fakes, tmp_path):
+    """Starts a program after `PRELUDE`."""
+    started = []
+
+    def start_program(program, *options, folder=None, **environment):
+        path = tmp_path / "program.py"
+        path.write_text(PRELUDE + textwrap.dedent(program))
+        arguments = [*options, str(path)]
+        started.append(
+            Application(arguments, folder=folder or tmp_path, environment=environment, patience=fakes.PATIENCE)
+        )
+        return started[-1]
+
+    yield start_program
+    for application in started:
+        application.close()
+
+
+@pytest.fixture
+def watch(fakes):
+    """Watches processes by their ids, and ends those that still live at the end."""
+    watched = []
+
+    def watch_process(pid):
+        watched.append(Watched(int(pid), fakes.PATIENCE))
+        return watched[-1]
+
+    yield watch_process
+    for process in watched:
+        process.close()

@@ -1,0 +1,141 @@
+"""A judge, metrics and emitters that a helper process can import: it does not see what tests define."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.computing import computed
+from ragspan.judges.usage import report_usage
+from ragspan.outcomes import Score, Usage
+from ragspan.records import RagRecord
+
+
+@dataclass
+class ObedientJudge:
+    """Does where it computes what a record's question says."""
+
+    baggage: object = None
+    """Something that has to travel with it."""
+    asked: int = field(default=0, compare=False)
+
+    @computed
+    async def obey(self, record, *args):
+        command, _, argument = record.question.partition(" ")
+        return getattr(self, command)(argument or record, *args)
+
+    def tell_process(self, _):
+        return os.getpid()
+
+    def tell_thread(self, _):
+        return threading.current_thread().name
+
+    def tell_modules(self, _):
+        return sorted(sys.modules)
+
+    def tell_record(self, record):
+        return record
+
+    def return_arguments(self, _, *args):
+        return args
+
+    def return_lock(self, _):
+        return threading.Lock()
+
+    def spend(self, _):
+        report_usage(Usage(requests=2, input_tokens=30, usd=0.5))
+        return "spent"
+
+    def fail(self, _):
+        raise JudgeError("too_hard", "nobody knows")
+
+    def raise_anything(self, _):
+        raise LookupError("not there")
+
+    def exit(self, _):
+        raise SystemExit(1)
+
+    def crash(self, _):
+        os._exit(3)
+
+    def kill_process(self, _):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def block(self, folder):
+        """Say where it is at work by the pipe `started`, and block until something comes by the pipe `go`."""
+        (Path(folder) / "started").write_text(f"{os.getpid()} ")
+        with (Path(folder) / "go").open("rb", buffering=0) as go:
+            return go.read(1)
+
+    def loop_forever(self, _):
+        while True:
+            pass
+
+    def count_records(self, _):
+        """The records that are alive here, this one included."""
+        gc.collect()
+        return sum(isinstance(thing, RagRecord) for thing in gc.get_objects())
+
+    def remember(self, _):
+        self.asked += 1
+        return self.asked
+
+
+@dataclass
+class Obeying:
+    """A metric that explains its score by what its judge returned."""
+
+    judge: ObedientJudge = field(default_factory=ObedientJudge)
+    args: tuple[object, ...] = ()
+    name: str = "obeying"
+
+    async def score(self, record):
+        return Score(value=1.0, explanation=str(await self.judge.obey(record, *self.args)))
+
+
+@dataclass
+class AtOnce:
+    """A metric that needs no judge."""
+
+    name: str = "at_once"
+
+    async def score(self, record):
+        return Score(value=1.0, explanation=str(os.getpid()))
+
+
+@dataclass
+class Gated:
+    """A metric that scores when something comes by the pipe `go`, and the loop is free meanwhile."""
+
+    folder: str
+    name: str = "gated"
+
+    async def score(self, record):
+        await asyncio.to_thread(ObedientJudge().block, self.folder)
+        return Score(value=0.5)
+
+
+@dataclass
+class Raising:
+    """An emitter that raises."""
+
+    score_wait: float = 20.0
+
+    def open(self, record):
+        raise LookupError
+
+    def emit(self, scored):
+        raise LookupError
+
+    def flush(self, timeout):
+        return True
+
+    def shutdown(self, timeout):
+        pass

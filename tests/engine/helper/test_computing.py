@@ -1,0 +1,331 @@
+"""Judges that compute in a real helper process, in a thread, or where they are called."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from ragspan.engine.helper import client, connection
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.outcomes import MetricFailure, Usage
+
+NILE = {
+    "question": "How long is the Nile?",
+    "contexts": ["The Nile is 6650 km long.", "The Nile ends in Egypt.", "Bread is baked of flour."],
+    "response": "The Nile is 6650 km long. It begins in France.",
+}
+
+
+def all_metrics():
+    judge = OverlapJudge()
+    return [
+        ContextAdherence(judge, polls=3),
+        Completeness(judge, polls=3),
+        ContextUtilization(judge),
+        Faithfulness(judge),
+    ]
+
+
+def outcome_of(fakes, engine, emitter, question):
+    engine.submit(fakes.a_record(question=question))
+    assert engine.flush(fakes.PATIENCE)
+    return emitter.scored[-1].outcomes["obeying"]
+
+
+@pytest.fixture
+def engine_of(fakes, obedient, make_engine):
+    """An engine with an obedient judge, and its emitter."""
+
+    def make(judge=None, **options):
+        emitter = fakes.ListEmitter()
+        return make_engine(obedient.Obeying(judge or obedient.ObedientJudge()), emitters=[emitter], **options), emitter
+
+    return make
+
+
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+async def test_scores_are_the_same_wherever_they_are_computed(fakes, make_engine, judging):
+    record, emitter = fakes.a_record(**NILE), fakes.ListEmitter()
+    engine = make_engine(*all_metrics(), emitters=[emitter], judging=judging)
+    engine.submit(record)
+    assert engine.flush(fakes.PATIENCE)
+
+    assert emitter.scored[0].outcomes == {metric.name: await metric.score(record) for metric in all_metrics()}
+
+
+def test_a_judge_computes_in_another_process(engine_of, explanations, helper_of):
+    engine, emitter = engine_of()
+
+    assert explanations(engine, emitter, "tell_process") == {"tell_process": str(helper_of(engine))}
+    assert helper_of(engine) != os.getpid()
+
+
+def test_a_judge_computes_in_a_thread_of_this_process_if_asked_to(engine_of, explanations):
+    engine, emitter = engine_of(judging="thread")
+
+    assert explanations(engine, emitter, "tell_process", "tell_thread") == {
+        "tell_process": str(os.getpid()),
+        "tell_thread": "ragspan-judge",
+    }
+
+
+def test_an_engine_whose_judges_do_not_compute_starts_no_helper(fakes, make_engine, helper_of):
+    engine = make_engine(fakes.ConstantMetric())
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert helper_of(engine) is None
+
+
+def test_a_copy_of_a_judge_serves_all_records(engine_of, explanations):
+    engine, emitter = engine_of()
+
+    explanations(engine, emitter, "remember 1")
+    assert explanations(engine, emitter, "remember 2") == {"remember 1": "1", "remember 2": "2"}
+
+
+def test_a_judge_sees_the_question_the_passages_and_the_response(fakes, make_engine, obedient):
+    seen = []
+
+    class Keeping(obedient.Obeying):
+        async def score(self, record):
+            seen.append(await self.judge.obey(record))
+            return await super().score(record)
+
+    engine = make_engine(Keeping())
+    record = fakes.a_record(question="tell_record", contexts=["one", "two"], metadata={"lock": threading.Lock()})
+    engine.submit(record)
+    assert engine.flush(fakes.PATIENCE)
+
+    [copy] = seen
+    assert (copy.question, copy.contexts, copy.response) == (record.question, record.contexts, record.response)
+    assert copy.metadata == {}
+
+
+def test_what_a_judge_spends_there_is_on_the_score(fakes, engine_of):
+    engine, emitter = engine_of()
+
+    assert outcome_of(fakes, engine, emitter, "spend").usage == Usage(requests=2, input_tokens=30, usd=0.5)
+
+
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+@pytest.mark.parametrize(
+    ("command", "error_type", "message"),
+    [
+        ("fail", "too_hard", "nobody knows"),
+        ("raise_anything", "LookupError", "not there"),
+        ("exit", "SystemExit", "1"),
+    ],
+)
+def test_what_a_judge_raises_is_the_failure_wherever_it_computes(
+    fakes, engine_of, judging, command, error_type, message
+):
+    engine, emitter = engine_of(judging=judging)
+
+    assert outcome_of(fakes, engine, emitter, command) == MetricFailure(error_type=error_type, message=message)
+
+
+def test_a_judge_that_does_not_pickle_computes_in_a_thread_and_that_is_logged_once(
+    engine_of, obedient, explanations, caplog
+):
+    engine, emitter = engine_of(obedient.ObedientJudge(baggage=threading.Lock()))
+
+    assert set(explanations(engine, emitter, "tell_process 1", "tell_process 2").values()) == {str(os.getpid())}
+    [line] = caplog.messages
+    assert line.startswith("ObedientJudge computes in a thread of the application, not in the helper: TypeError")
+
+
+def test_a_judge_that_the_helper_cannot_import_computes_in_a_thread(fakes, obedient, make_engine, explanations, caplog):
+    class LocalJudge(obedient.ObedientJudge):
+        """Known in this process only."""
+
+    globals()["LocalJudge"] = LocalJudge
+    LocalJudge.__qualname__ = "LocalJudge"
+    emitter = fakes.ListEmitter()
+    engine = make_engine(obedient.Obeying(LocalJudge()), emitters=[emitter])
+
+    assert explanations(engine, emitter, "tell_process") == {"tell_process": str(os.getpid())}
+    assert "LocalJudge computes in a thread of the application" in caplog.text
+
+
+def test_verdicts_that_do_not_pickle_are_asked_for_in_a_thread(engine_of, explanations):
+    engine, emitter = engine_of()
+
+    assert explanations(engine, emitter, "return_lock")["return_lock"].startswith("<unlocked _thread.lock")
+
+
+def test_arguments_reach_the_judge_as_they_are(fakes, make_engine, obedient, explanations):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(obedient.Obeying(args=(("a", 1), Usage(requests=1))), emitters=[emitter])
+
+    assert explanations(engine, emitter, "return_arguments") == {"return_arguments": str((("a", 1), Usage(requests=1)))}
+
+
+def test_arguments_that_do_not_pickle_are_used_in_a_thread(fakes, make_engine, obedient, explanations):
+    emitter, lock = fakes.ListEmitter(), threading.Lock()
+    engine = make_engine(obedient.Obeying(args=(lock,)), emitters=[emitter])
+
+    assert explanations(engine, emitter, "return_arguments") == {"return_arguments": str((lock,))}
+
+
+def test_a_question_about_another_record_than_the_metrics_own_is_answered(fakes, make_engine, obedient, explanations):
+    other = fakes.a_record(question="tell_process")
+
+    class AskingAboutAnother(obedient.Obeying):
+        async def score(self, record):
+            return await super().score(other)
+
+    emitter = fakes.ListEmitter()
+    engine = make_engine(AskingAboutAnother(), emitters=[emitter])
+
+    assert explanations(engine, emitter, "crash")["crash"] != str(os.getpid())
+
+
+def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, blockade, helper_of):
+    engine, emitter = engine_of(concurrency=8)
+    questions = [blockade.question, *(f"tell_process {number}" for number in range(20))]
+    for question in questions:
+        engine.submit(fakes.a_record(question=question))
+    killed = blockade.wait_until_started()
+    blockade.let_go()
+    os.kill(killed, signal.SIGKILL)
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = engine.stats()
+    assert (stats.submitted, stats.scored, stats.dropped, stats.errors) == (21, 21, {}, {})
+    assert {scored.record.question for scored in emitter.scored} == set(questions)
+    assert helper_of(engine) != killed
+
+
+def test_a_helper_that_is_killed_while_it_has_nothing_to_do_is_replaced(engine_of, explanations, helper_of, caplog):
+    engine, emitter = engine_of()
+    explanations(engine, emitter, "tell_process 1")
+    killed = helper_of(engine)
+    os.kill(killed, signal.SIGKILL)
+
+    explained = explanations(engine, emitter, "tell_process 2")
+    assert explained["tell_process 2"] == str(helper_of(engine)) != str(killed)
+    assert caplog.messages == ["the helper process ended unexpectedly; another one takes its place"]
+
+
+@pytest.mark.parametrize("command", ["kill_process", "crash"])
+def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored(engine_of, explanations, command):
+    engine, emitter = engine_of(concurrency=8)
+    before, after = ([f"tell_process {part}{number}" for number in range(8)] for part in ("before", "after"))
+
+    explained = explanations(engine, emitter, *before, command, *after)
+
+    assert explained.pop(command) == "helper_died"
+    assert str(os.getpid()) not in explained.values()
+    assert all(explanation.isdigit() for explanation in explained.values())
+    assert len(explained) == 16
+    assert engine.stats().errors == {"metric": 1}
+
+
+def test_what_keeps_killing_helpers_never_runs_in_the_application(engine_of, explanations, monkeypatch, caplog):
+    """It would end the tests, too."""
+    monkeypatch.setattr(client, "_MAX_DEATHS", 2)
+    engine, emitter = engine_of(concurrency=1)
+
+    explained = explanations(engine, emitter, *(f"crash {number}" for number in range(4)), "tell_process")
+
+    assert set(explained.values()) == {"helper_died"}
+    assert len([line for line in caplog.messages if "its work is left undone: it died 2 times" in line]) == 1
+
+
+def test_after_too_many_deaths_a_thread_takes_over_and_that_is_logged_once(engine_of, explanations, helper_of, caplog):
+    engine, emitter = engine_of()
+    for number in range(5):
+        explanations(engine, emitter, f"tell_process {number}")
+        os.kill(helper_of(engine), signal.SIGKILL)
+
+    explanations(engine, emitter, "tell_process 5")  # may have been sent to the fifth before its end was seen
+    assert explanations(engine, emitter, "tell_process 6")["tell_process 6"] == str(os.getpid())
+    given_up = [line for line in caplog.messages if line.startswith("there is no helper process")]
+    assert len(given_up) == 1
+    assert "its work is done in the application: it died 5 times within" in given_up[0]
+    assert helper_of(engine) is None
+
+
+def test_the_timeouts_of_metrics_hold_while_the_helper_is_stopped(fakes, engine_of, explanations, helper_of, stopped):
+    engine, emitter = engine_of(metric_timeout=0.2)
+    while explanations(engine, emitter, "tell_process")["tell_process"] == "timeout":
+        emitter.scored.clear()  # it is being started
+    stopped(helper_of(engine))
+
+    assert explanations(engine, emitter, "tell_process 1")["tell_process 1"] == "timeout"
+    assert engine.stats().dropped == {}
+
+
+def test_a_helper_that_says_nothing_for_too_long_is_killed_and_replaced(
+    engine_of, explanations, helper_of, stopped, monkeypatch
+):
+    engine, emitter = engine_of(metric_timeout=2.0)
+    explanations(engine, emitter, "tell_process 0")
+    silent = helper_of(engine)
+    stopped(silent)
+    monkeypatch.setattr(connection, "_MAX_SILENCE", 0.0)
+
+    assert explanations(engine, emitter, "tell_process 1")["tell_process 1"] == "timeout"
+    monkeypatch.setattr(connection, "_MAX_SILENCE", 120.0)
+    while explanations(engine, emitter, "tell_process 2")["tell_process 2"] == "timeout":
+        emitter.scored.clear()  # the next one is being started
+    assert helper_of(engine) not in {None, silent}
+
+
+def test_what_a_stopped_helper_is_sent_has_a_bound(fakes, engine_of, explanations, helper_of, stopped, monkeypatch):
+    engine, emitter = engine_of(metric_timeout=0.5, concurrency=100)
+    while explanations(engine, emitter, "tell_process")["tell_process"] == "timeout":
+        emitter.scored.clear()
+    stopped(helper_of(engine))
+    helper = engine._parts.scoring._computing.client._current
+    for number in range(300):
+        engine.submit(fakes.a_record(question=f"tell_process {number}"))
+
+    assert engine.flush(fakes.PATIENCE)
+    assert len(helper._open) == 64
+
+
+def test_the_helper_forgets_records(engine_of, explanations):
+    """What it kept of those that are done would grow as long as the application lives."""
+    engine, emitter = engine_of()
+    explanations(engine, emitter, *(f"tell_process {number}" for number in range(50)))
+
+    assert explanations(engine, emitter, "count_records")["count_records"] == "1"
+
+
+def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, obedient, helper_of, monkeypatch):
+    import asyncio
+
+    from ragspan.engine import _worker
+
+    monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.0)
+
+    def break_the_loop(record):
+        loop = asyncio.get_running_loop()
+
+        def fail():
+            del loop._run_once
+            raise OSError
+
+        if record.question == "break":
+            loop._run_once = fail
+
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.CallingMetric(break_the_loop), obedient.Obeying(), emitters=[emitter])
+    engine.submit(fakes.a_record(question="tell_process"))
+    assert engine.flush(fakes.PATIENCE)
+    first = helper_of(engine)
+    engine.submit(fakes.a_record(question="break"))
+    assert engine.flush(fakes.PATIENCE)
+    engine.submit(fakes.a_record(question="tell_process"))
+    assert engine.flush(fakes.PATIENCE)
+
+    assert emitter.scored[-1].outcomes["obeying"].explanation == str(helper_of(engine))
+    assert helper_of(engine) not in {None, first}
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)

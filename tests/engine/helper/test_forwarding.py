@@ -1,0 +1,360 @@
+"""Engines with `export="helper"`: a real helper process, which sends to a real endpoint on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+
+from ragspan.engine._deadline import Deadline
+from ragspan.exceptions import ConfigurationError
+from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan.telemetry import OTelEmitter
+
+PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, trace_state="vendor=value", is_remote=True)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, otlp_listener):
+    """Names the endpoint as an operator does."""
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", otlp_listener.url)
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "shop")
+
+
+@pytest.fixture
+def exporting(make_engine):
+    """An engine whose helper exports."""
+    return lambda *metrics, emitters=None, **options: make_engine(
+        *metrics, emitters=[OTelEmitter()] if emitters is None else emitters, export="helper", **options
+    )
+
+
+@pytest.fixture
+def wait_until_out(fakes):
+    """Waits until everything is scored, whether or not it was exported."""
+
+    def wait(engine):
+        assert engine._parts.backlog.wait_until_out(Deadline(fakes.PATIENCE))
+
+    return wait
+
+
+def span_named(listener, name):
+    [span] = [span for span in listener.spans if span.name == name]
+    return span
+
+
+def assert_conserved(engine):
+    stats = engine.stats()
+    assert stats.submitted == stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())
+    return stats
+
+
+def test_the_helper_scores_and_exports(fakes, exporting, obedient, otlp_listener, helper_of):
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record(name="rivers", parent=PARENT))
+    assert engine.flush(fakes.PATIENCE)
+
+    span = span_named(otlp_listener, "rag rivers")
+    assert span.attributes["ragspan.score.at_once"] == 1.0
+    assert span.attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
+    assert (int(span.trace_id, 16), int(span.parent_id, 16), span.trace_state) == (0xA1, 0xB2, "vendor=value")
+    assert span.resource["service.name"] == "shop"
+    assert engine.stats().scored == 1
+
+
+def test_judges_that_compute_do_so_in_a_thread_of_the_helper(fakes, exporting, obedient, otlp_listener, helper_of):
+    engine = exporting(obedient.Obeying())
+    engine.submit(fakes.a_record(question="tell_process"))
+    assert engine.flush(fakes.PATIENCE)
+
+    assert span_named(otlp_listener, "rag answer").attributes["ragspan.explanation.obeying"] == str(helper_of(engine))
+
+
+def test_the_spans_are_those_of_the_application(fakes, exporting, obedient, otlp_listener, monkeypatch):
+    resource = Resource.create({"service.name": "from code", "deployment.environment.name": "test"})
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider(resource=resource, shutdown_on_exit=False))
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    resource_there = span_named(otlp_listener, "rag answer").resource
+    assert resource_there["service.name"] == "from code"
+    assert resource_there["deployment.environment.name"] == "test"
+
+
+def test_what_runs_in_a_trace_that_is_not_sampled_is_neither_judged_nor_sent(
+    fakes, exporting, obedient, otlp_listener, blockade
+):
+    engine = exporting(obedient.Obeying())
+    unsampled = SpanAnchor(trace_id=0xA1, span_id=0xB2, trace_flags=0)
+    engine.submit(fakes.a_record(question=blockade.question, parent=unsampled))
+
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats().scored == 1
+    assert otlp_listener.spans == []
+
+
+def test_scores_that_come_late_have_spans_of_their_own(fakes, exporting, obedient, otlp_listener, blockade, tmp_path):
+    engine = exporting(obedient.Gated(str(tmp_path)), emitters=[OTelEmitter(score_wait=0.0)])
+    engine.submit(fakes.a_record(parent=PARENT))
+    blockade.wait_until_started()
+    blockade.let_go()
+    assert engine.flush(fakes.PATIENCE)
+
+    late = span_named(otlp_listener, "evaluation gated")
+    assert late.parent_id == span_named(otlp_listener, "rag answer").span_id
+    assert late.attributes["gen_ai.evaluation.score.value"] == 0.5
+
+
+def test_events_and_measurements_are_sent_if_an_exporter_is_named(
+    fakes, exporting, obedient, otlp_listener, monkeypatch
+):
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "otlp")
+    monkeypatch.setenv("OTEL_LOGS_EXPORTER", "otlp")
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert set(otlp_listener.requests) == {"/v1/traces", "/v1/metrics", "/v1/logs"}
+
+
+def test_the_batches_are_those_of_the_environment(fakes, exporting, obedient, otlp_listener, monkeypatch):
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+    engine = exporting(obedient.AtOnce())
+    for _ in range(3):
+        engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert len(otlp_listener.requests) == len(otlp_listener.spans) == 3
+
+
+@pytest.mark.parametrize("trouble", ["hanging", "down"])
+def test_a_flush_says_the_truth_in_time_whatever_the_endpoint_does(
+    fakes, exporting, obedient, otlp_listener, monkeypatch, wait_until_out, trouble
+):
+    if trouble == "hanging":
+        otlp_listener.hangs()
+    else:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    wait_until_out(engine)
+
+    began = time.monotonic()
+    assert not engine.flush(0.5)
+    assert time.monotonic() - began < 0.6 + 0.4  # what a loaded machine takes to let the threads run
+    engine.shutdown(0.0)
+
+
+def test_a_flush_is_true_for_all_who_ask_at_the_same_time(fakes, exporting, obedient, otlp_listener):
+    engine = exporting(obedient.AtOnce())
+    for _ in range(20):
+        engine.submit(fakes.a_record())
+    with ThreadPoolExecutor(5) as threads:
+        answers = [*threads.map(engine.flush, [fakes.PATIENCE] * 5)]
+
+    assert answers == [True] * 5
+    assert len(otlp_listener.spans) == 20
+
+
+def test_what_the_helper_logs_is_in_the_log_of_the_application(fakes, exporting, obedient, otlp_listener, caplog):
+    otlp_listener.answers(400)
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    engine.flush(fakes.PATIENCE)
+
+    assert any(
+        entry.name.startswith("opentelemetry") and "400" in entry.getMessage() and entry.process == os.getpid()
+        for entry in caplog.records
+    )
+
+
+def test_what_fails_there_is_counted_here(fakes, exporting, obedient):
+    engine = exporting(obedient.Obeying(), emitters=[obedient.Raising()])
+    engine.submit(fakes.a_record(question="raise_anything"))
+    assert engine.flush(fakes.PATIENCE)
+
+    assert engine.stats().errors == {"emitter_open": 1, "metric": 1, "emitter": 1}
+
+
+def test_captures_end_as_they_do_elsewhere(fakes, exporting, obedient):
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.FakeCapture(lambda: None))
+    engine.submit(fakes.FakeCapture(lambda: 1 // 0))
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    stats = assert_conserved(engine)
+    assert (stats.nothing_to_score, stats.scored, stats.dropped) == (1, 1, {"capture_error": 1})
+
+
+def test_metadata_of_any_kind_is_no_obstacle(fakes, exporting, obedient, otlp_listener):
+    class Hostile:
+        @property
+        def __class__(self):
+            raise LookupError
+
+        def __reduce__(self):
+            raise LookupError
+
+    nested = []
+    for _ in range(10_000):
+        nested = [nested]
+    engine = exporting(obedient.AtOnce())
+    for number, value in enumerate([Hostile(), threading.Lock(), nested, "\ud800"]):
+        context = RetrievedContext(text="Because.", metadata={"value": value})
+        engine.submit(fakes.a_record(name=str(number), contexts=[context], metadata={"value": value}))
+
+    assert engine.flush(fakes.PATIENCE)
+    assert {span.name for span in otlp_listener.spans} == {f"rag {number}" for number in range(4)}
+
+
+def test_a_helper_that_is_killed_in_mid_work_loses_no_record(
+    fakes, exporting, obedient, otlp_listener, blockade, helper_of
+):
+    engine = exporting(obedient.Obeying(), concurrency=8)
+    for number, question in enumerate([blockade.question, *["tell_process"] * 20]):
+        engine.submit(fakes.a_record(question=question, name=str(number)))
+    killed = blockade.wait_until_started()
+    blockade.let_go()
+    os.kill(killed, signal.SIGKILL)
+    engine.flush(fakes.PATIENCE)
+
+    stats = assert_conserved(engine)
+    assert (stats.scored, stats.dropped) == (21, {})
+    assert {span.name for span in otlp_listener.spans} == {f"rag {number}" for number in range(21)}
+
+
+def test_a_flush_does_not_hide_that_a_helper_died_which_may_have_held_spans(
+    fakes, exporting, obedient, otlp_listener, helper_of, wait_until_out
+):
+    otlp_listener.hangs()
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    wait_until_out(engine)
+    os.kill(helper_of(engine), signal.SIGKILL)
+    otlp_listener.answers(200)
+    engine.submit(fakes.a_record())
+    wait_until_out(engine)
+
+    assert [engine.flush(fakes.PATIENCE) for _ in range(2)] == [False, True]
+    assert engine.stats().scored == 2
+
+
+def test_a_record_that_kills_its_helper_is_dropped_and_those_around_it_are_scored(fakes, exporting, obedient):
+    engine = exporting(obedient.Obeying(), concurrency=4)
+    for question in [*["tell_process"] * 6, "crash", *["tell_process"] * 6]:
+        engine.submit(fakes.a_record(question=question))
+    engine.flush(fakes.PATIENCE)
+
+    stats = assert_conserved(engine)
+    assert (stats.scored, stats.dropped) == (12, {"worker_error": 1})
+
+
+def test_where_there_can_be_no_helper_the_application_scores(fakes, exporting, obedient, monkeypatch, caplog):
+    monkeypatch.setattr(sys, "executable", "")
+    emitter = Journal()
+    engine = exporting(obedient.AtOnce(), emitters=[emitter])
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert [scored.outcomes["at_once"].explanation for scored in JOURNAL] == [str(os.getpid())]
+    assert len([line for line in caplog.messages if "there is no helper process" in line]) == 1
+
+
+JOURNAL = []
+
+
+class Journal:
+    """Travels, but keeps what it gets in this process only."""
+
+    score_wait = 20.0
+
+    def open(self, record):
+        return None
+
+    def emit(self, scored):
+        JOURNAL.append(scored)
+
+    def flush(self, timeout):
+        return True
+
+    def shutdown(self, timeout):
+        pass
+
+
+def test_a_shutdown_sends_what_is_left_and_ends_the_helper(fakes, exporting, obedient, otlp_listener, helper_of):
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+    pid = helper_of(engine)
+    for _ in range(10):
+        engine.submit(fakes.a_record())
+    report = engine.shutdown(fakes.PATIENCE)
+
+    assert (report.finished, report.abandoned) == (10, 0)
+    assert len(otlp_listener.spans) == 11
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert engine.shutdown(fakes.PATIENCE) is report
+
+
+def test_a_shutdown_in_mid_work_takes_no_longer_than_it_may(fakes, exporting, obedient, blockade, helper_of):
+    engine = exporting(obedient.Obeying())
+    engine.submit(fakes.a_record(question=blockade.question))
+    blockade.wait_until_started()
+
+    report = engine.shutdown(0.3)
+    assert report.abandoned == 1
+    assert report.seconds < 0.4 + 0.4  # what a loaded machine takes to let the threads run
+    assert assert_conserved(engine).dropped == {"shutdown": 1}
+
+
+def test_a_helper_process_has_to_know_where_to_export_to(exporting, obedient, monkeypatch):
+    monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+    with pytest.raises(ConfigurationError, match="no exporter is configured"):
+        exporting(obedient.AtOnce())
+
+
+def of_the_main_module(kind):
+    """As if it was defined in the program that is run."""
+    import __main__
+
+    made = type(kind.__name__, (kind,), {"__module__": "__main__"})
+    setattr(__main__, kind.__name__, made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda there: there.Obeying(there.ObedientJudge(baggage=lambda: None)), r"metrics\[0\] cannot go .*lambda"),
+        (lambda there: there.Obeying(there.ObedientJudge(baggage=threading.Lock())), r"metrics\[0\] cannot go .*lock"),
+        (lambda there: of_the_main_module(there.AtOnce)(), r"metrics\[0\] cannot go .*AtOnce needs the main module"),
+        (
+            lambda there: there.Obeying(of_the_main_module(there.ObedientJudge)()),
+            r"metrics\[0\] cannot go .*Obeying needs the main module",
+        ),
+    ],
+    ids=["lambda", "lock", "metric of the main module", "judge of the main module"],
+)
+def test_metrics_have_to_travel(exporting, obedient, make, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        exporting(make(obedient))
+
+
+def test_emitters_have_to_travel(exporting, obedient):
+    provider = TracerProvider(shutdown_on_exit=False)
+    with pytest.raises(ConfigurationError, match=r"emitters\[0\] cannot go .*providers belong to this process"):
+        exporting(obedient.AtOnce(), emitters=[OTelEmitter(tracer_provider=provider)])

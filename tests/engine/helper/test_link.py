@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from ragspan.engine.helper.link import Link
+
+
+class End:
+    """One end, and what it has heard."""
+
+    def __init__(self):
+        self.heard = asyncio.Queue()
+        self.times_lost = 0
+        self.lost = asyncio.Event()
+        self.link = Link(on_message=self.heard.put_nowait, on_lost=self._lost)
+
+    async def next(self, count=1):
+        return [await asyncio.wait_for(self.heard.get(), 20) for _ in range(count)]
+
+    def _lost(self):
+        self.times_lost += 1
+        self.lost.set()
+
+
+@pytest.fixture
+async def connected():
+    ends = [End(), End()]
+    for end, connection in zip(ends, socket.socketpair(), strict=True):
+        connection.setblocking(False)
+        await asyncio.get_running_loop().create_connection(lambda end=end: end.link, sock=connection)
+    yield ends
+    for end in ends:
+        end.link.close()
+        await end.lost.wait()
+
+
+async def test_messages_arrive_in_the_order_in_which_they_were_sent(connected):
+    here, there = connected
+    for number in range(100):
+        here.link.send(("ask", number))
+        if number % 7 == 0:
+            await asyncio.sleep(0)
+
+    assert await there.next(100) == [("ask", number) for number in range(100)]
+
+
+async def test_both_ends_can_speak_at_the_same_time(connected):
+    here, there = connected
+    here.link.send(("from here", b"x" * 5_000_000))
+    there.link.send(("from there", b"y" * 5_000_000))
+
+    assert await there.next() == [("from here", b"x" * 5_000_000)]
+    assert await here.next() == [("from there", b"y" * 5_000_000)]
+
+
+async def test_a_message_that_comes_in_pieces_is_heard_as_a_whole(connected):
+    here, there = connected
+    written = []
+    here.link._transport.write, write = written.append, here.link._transport.write
+    here.link.send(("one",))
+    await asyncio.sleep(0)
+    here.link.send(("two",))
+    await asyncio.sleep(0)
+    data = b"".join(written)
+    for position in range(len(data)):
+        write(data[position : position + 1])
+        await asyncio.sleep(0)
+
+    assert await there.next(2) == [("one",), ("two",)]
+
+
+async def test_what_is_sent_in_one_turn_of_the_loop_is_one_batch(connected):
+    here, there = connected
+    written = []
+    here.link._transport.write, write = lambda data: (written.append(data), write(data)), here.link._transport.write
+    for number in range(10):
+        here.link.send((number,))
+
+    assert await there.next(10) == [(number,) for number in range(10)]
+    assert len(written) == 1
+
+
+async def test_what_is_sent_along_waits_for_the_next_batch_and_comes_first(connected):
+    here, there = connected
+    here.link.send_along(("along",))
+    there.link.send(("from there",))
+    await here.next()
+    assert there.heard.empty()
+
+    here.link.send(("next",))
+    assert await there.next(2) == [("along",), ("next",)]
+
+
+async def test_the_other_end_hears_of_the_end_once(connected):
+    here, there = connected
+    here.link.close()
+    await there.lost.wait()
+    here.link.close()
+    await here.lost.wait()
+
+    assert (here.times_lost, there.times_lost) == (1, 1)
+
+
+async def test_who_speaks_to_nobody_is_not_told(connected):
+    here, there = connected
+    there.link.close()
+    await here.lost.wait()
+    here.link.send(("to nobody",))
+    await asyncio.sleep(0)
+
+    assert there.heard.empty()
+
+
+async def test_what_cannot_be_read_ends_the_connection(connected):
+    here, there = connected
+    here.link._transport.write(b"\x00" * 7 + b"\x05" + b"trash")
+
+    await asyncio.wait_for(there.lost.wait(), 20)

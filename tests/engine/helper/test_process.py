@@ -1,0 +1,141 @@
+"""What a helper process shares with the application that started it, and when it ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragspan.config import process_environment
+from ragspan.engine.helper.process import HelperProcess
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def open_descriptors():
+    return [number for number in range(1000) if is_open(number)]
+
+
+def is_open(number):
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def start():
+    """Starts helper processes."""
+    started = []
+
+    def start_process(environment=None):
+        started.append(HelperProcess(process_environment() if environment is None else environment))
+        return started[-1]
+
+    yield start_process
+    for process in started:
+        process.socket.close()
+        process.kill()
+        process.end(20)
+
+
+def test_it_ends_when_its_socket_is_closed(start):
+    process = start()
+    process.socket.close()
+
+    assert process.end(20) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_are_meant_for_the_application_do_not_end_it(start, number, greet):
+    process = start()
+    greet(process)
+    os.kill(process.pid, number)
+    greet(process)
+    process.socket.close()
+
+    assert process.end(20) == 0
+
+
+@pytest.fixture
+def greet():
+    """Waits until a helper process answers."""
+    import pickle
+    import struct
+
+    def greet_and_wait(process):
+        data = pickle.dumps([("serve", 1, "judge")])
+        process.socket.sendall(struct.pack(">Q", len(data)) + data)
+        assert select.select([process.socket], [], [], 20)[0]
+        assert b"answer" in process.socket.recv(100_000)
+
+    return greet_and_wait
+
+
+def test_it_is_in_no_group_of_the_terminals(start):
+    assert os.getpgid(start().pid) != os.getpgid(0)
+
+
+def test_it_is_killed_when_it_does_not_end_in_time(start, stopped):
+    process = start()
+    stopped(process.pid)
+    process.socket.close()
+
+    assert process.end(0.01) == -signal.SIGKILL
+
+
+def test_the_child_of_a_fork_does_not_keep_it_alive(start):
+    process = start()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:  # it lives on until its parent lets it go
+        os.close(writer)
+        process.leave_to_parent()
+        os.read(reader, 1)
+        os._exit(0)
+    try:
+        process.socket.close()
+        assert process.end(20) == 0
+    finally:
+        os.write(writer, b".")
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)
+
+
+def test_no_descriptor_is_left_behind(start):
+    before = open_descriptors()
+    process = start()
+    process.socket.close()
+    process.end(20)
+
+    assert open_descriptors() == before
+
+
+@pytest.mark.parametrize("executable", ["", None, "/bin/sh"])
+def test_no_descriptor_is_left_behind_where_it_cannot_be_started(monkeypatch, executable):
+    before = open_descriptors()
+    monkeypatch.setattr(sys, "executable", executable)
+    with pytest.raises(RuntimeError, match="does not look like a Python interpreter"):
+        HelperProcess(process_environment())
+    monkeypatch.setattr(sys, "executable", "/not/there/python")
+    with pytest.raises(FileNotFoundError):
+        HelperProcess(process_environment())
+
+    assert open_descriptors() == before
+
+
+def test_modules_that_lie_about_are_not_run(start, monkeypatch, tmp_path, greet):
+    """The search path is the application's, and the folder that it happens to be in is not on it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
+    for name in ("json", "socket", "asyncio", "sitecustomize", "ragspan"):
+        Path(f"{name}.py").write_text("raise SystemExit(9)")
+    process = start(process_environment() | {"PYTHONPATH": str(tmp_path), "PYTHONWARNINGS": "error"})
+
+    greet(process)

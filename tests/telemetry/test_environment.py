@@ -1,0 +1,201 @@
+"""Providers as the `OTEL_*` variables describe them, exporting to a real endpoint on this machine."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+from opentelemetry._logs import LogRecord
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.telemetry.environment import exporter_is_configured, exporter_names, providers_from_environment
+
+
+@pytest.fixture
+def set_variables(monkeypatch):
+    """Makes these the only variables of OpenTelemetry's."""
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)
+
+    def set_all(**variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(f"OTEL_{name}", value)
+
+    return set_all
+
+
+@pytest.fixture
+def make_providers():
+    """Makes providers that are shut down at the end."""
+    made = []
+
+    def make(*args, **options):
+        made.append(providers_from_environment(*args, **options))
+        return made[-1]
+
+    yield make
+    for providers in made:
+        providers.tracer_provider.shutdown()
+        providers.meter_provider.shutdown()
+        if providers.logger_provider is not None:
+            providers.logger_provider.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("variables", "signal", "names"),
+    [
+        ({}, "traces", []),
+        ({"EXPORTER_OTLP_ENDPOINT": "http://host:4318"}, "traces", ["otlp"]),
+        ({"EXPORTER_OTLP_TRACES_ENDPOINT": "http://host:4318/v1/traces"}, "traces", ["otlp"]),
+        ({"EXPORTER_OTLP_ENDPOINT": "http://host:4318"}, "metrics", []),
+        ({"EXPORTER_OTLP_ENDPOINT": "http://host:4318"}, "logs", []),
+        ({"EXPORTER_OTLP_ENDPOINT": "http://host:4318", "TRACES_EXPORTER": "none"}, "traces", []),
+        ({"EXPORTER_OTLP_ENDPOINT": " "}, "traces", []),
+        ({"TRACES_EXPORTER": "otlp, console"}, "traces", ["otlp", "console"]),
+        ({"TRACES_EXPORTER": "console,"}, "traces", ["console"]),
+        ({"METRICS_EXPORTER": "otlp"}, "metrics", ["otlp"]),
+    ],
+)
+def test_exporters_are_named_by_their_variable_or_by_an_endpoint_for_spans(set_variables, variables, signal, names):
+    set_variables(**variables)
+
+    assert exporter_names(signal) == names
+    if signal == "traces":
+        assert exporter_is_configured() is bool(names)
+
+
+def test_all_signals_are_sent_where_the_environment_says(set_variables, make_providers, otlp_listener):
+    set_variables(EXPORTER_OTLP_ENDPOINT=otlp_listener.url, METRICS_EXPORTER="otlp", LOGS_EXPORTER="otlp")
+    providers = make_providers({"service.name": "shop"})
+    providers.tracer_provider.get_tracer("test").start_span("span").end()
+    providers.meter_provider.get_meter("test").create_counter("counter").add(1)
+    providers.logger_provider.get_logger("test").emit(LogRecord(body="event"))
+    providers.tracer_provider.force_flush()
+    providers.meter_provider.force_flush()
+    providers.logger_provider.force_flush()
+
+    assert sorted(otlp_listener.requests) == ["/v1/logs", "/v1/metrics", "/v1/traces"]
+    [span] = otlp_listener.spans
+    assert (span.name, span.resource["service.name"]) == ("span", "shop")
+
+
+def test_spans_alone_are_sent_where_there_is_only_an_endpoint(set_variables, make_providers, otlp_listener):
+    set_variables(EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
+    providers = make_providers()
+    providers.tracer_provider.get_tracer("test").start_span("span").end()
+    providers.meter_provider.get_meter("test").create_counter("counter").add(1)
+    providers.tracer_provider.force_flush()
+    providers.meter_provider.force_flush()
+
+    assert providers.logger_provider is None
+    assert otlp_listener.requests == ["/v1/traces"]
+
+
+def test_the_application_describes_itself_and_the_environment_fills_in(set_variables, make_providers):
+    set_variables(SERVICE_NAME="from the environment", RESOURCE_ATTRIBUTES="team=search,tier=1")
+    attributes = make_providers({"tier": "from code"}).tracer_provider.resource.attributes
+
+    assert attributes["service.name"] == "from the environment"
+    assert (attributes["team"], attributes["tier"]) == ("search", "from code")
+
+
+def test_samplers_limits_and_batches_are_those_of_the_environment(set_variables, make_providers, otlp_listener):
+    set_variables(
+        EXPORTER_OTLP_ENDPOINT=otlp_listener.url,
+        TRACES_SAMPLER="traceidratio",
+        TRACES_SAMPLER_ARG="0.25",
+        SPAN_ATTRIBUTE_COUNT_LIMIT="7",
+        BSP_MAX_EXPORT_BATCH_SIZE="1",
+    )
+    provider = make_providers().tracer_provider
+    assert "0.25" in provider.sampler.get_description()
+    assert provider._span_limits.max_span_attributes == 7
+
+    set_variables(TRACES_SAMPLER="always_on")
+    tracer = make_providers().tracer_provider.get_tracer("test")
+    for _ in range(2):
+        tracer.start_span("span").end()
+    assert tracer.span_processor.force_flush()
+    assert len(otlp_listener.requests) == 2
+
+
+@pytest.mark.parametrize("signal", ["TRACES", "METRICS", "LOGS"])
+def test_an_exporter_that_is_not_installed_is_an_error_that_says_what_there_is(set_variables, signal):
+    set_variables(**{f"{signal}_EXPORTER": "zipkin-of-old"})
+
+    with pytest.raises(ConfigurationError, match=f"OTEL_{signal}_EXPORTER asks for 'zipkin-of-old'.*otlp_proto_http"):
+        providers_from_environment()
+
+
+@pytest.mark.parametrize("name", ["EXPORTER_OTLP_PROTOCOL", "EXPORTER_OTLP_TRACES_PROTOCOL"])
+def test_a_protocol_that_nobody_knows_is_an_error_that_names_it(set_variables, name):
+    set_variables(TRACES_EXPORTER="otlp", **{name: "smoke signals"})
+
+    with pytest.raises(ConfigurationError, match=f"OTEL_{name} is 'smoke signals', but should be one of grpc"):
+        providers_from_environment()
+
+
+def test_the_protocol_of_a_signal_comes_before_the_common_one(set_variables, make_providers, otlp_listener):
+    set_variables(
+        EXPORTER_OTLP_ENDPOINT=otlp_listener.url,
+        EXPORTER_OTLP_PROTOCOL="smoke signals",
+        EXPORTER_OTLP_TRACES_PROTOCOL="http/protobuf",
+    )
+
+    assert make_providers()
+
+
+@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "http://127.0.0.1:not-a-port", "127.0.0.1"])
+def test_any_endpoint_makes_an_exporter(set_variables, make_providers, endpoint):
+    set_variables(EXPORTER_OTLP_ENDPOINT=endpoint)
+
+    assert make_providers()
+
+
+def test_whoever_wants_to_watch_the_exporters_makes_them(set_variables, make_providers):
+    set_variables(TRACES_EXPORTER="console")
+    made = []
+
+    def make(signal, entry):
+        made.append((signal, entry.name))
+        return ConsoleSpanExporter(out=io.StringIO())
+
+    make_providers(make=make)
+
+    assert made == [("traces", "console")]
+
+
+def test_an_sdk_that_is_switched_off_sends_nothing(set_variables, make_providers, otlp_listener):
+    set_variables(EXPORTER_OTLP_ENDPOINT=otlp_listener.url, SDK_DISABLED="true")
+    provider = make_providers().tracer_provider
+    provider.get_tracer("test").start_span("span").end()
+    provider.force_flush()
+
+    assert otlp_listener.requests == []
+
+
+def test_ids_come_from_the_generator_that_is_named(set_variables, make_providers, monkeypatch, tmp_path):
+    (tmp_path / "counting_ids.py").write_text(
+        "class Generator:\n"
+        "    def generate_trace_id(self): return 0xA1\n"
+        "    def generate_span_id(self): return 0xB2\n"
+        "    def is_trace_id_random(self): return False\n"
+    )
+    installed = tmp_path / "counting_ids-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: counting-ids\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[opentelemetry_id_generator]\ncounting = counting_ids:Generator\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    set_variables(PYTHON_ID_GENERATOR="counting")
+
+    span = make_providers().tracer_provider.get_tracer("test").start_span("span")
+    assert (span.get_span_context().trace_id, span.get_span_context().span_id) == (0xA1, 0xB2)
+
+
+def test_a_generator_of_ids_that_is_not_installed_is_an_error(set_variables):
+    set_variables(PYTHON_ID_GENERATOR="dice")
+
+    with pytest.raises(ConfigurationError, match="OTEL_PYTHON_ID_GENERATOR is 'dice'"):
+        providers_from_environment()
