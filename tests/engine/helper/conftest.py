@@ -45,6 +45,7 @@ class Blockade:
     """Judges that are asked to `block` here are at work until they are let go."""
 
     def __init__(self, folder, patience):
+        self.folder = folder
         self.question = f"block {folder}"
         self._patience = patience
         self._pipes = [self._pipe(folder / "started"), self._pipe(folder / "go")]

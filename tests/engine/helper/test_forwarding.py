@@ -303,7 +303,7 @@ def test_a_shutdown_sends_what_is_left_and_ends_the_helper(fakes, exporting, obe
         engine.submit(fakes.a_record())
     report = engine.shutdown(fakes.PATIENCE)
 
-    assert (report.finished, report.abandoned) == (10, 0)
+    assert (engine.stats().scored, report.abandoned) == (11, 0)
     assert len(otlp_listener.spans) == 11
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -358,3 +358,25 @@ def test_emitters_have_to_travel(exporting, obedient):
     provider = TracerProvider(shutdown_on_exit=False)
     with pytest.raises(ConfigurationError, match=r"emitters\[0\] cannot go .*providers belong to this process"):
         exporting(obedient.AtOnce(), emitters=[OTelEmitter(tracer_provider=provider)])
+
+
+def test_what_the_helper_has_in_work_is_exported_when_the_application_is_killed(
+    start, watch, blockade, otlp_listener, obedient
+):
+    """As the servers do that end themselves by a signal, and run no exit hook."""
+    application = start(
+        f"""
+        from obedient import Gated
+        from ragspan.telemetry import OTelEmitter
+        engine = ScoringEngine(metrics=[Gated({str(blockade.folder)!r})], emitters=[OTelEmitter()], export="helper")
+        ask(engine, "any")
+        threading.Event().wait()
+        """
+    )
+    helper = watch(blockade.wait_until_started())
+    os.kill(application.pid, signal.SIGKILL)
+    application.process.wait()
+    blockade.let_go()
+
+    assert helper.ends()
+    assert span_named(otlp_listener, "rag answer").attributes["ragspan.score.gated"] == 0.5

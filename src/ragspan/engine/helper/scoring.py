@@ -52,6 +52,7 @@ class ScoringService:
             log=log,
         )
         self._tickets = count(1)
+        self._time_to_work = options.exit_timeout
 
     def handle(self, kind: str, payload: list[Any]) -> Awaitable[object]:
         if kind == "score":
@@ -59,7 +60,12 @@ class ScoringService:
         deadline = Deadline(payload[0])
         if kind == "flush":
             return asyncio.to_thread(self._emission.flush, deadline)
-        return asyncio.to_thread(self._emission.shutdown, deadline)  # "shutdown"
+        self._time_to_work = 0.0  # "shutdown": the application has given up what it had to leave
+        return asyncio.to_thread(self._emission.shutdown, deadline)
+
+    @property
+    def time_to_work(self) -> float:
+        return self._time_to_work
 
     def finish(self, timeout: float) -> None:
         self._emission.shutdown(Deadline(timeout))

@@ -1,8 +1,8 @@
 """The helper's own program: answers what it is asked, until nobody is there to ask.
 
 Guarantees:
-- It ends when the application does, however that ends and whatever hangs here, after what it still has to export has been
-  sent or its time for that is up.
+- It ends when the application does, however that ends and whatever hangs here, after what it has in work has been scored
+  and exported, or its time for that is up.
 - Signals meant for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application decides when it
   needs its helper no longer, and it may still have work for it on its own way out.
 - What goes wrong while it answers is the answer. Log records go to the application's log.
@@ -35,6 +35,7 @@ _PRIORITY = 5  # of 19: requests come first where processors are short
 _STDERR = 2
 _IO_THREADS = 32
 _FINISH_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
+_READ_TIMEOUT = 0.5  # seconds to read what it wrote last; a child of it that holds the socket lets no end be seen
 _LOOK_AGAIN = 2.0  # seconds until it is seen that the application is gone, where a child of it holds the socket, too
 
 _logger = logging.getLogger("ragspan")
@@ -47,8 +48,13 @@ class Service(Protocol):
         """The answer to a question, plain data; None for what has none."""
         ...
 
+    @property
+    def time_to_work(self) -> float:
+        """Seconds that it goes on with what it was asked when the application is gone; 0 where only that wants to know."""
+        ...
+
     def finish(self, timeout: float) -> None:
-        """The application is gone: send what is left, within so many seconds."""
+        """The application is gone, and so is the time to work: send what is left, within so many seconds."""
         ...
 
 
@@ -71,12 +77,14 @@ def _serve(connection: socket.socket, application: int) -> None:
     watched = os.dup(connection.fileno())
     server = loop.run_until_complete(_connected(connection))
     end = functools.partial(loop.call_soon_threadsafe, server.end)
-    threading.Thread(target=_watch, args=(watched, application, end), name="ragspan-watch", daemon=True).start()
+    watch = threading.Thread(target=_watch, args=(watched, application, server, end), name="ragspan-watch", daemon=True)
+    watch.start()
     while not server.is_ended:  # a metric can stop the loop, too
         _, error = attempt(loop.run_forever)
         if error is not None:
             _went_wrong(error)
     if server.service is not None:
+        attempt(loop.run_until_complete, server.work(server.time_to_work))
         server.service.finish(_FINISH_TIMEOUT)
 
 
@@ -86,7 +94,7 @@ async def _connected(connection: socket.socket) -> _Server:
     return server
 
 
-def _watch(descriptor: int, application: int, end: Callable[[], object]) -> None:
+def _watch(descriptor: int, application: int, server: _Server, end: Callable[[], object]) -> None:
     """Say when the application is gone, and end the process if that is not heard."""
     poll = select.poll()
     poll.register(descriptor, 0)  # for nothing but the end of the connection
@@ -94,7 +102,7 @@ def _watch(descriptor: int, application: int, end: Callable[[], object]) -> None
         pass
     os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)  # who reads what the application writes need not wait for us
     end()
-    threading.Event().wait(_FINISH_TIMEOUT + 1)
+    threading.Event().wait(server.time_to_work + _FINISH_TIMEOUT + 1)
     os._exit(1)
 
 
@@ -108,13 +116,34 @@ class _Server:
     def __init__(self) -> None:
         self.service: Service | None = None
         self.is_ended = False
-        self.link = Link(on_message=self._received, on_lost=self.end)
+        self.link = Link(on_message=self._received, on_lost=self._lost)
         self._loop = asyncio.get_running_loop()
+        self._has_read_all = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def time_to_work(self) -> float:
+        """Seconds, see `Service`."""
+        return 0.0 if self.service is None else self.service.time_to_work
+
     def end(self) -> None:
-        self.is_ended = True
-        self._loop.stop()
+        if not self.is_ended:
+            self.is_ended = True
+            self._loop.stop()
+
+    async def work(self, timeout: float) -> None:
+        """Go on with what is in work, and with what the application wrote last."""
+        if not timeout:
+            return
+        ends_at = self._loop.time() + timeout
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._has_read_all.wait(), _READ_TIMEOUT)
+        while self._tasks and (left := ends_at - self._loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left)
+
+    def _lost(self) -> None:
+        self._has_read_all.set()
+        self.end()
 
     def _received(self, message: tuple[Any, ...]) -> None:
         kind, number, *payload = message
