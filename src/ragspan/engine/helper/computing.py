@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import itertools
 import pickle
+import threading
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -203,10 +204,29 @@ class _HelperDesk:
         return await self._computing.client.ask("judge", payload_for)
 
 
+class _Loop:
+    """The event loop of a thread that judges, for some judges wait as well. It lives as long as the thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self.run = self._loop.run_until_complete
+
+    def __del__(self) -> None:
+        self._loop.close()
+
+
+class _Own(threading.local):
+    def __init__(self) -> None:
+        self.loop = _Loop()  # once a thread: making one takes longer than a question to the overlap judge
+
+
+_own = _Own()
+
+
 def _judge(judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object:
-    """In the thread: the judge's answer, in an event loop of its own, for some judges wait as well."""
+    """In the thread: the judge's answer."""
     with computing_at(None):
-        return asyncio.run(getattr(judge, question)(record, *args, **kwargs))
+        return _own.loop.run(getattr(judge, question)(record, *args, **kwargs))
 
 
 def _verdicts_of(answer: bytes) -> object:
