@@ -34,7 +34,7 @@ from serving.processor_time import MachineTime
 LATENCY = 0.2
 TARGET = 0.95
 CONCURRENCIES, QUICK_CONCURRENCIES = (8, 16, 64), (16,)
-ROUNDS, QUICK_ROUNDS = 15, 3
+ROUNDS, QUICK_ROUNDS = 50, 3
 """Answers, in multiples of the concurrency."""
 QUEUE_BYTES = 32 << 20
 TIMES_THE_QUEUE = 10

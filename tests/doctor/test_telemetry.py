@@ -105,11 +105,11 @@ def test_large_batches_are_no_failure_but_smaller_ones_are_advised(set_variables
 
     [batches] = [finding for finding in findings("ok") if "batches" in finding.found]
 
-    assert "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64 OTEL_BSP_SCHEDULE_DELAY=200" in batches.advice
+    assert "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=16 OTEL_BSP_SCHEDULE_DELAY=50" in batches.advice
 
 
 def test_recommended_batches_need_no_advice(set_variables):
-    set_variables(OTEL_BSP_MAX_EXPORT_BATCH_SIZE="64", OTEL_BSP_SCHEDULE_DELAY="200", **ENDPOINT)
+    set_variables(OTEL_BSP_MAX_EXPORT_BATCH_SIZE="16", OTEL_BSP_SCHEDULE_DELAY="50", **ENDPOINT)
 
     [batches] = [finding for finding in findings("ok") if "batches" in finding.found]
 

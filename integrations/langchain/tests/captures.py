@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +46,24 @@ class Answered:
     def of(cls, record: RagRecord) -> Answered:
         contexts = None if record.contexts is None else [context.text for context in record.contexts]
         return cls(record.question, contexts, record.response, record.status)
+
+
+class InAnyOrder:
+    """Equal to these answers, in whatever order they came."""
+
+    __hash__ = None
+
+    def __init__(self, answers: Iterable[Answered]) -> None:
+        self._answers = list(answers)
+
+    def __iter__(self) -> Iterator[Answered]:
+        return iter(self._answers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list) and sorted(other, key=repr) == sorted(self._answers, key=repr)
+
+    def __repr__(self) -> str:
+        return f"in any order {self._answers}"
 
 
 class Captures:

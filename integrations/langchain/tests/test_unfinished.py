@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 
-from captures import Answered, all_but, until
+from captures import Answered, InAnyOrder, all_but, until
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from rag_programs import (
     ANSWER,
@@ -224,8 +224,7 @@ async def test_one_of_many_requests_is_cancelled(captured):
     slow = rag_chain(model=HangingModel(waiting=waiting.set)).ainvoke("Slow one?", captured.config)
     await asyncio.gather(cancel_when(waiting, slow), rag_chain().ainvoke(QUESTION, captured.config))
 
-    answers = {answer.question: answer for answer in captured.answers()}
-    assert answers == {QUESTION: COMPLETE, "Slow one?": Answered("Slow one?", FOUND, None, "aborted")}
+    assert captured.answers() == InAnyOrder([COMPLETE, Answered("Slow one?", FOUND, None, "aborted")])
 
 
 async def test_a_reader_who_is_cancelled_between_two_chunks(captured):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ragspan.records import Capture, RagRecord
@@ -57,6 +57,24 @@ class Answered:
             record.swallowed_errors,
             tuple(passage.id for passage in record.evidence),
         )
+
+
+class InAnyOrder:
+    """Equal to these answers, in whatever order they came."""
+
+    __hash__ = None
+
+    def __init__(self, answers: Iterable[Answered]) -> None:
+        self._answers = list(answers)
+
+    def __iter__(self) -> Iterator[Answered]:
+        return iter(self._answers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list) and sorted(other, key=repr) == sorted(self._answers, key=repr)
+
+    def __repr__(self) -> str:
+        return f"in any order {self._answers}"
 
 
 class Captures:

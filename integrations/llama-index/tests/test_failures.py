@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from li_captures import Answered, until
+from li_captures import Answered, InAnyOrder, until
 from li_model import Hangs, calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, FixedRetriever, HangingRetriever, engine, engine_over, retriever
 from llama_index.core import get_response_synthesizer
@@ -226,11 +226,9 @@ async def test_one_of_several_queries_is_cancelled(captured, model):
     model.says(lambda prompt: Hangs(thinks.set) if "Slow?" in prompt else ANSWER)
     await asyncio.gather(cancelled_when(thinks, engine().aquery("Slow?")), engine().aquery(QUESTION))
 
-    answers = {answer.question: answer for answer in captured.answers()}
-    assert answers == {
-        "Slow?": Answered("Slow?", [CELLO, HARP], None, "aborted"),
-        QUESTION: Answered(QUESTION, [CELLO, HARP], ANSWER),
-    }
+    assert captured.answers() == InAnyOrder(
+        [Answered("Slow?", [CELLO, HARP], None, "aborted"), Answered(QUESTION, [CELLO, HARP], ANSWER)]
+    )
 
 
 async def test_a_query_that_is_cancelled_before_it_began(captured):

@@ -12,9 +12,9 @@ from ragspan.doctor.sending import is_grpc
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.environment import Signal, exporter_is_configured, exporter_names, exporter_of
 
-RECOMMENDED_BATCH = 64
+RECOMMENDED_BATCH = 16
 """Spans that are encoded at once: encoding holds the interpreter, and with it the requests."""
-RECOMMENDED_DELAY_MS = 200
+RECOMMENDED_DELAY_MS = 50
 
 _SIGNALS: tuple[Signal, ...] = ("traces", "metrics", "logs")
 _TRUE = {"true"}  # the only spelling that the SDK takes for true

@@ -1,0 +1,195 @@
+"""Grades what a library saw of a request against what the request was.
+
+Graded generously: white space, the order of contexts and repeated ones do not count. A question or a response is right
+wherever it stands in what the library has for it: in a field of a chain's output, or in the representation of an object.
+A LlamaIndex passage may lack the metadata that the model saw before it. An unfinished request is right unless it would
+be taken for a finished one: unless there is an answer, and nothing says that it is not whole.
+
+A second grade is strict: the three texts as they are, contexts in the order of the prompt, each once; and an unfinished
+request is there, and known as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from capturing.reading import Readable, words
+
+Fault: TypeAlias = Literal["question", "contexts", "response", "unfinished", "missed", "mixed up", "made up"]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
+
+_FIELDS: tuple[Fault, ...] = ("question", "contexts", "response")
+_MAX_SHOWN = 600
+
+
+class Expected(Protocol):
+    """What a test says of a record."""
+
+    @property
+    def question(self) -> str | None: ...
+    @property
+    def contexts(self) -> Sequence[str] | None: ...
+    @property
+    def response(self) -> str | None: ...
+    @property
+    def status(self) -> str: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A request as a library's evaluation would read it; question and response are what it would put in a prompt."""
+
+    question: Any
+    contexts: tuple[str, ...]
+    response: Any
+    is_unfinished: bool = False
+    """The library says that the request failed or was left."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Graded:
+    """One request."""
+
+    faults: tuple[Fault, ...]
+    """What was wrong; nothing if the request was captured right."""
+    is_strictly_right: bool
+    expected: Mapping[str, Any]
+    seen: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """The requests of a program, and what was seen beside them."""
+
+    requests: tuple[Graded, ...]
+    made_up: tuple[Mapping[str, Any], ...]
+    """What would be scored although nobody asked it."""
+
+
+def grade(expected: Iterable[Expected], seen: Iterable[Seen]) -> Comparison:
+    """Grade what was seen of some requests; each is paired with what fits it best, so that their order does not matter."""
+    wanted, candidates = list(expected), [_Candidate(one) for one in seen]
+    pairs = sorted(
+        (candidate.distance(one), place, number)
+        for place, one in enumerate(wanted)
+        for number, candidate in enumerate(candidates)
+    )
+    partner: dict[int, int] = {}
+    for _, place, number in pairs:
+        if place not in partner and number not in partner.values():
+            partner[place] = number
+    requests = [
+        _graded(one, candidates[partner[place]], wanted) if place in partner else _missed(one)
+        for place, one in enumerate(wanted)
+    ]
+    spare = [one for number, one in enumerate(candidates) if number not in partner.values() and one.would_be_scored]
+    return Comparison(requests=tuple(requests), made_up=tuple(_plain(one.seen) for one in spare))
+
+
+class _Candidate:
+    """What was seen, ready for comparisons."""
+
+    def __init__(self, seen: Seen) -> None:
+        self.seen = seen
+        self._texts: dict[Fault, Readable] = {
+            "question": Readable(seen.question),
+            "response": Readable(seen.response),
+        }
+        self._contexts = {words(context) for context in seen.contexts}
+
+    @property
+    def would_be_scored(self) -> bool:
+        has_all = self._texts["question"].has_text and self._texts["response"].has_text and bool(self._contexts)
+        return has_all and not self.seen.is_unfinished
+
+    def faults(self, wanted: Expected) -> tuple[Fault, ...]:
+        if wanted.status != "complete":
+            told = self.seen.is_unfinished or not self._texts["response"].has_text
+            return () if told else ("unfinished",)
+        return tuple(field for field in _FIELDS if not self.has(field, wanted))
+
+    def distance(self, wanted: Expected) -> tuple[int, bool]:
+        """How badly this fits; the question tells unfinished requests apart, too, though nothing hangs on it there."""
+        other_question = wanted.status != "complete" and not self.has("question", wanted)
+        return len(self.faults(wanted)) + other_question, not self.is_strictly(wanted)
+
+    def has(self, field: Fault, wanted: Expected) -> bool:
+        """Whether this field is that request's."""
+        if field == "contexts":
+            return self._has_contexts(wanted.contexts or ())
+        return self._texts[field].holds(_text(field, wanted))
+
+    def is_mixed_with(self, other: Expected, wanted: Expected) -> bool:
+        """Whether something in a field that is wrong is another request's, and not the wanted one's."""
+        wrong = self.faults(wanted)
+        foreign = {form for text in other.contexts or () for form in _forms(text)}
+        foreign -= {form for text in wanted.contexts or () for form in _forms(text)}
+        return ("contexts" in wrong and bool(foreign & self._contexts)) or any(
+            field in wrong and _text(field, other) and self.has(field, other) for field in self._texts
+        )
+
+    def is_strictly(self, wanted: Expected) -> bool:
+        if wanted.status != "complete":
+            return self.seen.is_unfinished and self.seen.question == wanted.question
+        return (
+            self.seen.question == wanted.question
+            and list(self.seen.contexts) == list(wanted.contexts or ())
+            and (self.seen.response or None) == (wanted.response or None)
+        )
+
+    def _has_contexts(self, wanted: Sequence[str]) -> bool:
+        """Whether each of one is among the others, and the other way round."""
+        forms = [_forms(text) for text in wanted]
+        return all(form & self._contexts for form in forms) and self._contexts <= set().union(*forms)
+
+
+def _forms(text: str) -> set[str]:
+    """A passage as it is, and without the metadata that LlamaIndex puts before it."""
+    return {words(text), words(text.partition("\n\n")[2])} - {""}
+
+
+def _text(field: Fault, wanted: Expected) -> str | None:
+    return wanted.question if field == "question" else wanted.response
+
+
+def _graded(wanted: Expected, candidate: _Candidate, all_wanted: Sequence[Expected]) -> Graded:
+    faults = candidate.faults(wanted)
+    if any(candidate.is_mixed_with(other, wanted) for other in all_wanted if other is not wanted):
+        faults = (*faults, "mixed up")
+    return Graded(
+        faults=faults,
+        is_strictly_right=not faults and candidate.is_strictly(wanted),
+        expected=_plain_expected(wanted),
+        seen=_plain(candidate.seen),
+    )
+
+
+def _missed(wanted: Expected) -> Graded:
+    """Nobody can take for finished what nobody saw."""
+    faults: tuple[Fault, ...] = ("missed",) if wanted.status == "complete" else ()
+    return Graded(faults=faults, is_strictly_right=False, expected=_plain_expected(wanted), seen=None)
+
+
+def _plain_expected(wanted: Expected) -> dict[str, Any]:
+    return {
+        "question": wanted.question,
+        "contexts": None if wanted.contexts is None else list(wanted.contexts),
+        "response": wanted.response,
+        "status": wanted.status,
+    }
+
+
+def _plain(seen: Seen) -> dict[str, Any]:
+    return {
+        "question": _brief(seen.question),
+        "contexts": list(map(_brief, seen.contexts)),
+        "response": _brief(seen.response),
+        "is_unfinished": seen.is_unfinished,
+    }
+
+
+def _brief(value: Any) -> str | None:
+    text = value if isinstance(value, str) else None if value is None else repr(value)
+    return text if text is None or len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}… ({len(text)} characters)"

@@ -1,0 +1,107 @@
+"""The libraries that capture requests, a file each: how to attach it, and how its own evaluation reads a request."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from capturing.grading import Seen
+
+
+class Attached(Protocol):
+    """A peer that is attached to this process and sends nothing out of it."""
+
+    @property
+    def callbacks(self) -> Sequence[Any]:
+        """The LangChain handlers to call a program with; none for a peer that attaches itself everywhere."""
+        ...
+
+    def begin(self) -> None:
+        """A case is about to run: attach what has to be attached anew each time."""
+        ...
+
+    def seen(self) -> list[Seen]:
+        """The requests that came in since the last call, as the peer's evaluation would read them."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peer:
+    """A library, and what to know about its part of the table."""
+
+    name: str
+    distributions: dict[str, str]
+    """What has to be installed, by framework; a framework that is not there is one that the library has no handler for."""
+    reading: str
+    """How its evaluation comes by question, contexts and response."""
+    limits: str = ""
+    """What its documentation or its source says that it does not cover."""
+
+    def version(self, framework: str) -> str | None:
+        """The installed version, or None; also where the library has no handler for this framework."""
+        try:
+            return importlib.metadata.version(self.distributions[framework])
+        except (KeyError, importlib.metadata.PackageNotFoundError):
+            return None
+
+    def is_missing(self, framework: str) -> bool:
+        """Whether there is a handler for this framework that is not installed."""
+        return framework in self.distributions and self.version(framework) is None
+
+    def attach(self, framework: str) -> Attached:
+        attached: Attached = importlib.import_module(f"capturing.readers.{self.name}").attach(framework)
+        return attached
+
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        Peer(
+            name="ragspan",
+            distributions={"langchain": "ragspan-langchain", "llama-index": "ragspan-llama-index"},
+            reading="its own records",
+            limits="the cases are its own tests, so its row says that they pass and no more",
+        ),
+        Peer(
+            name="openinference",
+            distributions={
+                "langchain": "openinference-instrumentation-langchain",
+                "llama-index": "openinference-instrumentation-llama-index",
+            },
+            reading="Phoenix's get_input_output_context: input and output of each root span, the documents of all "
+            "RETRIEVER spans of its trace",
+            limits="reranked documents stand on RERANKER spans, which that function does not read",
+        ),
+        Peer(
+            name="mlflow",
+            distributions={"langchain": "mlflow-skinny", "llama-index": "mlflow-skinny"},
+            reading="the functions that its RetrievalGroundedness scorer calls; all top-level RETRIEVER spans together, "
+            "which it judges one by one",
+            limits="a scorer without RETRIEVER spans raises; traces of failed requests are marked ERROR",
+        ),
+        Peer(
+            name="langfuse",
+            distributions={"langchain": "langfuse"},
+            reading="input and output of the root observation; the output of all retriever observations, of which an "
+            "evaluator's variable takes one",
+            limits="for LlamaIndex its documentation refers to OpenInference's instrumentor",
+        ),
+        Peer(
+            name="opik",
+            distributions={"langchain": "opik", "llama-index": "opik"},
+            reading="input and output of the trace; with LangChain, of whose retrievers it makes no spans, the documents in "
+            "any span, with LlamaIndex those in the output of the outermost retrieve spans",
+            limits="LlamaIndex through the legacy callbacks, where a streamed answer is left out on purpose",
+        ),
+        Peer(
+            name="deepeval",
+            distributions={"langchain": "deepeval", "llama-index": "deepeval"},
+            reading="input, output and retrieval_context of the trace, else of its root span, else what its retriever "
+            "spans hold",
+            limits="its handlers leave retrieval_context of the trace to the user",
+        ),
+    )
+}

@@ -1,0 +1,43 @@
+"""ragspan: its records are what its metrics read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from capturing.grading import Seen
+from ragspan.records import RagRecord
+from ragspan.testing import RecordingSink
+
+
+class Ragspan:
+    def __init__(self, framework: str) -> None:
+        self._sink = RecordingSink()
+        self.callbacks: Sequence[Any] = ()
+        if framework == "langchain":
+            from ragspan_langchain import RagspanCallbackHandler
+
+            self.callbacks = [RagspanCallbackHandler(sink=self._sink)]
+        else:
+            from ragspan_llama_index import RagspanLlamaIndexInstrumentor
+
+            RagspanLlamaIndexInstrumentor().instrument(sink=self._sink)
+
+    def begin(self) -> None:
+        """It stays attached."""
+
+    def seen(self) -> list[Seen]:
+        return [_seen(record) for record in self._sink.records()]
+
+
+def _seen(record: RagRecord) -> Seen:
+    return Seen(
+        question=record.question,
+        contexts=tuple(context.text for context in record.contexts or ()),
+        response=record.response,
+        is_unfinished=record.status != "complete",
+    )
+
+
+def attach(framework: str) -> Ragspan:
+    return Ragspan(framework)
