@@ -1,8 +1,8 @@
 """Grades what a library saw of a request against what the request was.
 
 Graded generously: white space, the order of contexts and repeated ones do not count. A question or a response is right
-wherever it stands in what the library has for it: in a field of a chain's output, or in the representation of an object.
-A LlamaIndex passage may lack the metadata that the model saw before it. An unfinished request is right unless it would
+wherever it stands in what the library has for it: in a field of a chain's output, or in an object's representation. A
+LlamaIndex passage may lack the metadata that the model saw before it. An unfinished request is right unless it would
 be taken for a finished one: unless there is an answer, and nothing says that it is not whole.
 
 A second grade is strict: the three texts as they are, contexts in the order of the prompt, each once; and an unfinished
@@ -69,7 +69,7 @@ class Comparison:
 
 
 def grade(expected: Iterable[Expected], seen: Iterable[Seen]) -> Comparison:
-    """Grade what was seen of some requests; each is paired with what fits it best, so that their order does not matter."""
+    """Grade what was seen of some requests; each is paired with what fits it best, in whatever order they came."""
     wanted, candidates = list(expected), [_Candidate(one) for one in seen]
     pairs = sorted(
         (candidate.distance(one), place, number)

@@ -20,7 +20,7 @@ class Readable:
         self._value = value
 
     def holds(self, wanted: str | None) -> bool:
-        """Whether this text stands in it, whatever the white space; a structured answer as data. None is no text at all."""
+        """Whether this text stands in it, whatever the white space; a structured answer as data; None is no text."""
         if not wanted:
             return not self.has_text
         data = _data(wanted)

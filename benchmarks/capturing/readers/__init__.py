@@ -34,7 +34,7 @@ class Peer:
 
     name: str
     distributions: dict[str, str]
-    """What has to be installed, by framework; a framework that is not there is one that the library has no handler for."""
+    """What has to be installed, by framework; where a framework is missing, the library has no handler for it."""
     reading: str
     """How its evaluation comes by question, contexts and response."""
     limits: str = ""
@@ -78,8 +78,8 @@ PEERS = {
         Peer(
             name="mlflow",
             distributions={"langchain": "mlflow-skinny", "llama-index": "mlflow-skinny"},
-            reading="the functions that its RetrievalGroundedness scorer calls; all top-level RETRIEVER spans together, "
-            "which it judges one by one",
+            reading="the functions that its RetrievalGroundedness scorer calls; all top-level RETRIEVER spans "
+            "together, which it judges one by one",
             limits="a scorer without RETRIEVER spans raises; traces of failed requests are marked ERROR",
         ),
         Peer(
@@ -92,8 +92,8 @@ PEERS = {
         Peer(
             name="opik",
             distributions={"langchain": "opik", "llama-index": "opik"},
-            reading="input and output of the trace; with LangChain, of whose retrievers it makes no spans, the documents in "
-            "any span, with LlamaIndex those in the output of the outermost retrieve spans",
+            reading="input and output of the trace; with LangChain, of whose retrievers it makes no spans, the documents "
+            "in any span, with LlamaIndex those in the output of the outermost retrieve spans",
             limits="LlamaIndex through the legacy callbacks, where a streamed answer is left out on purpose",
         ),
         Peer(

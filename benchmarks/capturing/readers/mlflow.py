@@ -2,8 +2,8 @@
 
 `mlflow.genai.utils.trace_utils`: `extract_request_from_trace`, `extract_response_from_trace` and
 `extract_retrieval_context_from_trace`, which takes the RETRIEVER spans that lie in no other. The scorer judges the
-documents of each of these spans by themselves; here they are taken together. Traces go to a store in the folder in which the
-process runs. A trace in state ERROR is taken to be known as unfinished.
+documents of each of these spans by themselves; here they are taken together. Traces go to a store in the folder in
+which the process runs. A trace in state ERROR is taken to be known as unfinished.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _seen(trace: Trace) -> Seen:
 
 
 def _extracted(extract: Callable[[Trace], str | None], trace: Trace, raw: Any) -> Any:
-    """What the scorer's function makes of it; the value itself where that fails, as it does on pairs of role and text."""
+    """What the scorer's function makes of it; the value itself where that fails, as on pairs of role and text."""
     try:
         return extract(trace)
     except AttributeError:
