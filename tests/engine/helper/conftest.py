@@ -18,7 +18,8 @@ import pytest
 FOLDER = Path(__file__).parent / "elsewhere"
 
 PRELUDE = f"""
-import os, sys, threading
+import os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
 sys.path.append({str(FOLDER)!r})
 from obedient import ObedientJudge, Obeying
 from ragspan import RagRecord, ScoringEngine

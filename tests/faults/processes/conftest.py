@@ -17,6 +17,7 @@ import pytest
 
 APPLICATION = """
 import atexit, os, signal, sys, threading, time, warnings
+signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
