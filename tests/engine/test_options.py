@@ -106,7 +106,9 @@ def test_a_budget_in_dollars_needs_the_price_of_every_judge():
     ],
 )
 def test_a_budget_in_other_terms_or_without_paid_judges_needs_no_price(judge, budget: Budget):
-    ScoringEngine(metrics=[Faithfulness(judge)], budget=budget).shutdown()
+    engine = ScoringEngine(metrics=[Faithfulness(judge)], budget=budget)
+
+    assert engine.shutdown().abandoned == 0
 
 
 @pytest.mark.parametrize("method", ["open", "emit", "flush", "shutdown"])

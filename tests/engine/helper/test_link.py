@@ -118,4 +118,4 @@ async def test_what_cannot_be_read_ends_the_connection(connected):
     here, there = connected
     here.link._transport.write(b"\x00" * 7 + b"\x05" + b"trash")
 
-    await asyncio.wait_for(there.lost.wait(), 20)
+    assert await asyncio.wait_for(there.lost.wait(), 20)

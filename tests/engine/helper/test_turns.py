@@ -52,6 +52,7 @@ async def test_who_gives_up_waiting_leaves_the_line(places):
 
     await patient
     await turns.take(1)
+    assert impatient.cancelled()
 
 
 async def test_a_place_that_is_granted_to_one_who_has_just_given_up_goes_to_the_next():
@@ -62,6 +63,7 @@ async def test_a_place_that_is_granted_to_one_who_has_just_given_up_goes_to_the_
     impatient.cancel()
 
     await asyncio.wait_for(patient, 20)
+    assert patient.done()
 
 
 async def test_those_behind_one_who_waited_to_go_alone_are_let_in_when_that_gives_up():
@@ -71,3 +73,4 @@ async def test_those_behind_one_who_waited_to_go_alone_are_let_in_when_that_give
     alone.cancel()
 
     await asyncio.wait_for(behind, 20)
+    assert behind.done()
