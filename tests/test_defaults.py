@@ -1,9 +1,12 @@
+import sys
+
 import pytest
 
 import ragspan
 from ragspan import Budget, ConfigurationError, RagRecord, Settings
+from ragspan.config import METRIC_NAMES
 from ragspan.defaults import budget_from, judge_from, metrics_from, set_default_engine
-from ragspan.judges import OpenAIJudge, OverlapJudge, Price
+from ragspan.judges import HHEMVerifier, OpenAIJudge, OverlapJudge, Price
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +51,20 @@ def test_the_metrics_and_the_judge_are_those_of_the_settings():
 
     assert [metric.name for metric in metrics] == ["faithfulness", "completeness"]
     assert isinstance(judge_from(Settings()), OverlapJudge)
+
+
+def test_every_metric_can_be_named_that_needs_no_more_than_a_judge():
+    names = tuple(name for name in METRIC_NAMES if name != "faithfulness_hhem")
+    settings = Settings(metrics=names, judge="openai:local", judge_base_url="http://127.0.0.1:1/v1")
+
+    assert tuple(metric.name for metric in metrics_from(settings)) == names
+
+
+def test_a_metric_that_the_judge_cannot_answer_is_an_error_when_the_engine_is_made(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_METRICS", "faithfulness,answer_relevance")
+
+    with pytest.raises(ConfigurationError, match="answer_relevance needs an LLMJudge"):
+        ragspan.default_engine()
 
 
 def test_the_llm_judge_is_made_for_the_model_and_endpoint_that_are_named():
@@ -99,3 +116,40 @@ def test_a_paid_judge_without_a_key_says_what_to_set(monkeypatch):
 
     with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
         ragspan.default_engine()
+
+
+def test_hhem_is_made_for_the_model_and_device_that_are_named():
+    pytest.importorskip("torch", reason="the extra hhem is not installed")
+    settings = Settings(metrics=("faithfulness_hhem",), hhem_model="models/hhem", hhem_device="cuda:0")
+
+    [metric] = metrics_from(settings)
+
+    assert metric.name == "faithfulness_hhem"
+    assert isinstance(metric.judge, OverlapJudge)
+    assert metric.verifier == HHEMVerifier(model="models/hhem", device="cuda:0")
+
+
+def test_hhem_is_the_published_model_unless_another_is_named():
+    pytest.importorskip("torch", reason="the extra hhem is not installed")
+    settings = Settings(budget_requests_per_minute=9, budget_fallback="hhem")
+
+    assert budget_from(settings) == Budget(requests_per_minute=9, fallback=HHEMVerifier())
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"RAGSPAN_METRICS": "faithfulness_hhem"},
+        {"RAGSPAN_BUDGET_REQUESTS_PER_MINUTE": "9", "RAGSPAN_BUDGET_FALLBACK": "hhem"},
+    ],
+)
+def test_hhem_without_its_packages_is_refused_when_the_engine_is_made(monkeypatch, variables):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'ragspan\[hhem\]'"):
+        ragspan.default_engine()
+
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    assert ragspan.default_engine().flush(timeout=1)

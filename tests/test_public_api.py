@@ -42,9 +42,19 @@ def test_an_unknown_name_is_an_attribute_error():
     [
         (
             "ragspan.metrics",
-            ["Completeness", "ContextAdherence", "ContextUtilization", "Faithfulness", "FaithfulnessWithHHEM"],
+            [
+                "AnswerRelevance",
+                "ChunkAttribution",
+                "ChunkUtilization",
+                "Completeness",
+                "ContextAdherence",
+                "ContextRelevance",
+                "ContextUtilization",
+                "Faithfulness",
+                "FaithfulnessWithHHEM",
+            ],
         ),
-        ("ragspan.judges", ["OpenAIJudge", "OverlapJudge"]),
+        ("ragspan.judges", ["HHEMVerifier", "OpenAIJudge", "OverlapJudge"]),
         ("ragspan.telemetry", ["OTelEmitter"]),
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink"]),
         ("ragspan_langchain", ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]),
@@ -70,6 +80,7 @@ def loaded_after(statement):
         "import ragspan",
         "from ragspan import ScoringEngine, capture, default_engine",
         "import ragspan.judges, ragspan.metrics",
+        "from ragspan.judges import HHEMVerifier",
     ],
 )
 def test_importing_ragspan_imports_no_framework_and_no_client(statement):

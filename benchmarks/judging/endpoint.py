@@ -21,8 +21,9 @@ from typing import Any
 
 from serving.processes import HOST, say
 
-_FORM = re.compile(r'\{"answer": \{"(\w+)"')
-_NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
+FORM = re.compile(r'\{"answer": \{"(\w+)"')
+"""Names what a task of ragspan's judge asks for; the last one in a prompt is the task's."""
+NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
 _REASON = "The passages say so."
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _BACKLOG = 1024
@@ -44,7 +45,9 @@ class Endpoint:
                 came = time.perf_counter()
                 length = head.partition("content-length:")[2].partition("\r\n")[0].strip()
                 body = await reader.readexactly(int(length or 0))
-                reply = await self._complete(body, came) if head.startswith("post") else self._counts()
+                reply = (
+                    await self._complete(body, came) if head.startswith("post") else json.dumps(self.tell()).encode()
+                )
                 writer.write(_HEAD % len(reply) + reply)
                 await writer.drain()
 
@@ -53,7 +56,7 @@ class Endpoint:
         self._waiting += 1
         self._most_waiting = max(self._most_waiting, self._waiting)
         try:
-            reply = json.dumps(completion(json.loads(body))).encode()
+            reply = json.dumps(self.answer(json.loads(body))).encode()
             if self._latency == math.inf:
                 await asyncio.Event().wait()
             await asyncio.sleep(self._latency - (time.perf_counter() - came))
@@ -61,13 +64,17 @@ class Endpoint:
         finally:
             self._waiting -= 1
 
-    def _counts(self) -> bytes:
-        return json.dumps({"requests": self._requests, "most_waiting": self._most_waiting}).encode()
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The body of the reply to a request of the chat protocol."""
+        return completion(request, *reply(request))
+
+    def tell(self) -> object:
+        """What it says of itself to whoever asks with GET."""
+        return {"requests": self._requests, "most_waiting": self._most_waiting}
 
 
-def completion(request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a request of the chat protocol, with as many choices as it asks for."""
-    message, finish_reason = reply(request)
+def completion(request: dict[str, Any], message: dict[str, Any], finish_reason: str) -> dict[str, Any]:
+    """A chat completion, with as many choices as are asked for."""
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -89,14 +96,14 @@ def reply(request: dict[str, Any]) -> tuple[dict[str, Any], str]:
         call = {"id": "call_1", "type": "function", "function": function}
         return {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
     task = request["messages"][-1]["content"]
-    forms = _FORM.findall(task) if isinstance(task, str) else []
+    forms = FORM.findall(task) if isinstance(task, str) else []
     answer: object = {"answer": {forms[-1]: finding(forms[-1], task)}} if forms else {"reason": _REASON, "verdict": 1}
     return {"role": "assistant", "content": json.dumps(answer)}, "stop"
 
 
 def finding(form: str, task: str) -> object:
     """What stands under the key of one of the forms of `ragspan.judges.llm.replies`."""
-    numbers = [int(number) for numbers in _NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
+    numbers = [int(number) for numbers in NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
     findings: dict[str, object] = {
         "grounding": {"reasoning": _REASON, "verdict": "grounded"},
         "completeness": {"reasoning": _REASON, "value": 1.0},
@@ -107,8 +114,8 @@ def finding(form: str, task: str) -> object:
     return findings[form]
 
 
-async def serve(latency: float) -> None:
-    server = await asyncio.start_server(Endpoint(latency).converse, HOST, backlog=_BACKLOG, limit=_MEBIBYTE)
+async def serve(endpoint: Endpoint) -> None:
+    server = await asyncio.start_server(endpoint.converse, HOST, backlog=_BACKLOG, limit=_MEBIBYTE)
     say(port=server.sockets[0].getsockname()[1])
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
@@ -118,7 +125,7 @@ async def serve(latency: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A chat endpoint of fixed latency.")
     parser.add_argument("--latency", type=float, default=0.2, help="seconds; inf never answers")
-    asyncio.run(serve(parser.parse_args().latency))
+    asyncio.run(serve(Endpoint(parser.parse_args().latency)))
 
 
 if __name__ == "__main__":

@@ -19,9 +19,17 @@ DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 ExportPlace: TypeAlias = Literal["application", "helper"]
-BudgetFallback: TypeAlias = Literal["skip", "overlap"]
+BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 
-METRIC_NAMES = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+METRIC_NAMES = (
+    *DEFAULT_METRICS,
+    "faithfulness_hhem",
+    "answer_relevance",
+    "context_relevance",
+    "chunk_attribution",
+    "chunk_utilization",
+)
 
 _logger = logging.getLogger("ragspan")
 _T = TypeVar("_T")
@@ -42,8 +50,12 @@ class Settings:
     judge_price: tuple[float, ...] | None = None
     """`RAGSPAN_JUDGE_PRICE`: US dollars for a million tokens of input, output and, if it differs, input from the prompt
     cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
-    metrics: tuple[str, ...] = METRIC_NAMES
-    """`RAGSPAN_METRICS`: names, separated by commas."""
+    metrics: tuple[str, ...] = DEFAULT_METRICS
+    """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
+    hhem_model: str | None = None
+    """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
+    hhem_device: str = "cpu"
+    """`RAGSPAN_HHEM_DEVICE`: where HHEM computes, as torch names it: `cpu`, `cuda:0`."""
     sample_rate: float = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
     metric_sample_rates: Mapping[str, float] = field(default_factory=dict)
@@ -60,7 +72,8 @@ class Settings:
     budget_requests_per_minute: int | None = None
     """`RAGSPAN_BUDGET_REQUESTS_PER_MINUTE`: requests to judges in a minute, at least 1, in each process."""
     budget_fallback: BudgetFallback = "skip"
-    """`RAGSPAN_BUDGET_FALLBACK`: what scores when the budget is spent, `overlap` or nothing: `skip`."""
+    """`RAGSPAN_BUDGET_FALLBACK`: what scores when the budget is spent: `overlap`, `hhem` (faithfulness only), or nothing:
+    `skip`."""
     concurrency: int = 16
     """`RAGSPAN_CONCURRENCY`: records that are scored at the same time, at least 1."""
     queue_size: int = 2048
@@ -240,6 +253,8 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_JUDGE_API_KEY": ("judge_api_key", _text),
     "RAGSPAN_JUDGE_PRICE": ("judge_price", _price),
     "RAGSPAN_METRICS": ("metrics", _metrics),
+    "RAGSPAN_HHEM_MODEL": ("hhem_model", _text),
+    "RAGSPAN_HHEM_DEVICE": ("hhem_device", _text),
     "RAGSPAN_SAMPLE_RATE": ("sample_rate", _share),
     "RAGSPAN_METRIC_SAMPLE_RATES": ("metric_sample_rates", _metric_shares),
     "RAGSPAN_SCORE_UNSAMPLED": ("score_unsampled", _boolean),
@@ -247,7 +262,7 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_BUDGET_USD_PER_DAY": ("budget_usd_per_day", _amount),
     "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": ("budget_tokens_per_minute", _amount),
     "RAGSPAN_BUDGET_REQUESTS_PER_MINUTE": ("budget_requests_per_minute", _at_least_one),
-    "RAGSPAN_BUDGET_FALLBACK": ("budget_fallback", _choice("overlap", "skip")),
+    "RAGSPAN_BUDGET_FALLBACK": ("budget_fallback", _choice("overlap", "hhem", "skip")),
     "RAGSPAN_CONCURRENCY": ("concurrency", _at_least_one),
     "RAGSPAN_QUEUE_SIZE": ("queue_size", _at_least_one),
     "RAGSPAN_QUEUE_BYTES": ("queue_bytes", _at_least_one),

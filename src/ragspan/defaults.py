@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
-from ragspan.judges import Judge
-from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness, Metric
+from ragspan.judges import Judge, Verifier
+from ragspan.metrics import (
+    AnswerRelevance,
+    ChunkAttribution,
+    ChunkUtilization,
+    Completeness,
+    ContextAdherence,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+    FaithfulnessWithHHEM,
+    Metric,
+)
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.environment import EnvironmentProviders
 
-_METRICS = {
+_METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself whether the judge can answer it
     "context_adherence": ContextAdherence,
     "completeness": Completeness,
     "context_utilization": ContextUtilization,
     "faithfulness": Faithfulness,
+    "answer_relevance": AnswerRelevance,
+    "context_relevance": ContextRelevance,
+    "chunk_attribution": ChunkAttribution,
+    "chunk_utilization": ChunkUtilization,
 }
 
 _lock = threading.Lock()
@@ -78,7 +94,7 @@ def engine_from(settings: Settings, providers: EnvironmentProviders | None = Non
         metric_sample_rates=settings.metric_sample_rates if settings.enabled else {},
         score_unsampled=settings.score_unsampled,
         max_records_per_second=settings.max_records_per_second,
-        budget=budget_from(settings),
+        budget=budget_from(settings) if settings.enabled else None,
         metric_timeout=settings.metric_timeout,
         exit_timeout=settings.exit_timeout,
         judging=settings.judging,
@@ -96,7 +112,7 @@ def budget_from(settings: Settings) -> Budget | None:
         usd_per_day=settings.budget_usd_per_day,
         tokens_per_minute=settings.budget_tokens_per_minute,
         requests_per_minute=settings.budget_requests_per_minute,
-        fallback=settings.budget_fallback,
+        fallback=hhem_from(settings) if settings.budget_fallback == "hhem" else settings.budget_fallback,
     )
 
 
@@ -118,7 +134,27 @@ def judge_from(settings: Settings) -> Judge:
     )
 
 
+def hhem_from(settings: Settings) -> Verifier:
+    """The classifier that these settings describe.
+
+    Raises:
+        ConfigurationError: its packages are not installed.
+    """
+    from ragspan.judges.hhem import HHEMVerifier
+
+    if settings.hhem_model is None:
+        return HHEMVerifier(device=settings.hhem_device)
+    return HHEMVerifier(model=settings.hhem_model, device=settings.hhem_device)
+
+
 def metrics_from(settings: Settings) -> Sequence[Metric]:
-    """The metrics that these settings name, with their judge."""
+    """The metrics that these settings name, with their judge.
+
+    Raises:
+        ConfigurationError: the judge cannot answer what one of the metrics asks; the message names both.
+    """
     judge = judge_from(settings)
-    return [_METRICS[name](judge) for name in settings.metrics]
+    return [
+        _METRICS[name](judge) if name in _METRICS else FaithfulnessWithHHEM(judge, hhem_from(settings))
+        for name in settings.metrics
+    ]

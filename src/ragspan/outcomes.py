@@ -57,6 +57,8 @@ class Score:
     """Further figures beside the value, such as the spread of the ratings."""
     judge: str | None = None
     """Who judged."""
+    prompt_version: str | None = None
+    """The version of the prompts that were used; None where no language model judged."""
     usage: Usage | None = None
     """What it took, requests of a judge that was replaced on the way included."""
     fallback: str | None = None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord, SpanAnchor
 
@@ -90,6 +90,12 @@ class FakeJudge:
     """Whether each claim is supported."""
     useful: Sequence[bool] = (True,)
     """Whether each context was useful."""
+    answer_relevance: Sequence[float] = (1.0,)
+    """How fully the response addresses the question from 0 to 1, one a rating."""
+    context_relevance: Sequence[float] = (1.0,)
+    """What each context holds in answer to the question, from 0 to 1."""
+    utilization: Sequence[float] = (1.0,)
+    """The share of each context that went into the response, from 0 to 1."""
     explanations: Mapping[str, str] = field(default_factory=dict)
     """By question: `vote`, `rating`, `claim`, `chunk`."""
 
@@ -117,6 +123,21 @@ class FakeJudge:
         text = self.explanations.get("chunk")
         useful = _repeated(self.useful, len(record.contexts or ()))
         return [ChunkVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
+
+    async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
+        text = self.explanations.get("rating")
+        return [Rating(value=value, explanation=text) for value in _repeated(self.answer_relevance, ratings)]
+
+    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+        return self._rate_contexts(record, self.context_relevance)
+
+    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+        return self._rate_contexts(record, self.utilization)
+
+    def _rate_contexts(self, record: RagRecord, values: Sequence[float]) -> list[ChunkRating]:
+        text = self.explanations.get("chunk")
+        ratings = _repeated(values, len(record.contexts or ()))
+        return [ChunkRating(index=index, value=value, explanation=text) for index, value in enumerate(ratings)]
 
 
 class InMemoryTelemetry:

@@ -23,15 +23,15 @@ from ragspan.judges import OverlapJudge
         ({}, "a budget needs a limit: usd_per_day, tokens_per_minute or requests_per_minute"),
         (
             {"usd_per_day": 1, "fallback": "guess"},
-            "fallback is 'guess', but should be one of 'skip', 'overlap', a judge or a verifier",
+            "fallback is 'guess', but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
         ),
         (
             {"usd_per_day": 1, "fallback": OverlapJudge},
-            "fallback is a type, but should be one of 'skip', 'overlap', a judge or a verifier",
+            "fallback is a type, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
         ),
         (
             {"usd_per_day": 1, "fallback": 7},
-            "fallback is a int, but should be one of 'skip', 'overlap', a judge or a verifier",
+            "fallback is a int, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
         ),
     ],
 )
@@ -42,7 +42,7 @@ def test_a_wrong_argument_is_refused_by_name(arguments, message):
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("fallback", ["skip", "overlap", OverlapJudge()])
+@pytest.mark.parametrize("fallback", ["skip", "overlap", "hhem", OverlapJudge()])
 def test_a_budget_can_be_sent_to_another_process(fallback):
     budget = Budget(usd_per_day=5, tokens_per_minute=60_000, requests_per_minute=30, fallback=fallback)
 

@@ -79,8 +79,8 @@ def outcomes_in_turn(fakes, make_engine, a_record):
     def run(*metrics, times=1, **options):
         emitter = fakes.ListEmitter()
         engine = make_engine(*metrics, emitters=[emitter], **options)
-        for _ in range(times):
-            engine.submit(a_record)
+        for turn in range(times):
+            engine.submit(replace(a_record, record_id=f"record {turn}"))  # or a judge would know its answer already
             assert engine.flush(fakes.PATIENCE)
         return [scored.outcomes for scored in emitter.scored]
 

@@ -351,16 +351,18 @@ def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge
     judge = openai_judge()
 
     for _ in range(3):
-        fake_openai.script(claims=[["One."]])
-        assert asyncio.run(judge.extract_claims(super_bowl)) == ["One."]
+        fake_openai.script(claim_verdicts=[[{"number": 1, "reasoning": "stated", "verdict": "supported"}]])
+        assert len(asyncio.run(judge.verify_claims(super_bowl, ["One."]))) == 1
+
+    assert len(fake_openai.requests) == 3
 
 
 async def test_requests_of_one_loop_share_their_connections(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(claims=[[], []])
+    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 2)
     judge = openai_judge()
 
-    await judge.extract_claims(super_bowl)
-    await judge.extract_claims(super_bowl)
+    await judge.vote_adherence(super_bowl, 1)
+    await judge.vote_adherence(super_bowl, 1)
 
     assert len(fake_openai.requests) == 2
     assert len(fake_openai.connections) == 1

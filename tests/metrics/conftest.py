@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.records import RagRecord
 
 
@@ -11,7 +11,7 @@ class FixedJudge:
 
     name = "fixed"
 
-    def __init__(self, *, votes=(), ratings=(), claims=(), supported=(), useful=()):
+    def __init__(self, *, votes=(), ratings=(), claims=(), supported=(), useful=(), rated=()):
         self.votes = [vote if isinstance(vote, Vote) else Vote(grounded=vote) for vote in votes]
         self.ratings = [rating if isinstance(rating, Rating) else Rating(value=rating) for rating in ratings]
         self.claims = list(claims)
@@ -22,6 +22,10 @@ class FixedJudge:
         self.useful = [
             verdict if isinstance(verdict, ChunkVerdict) else ChunkVerdict(index=index, useful=bool(verdict))
             for index, verdict in enumerate(useful)
+        ]
+        self.rated = [
+            rating if isinstance(rating, ChunkRating) else ChunkRating(index=index, value=rating)
+            for index, rating in enumerate(rated)
         ]
         self.asked = []
 
@@ -44,6 +48,18 @@ class FixedJudge:
     async def judge_usefulness(self, record):
         self.asked.append(("usefulness",))
         return self.useful
+
+    async def rate_answer_relevance(self, record, ratings):
+        self.asked.append(("relevance", ratings))
+        return self.ratings
+
+    async def rate_context_relevance(self, record):
+        self.asked.append(("context relevance",))
+        return self.rated
+
+    async def measure_utilization(self, record):
+        self.asked.append(("utilization",))
+        return self.rated
 
 
 @pytest.fixture

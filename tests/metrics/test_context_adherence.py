@@ -48,7 +48,7 @@ async def test_all_votes_are_kept_as_evidence(fixed_judge, answered):
     score = await ContextAdherence(judge).score(answered())
 
     assert list(score.evidence) == judge.votes
-    assert score.details == {"votes": 3, "valid_votes": 3}
+    assert score.details == {"votes": 3, "valid_votes": 3, "spread": pytest.approx(0.4714045207910317)}
 
 
 async def test_the_mean_probability_is_the_value_where_every_vote_has_one(fixed_judge, answered):
@@ -73,7 +73,7 @@ async def test_a_score_can_do_with_two_of_three_votes(fixed_judge, answered):
     score = await ContextAdherence(fixed_judge(votes=[True, False])).score(answered())
 
     assert score.value == 0.5
-    assert score.details == {"votes": 3, "valid_votes": 2}
+    assert score.details == {"votes": 3, "valid_votes": 2, "spread": 0.5}
 
 
 @pytest.mark.parametrize(("polls", "valid"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 2)])

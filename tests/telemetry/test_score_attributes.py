@@ -43,6 +43,18 @@ def test_several_judges_are_named_once_each_in_order(telemetry, make_record, ans
     assert attributes_of(telemetry)["ragspan.judge"] == "hhem,z"
 
 
+def test_the_version_of_the_judges_prompts_is_told_where_it_has_some(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"a": Score(value=1, judge="gpt", prompt_version="2"), "b": GOOD})
+    answer(telemetry.emitter(), make_record(), {"c": Score(value=1, prompt_version="2")}, late=True)
+    answer(telemetry.emitter(), make_record(), {"d": Score(value=1, judge="overlap")}, late=True)
+
+    assert attributes_of(telemetry)["ragspan.prompt_version"] == "2"
+    assert attributes_of(telemetry, "evaluation c")["ragspan.prompt_version"] == "2"
+    assert "ragspan.prompt_version" not in attributes_of(telemetry, "evaluation d")
+    versions = [event.attributes.get("ragspan.prompt_version") for event in telemetry.events]
+    assert versions == ["2", None, "2", None]
+
+
 def test_a_score_of_another_judge_than_the_metrics_own_says_why(telemetry, make_record, answer):
     stood_in = Score(value=1.0, judge="overlap", fallback="budget_exhausted")
     answer(telemetry.emitter(), make_record(), {"faithfulness": stood_in, "other": GOOD})

@@ -24,21 +24,29 @@ from ragspan import (
     SpanAnchor,
 )
 from ragspan.judges import (
+    AnswerRelevanceJudge,
     ChatClient,
+    ChunkRating,
     ChunkVerdict,
     ClaimVerdict,
+    ContextRelevanceJudge,
     Judge,
     LLMJudge,
     OpenAIJudge,
     OverlapJudge,
     Price,
     Rating,
+    UtilizationJudge,
     Verifier,
     Vote,
 )
 from ragspan.metrics import (
+    AnswerRelevance,
+    ChunkAttribution,
+    ChunkUtilization,
     Completeness,
     ContextAdherence,
+    ContextRelevance,
     ContextUtilization,
     Faithfulness,
     FaithfulnessWithHHEM,
@@ -53,7 +61,7 @@ from ragspan_llama_index import LlamaIndexChatClient
 def build_an_engine() -> ScoringEngine:
     judge: Judge = OpenAIJudge("gpt-4o-mini", base_url="http://localhost:8000/v1", api_key="key")
     metrics: list[Metric] = [
-        ContextAdherence(judge, polls=3),
+        ContextAdherence(judge, polls=5, early_stop=True),
         Completeness(judge, polls=3),
         ContextUtilization(judge),
         Faithfulness(judge),
@@ -144,6 +152,27 @@ class OwnJudge(OwnVerifier):
 
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
         return [ChunkVerdict(index=index, useful=True) for index, _ in enumerate(record.contexts or ())]
+
+
+class OwnRetrievalJudge:
+    name = "own"
+
+    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+        return [ChunkRating(index=index, value=0.5) for index, _ in enumerate(record.contexts or ())]
+
+    measure_utilization = rate_context_relevance
+
+
+def ask_more() -> list[Metric]:
+    relevance: AnswerRelevanceJudge = OpenAIJudge("gpt-4o-mini")
+    contexts: list[ContextRelevanceJudge] = [OwnRetrievalJudge(), OverlapJudge(), FakeJudge()]
+    used: list[UtilizationJudge] = [OwnRetrievalJudge(), OverlapJudge(), FakeJudge()]
+    return [
+        AnswerRelevance(relevance, polls=1),
+        ChunkAttribution(OverlapJudge(), threshold=0.5),
+        *map(ContextRelevance, contexts),
+        *map(ChunkUtilization, used),
+    ]
 
 
 class OwnEmitter:

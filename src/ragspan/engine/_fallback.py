@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from ragspan.engine.budget import Budget
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
+from ragspan.judges.hhem import HHEMVerifier
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.records import RagRecord
 
@@ -40,4 +41,4 @@ def _is_judge(fallback: Judge | Verifier) -> TypeGuard[Judge]:
     return callable(getattr(fallback, "extract_claims", None))
 
 
-_NAMED: dict[str, Callable[[], Judge | Verifier]] = {"overlap": OverlapJudge}
+_NAMED: dict[str, Callable[[], Judge | Verifier]] = {"overlap": OverlapJudge, "hhem": HHEMVerifier}

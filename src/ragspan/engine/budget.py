@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import Judge, Verifier
 
-NamedFallback: TypeAlias = Literal["skip", "overlap"]
+NamedFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,8 @@ class Budget:
     """What scores instead. `"skip"`: nothing, `NotApplicable("budget_exhausted")`. `"overlap"`: the embedded judge, in
     place of the metric's own. A judge: likewise; it is asked outside of the budget, so it should cost nothing. A verifier,
     which has no method but `verify_claims`: the metrics of faithfulness have its verdicts on the claims that the embedded
-    judge finds, others are skipped. So are metrics that do not keep their judge in a field."""
+    judge finds, others are skipped. `"hhem"` is such a verifier, `HHEMVerifier()`. Skipped are also metrics that do not keep
+    their judge in a field."""
 
     def __post_init__(self) -> None:
         for name in ("usd_per_day", "tokens_per_minute"):

@@ -6,19 +6,37 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ChatClient, ChunkVerdict, ClaimVerdict, Completion, Judge, Rating, Verifier, Vote
+from ragspan.judges.base import (
+    AnswerRelevanceJudge,
+    ChatClient,
+    ChunkRating,
+    ChunkVerdict,
+    ClaimVerdict,
+    Completion,
+    ContextRelevanceJudge,
+    Judge,
+    Rating,
+    UtilizationJudge,
+    Verifier,
+    Vote,
+)
 
 if TYPE_CHECKING:
+    from ragspan.judges.hhem import HHEMVerifier
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
     from ragspan.judges.overlap import OverlapJudge
     from ragspan.judges.prices import Price
 
 __all__ = [
+    "AnswerRelevanceJudge",
     "ChatClient",
+    "ChunkRating",
     "ChunkVerdict",
     "ClaimVerdict",
     "Completion",
+    "ContextRelevanceJudge",
+    "HHEMVerifier",
     "Judge",
     "JudgeError",
     "LLMJudge",
@@ -26,11 +44,13 @@ __all__ = [
     "OverlapJudge",
     "Price",
     "Rating",
+    "UtilizationJudge",
     "Verifier",
     "Vote",
 ]
 
 _LOADED_AT_FIRST_USE = {
+    "HHEMVerifier": "ragspan.judges.hhem",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",
     "OverlapJudge": "ragspan.judges.overlap",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
@@ -55,6 +55,17 @@ class ChunkVerdict:
     explanation: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChunkRating:
+    """How much of something one context has; what is rated, the question says."""
+
+    index: int
+    """0-based, into the record's contexts."""
+    value: float
+    """From 0 (nothing) to 1 (all of it)."""
+    explanation: str | None = None
+
+
 class Verifier(Protocol):
     """The part of a judge that a classifier can do as well."""
 
@@ -90,6 +101,58 @@ class Judge(Verifier, Protocol):
 
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
         """One verdict a context, by index: was it useful in arriving at the response?"""
+        ...
+
+
+class AnswerRelevanceJudge(Protocol):
+    """A judge that can tell what a response has to do with its question, whether or not it is true."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
+        """Independent ratings of how fully the response addresses the question; 0 for one that declines to answer."""
+        ...
+
+
+class ContextRelevanceJudge(Protocol):
+    """A judge that can tell what a context has to do with a question, whatever was made of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+        """One rating a context, by index: 1 if it answers the question, 0 if it holds nothing of an answer."""
+        ...
+
+
+class UtilizationJudge(Protocol):
+    """A judge that can tell which part of a context went into a response."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+        """One rating a context, by index: the share of its text that the response conveys or rests upon."""
+        ...
+
+
+@runtime_checkable
+class Prompted(Protocol):
+    """A judge whose verdicts depend on the wording of prompts."""
+
+    @property
+    def prompt_version(self) -> str:
+        """Another one whenever the wording changed: scores of different versions should not be compared."""
+        ...
+
+
+@runtime_checkable
+class PartialReader(Protocol):
+    """A judge that may not get to see all of a record's texts."""
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the characters of passages, question and response that it judges by, 0..1."""
         ...
 
 

@@ -33,11 +33,26 @@ class Screening(Protocol):
 
 def screen_answer(record: RagRecord) -> NotApplicable | None:
     """The reasons for which no metric of answer against contexts applies, the first that holds."""
+    return screen_status(record) or screen_response(record) or screen_contexts(record)
+
+
+def screen_status(record: RagRecord) -> NotApplicable | None:
+    """The answer did not come to its end."""
     by_status = {"aborted": "answer_aborted", "error": "answer_error", "interrupted": "interrupted"}
     if record.status in by_status:
         return NotApplicable(reason=by_status[record.status], detail=record.error_type)
-    if record.response is None or not record.response.strip():
-        return NotApplicable(reason="no_response")
+    return None
+
+
+def screen_response(record: RagRecord) -> NotApplicable | None:
+    return None if record.response and record.response.strip() else NotApplicable(reason="no_response")
+
+
+def screen_question(record: RagRecord) -> NotApplicable | None:
+    return None if record.question and record.question.strip() else NotApplicable(reason="no_question")
+
+
+def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if record.contexts is None:
         return NotApplicable(reason="contexts_unknown", detail="no callback showed the documents that the model saw")
     if not any(context.text.strip() for context in record.contexts):

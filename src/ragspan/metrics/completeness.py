@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from ragspan.judges.base import Judge
-from ragspan.metrics._arguments import require_judge, require_polls, require_threshold
-from ragspan.metrics._verdicts import outcome_of, quorum_failure
+from ragspan.judges.base import Judge, Rating
+from ragspan.metrics._arguments import require_judge, require_polls, require_switch, require_threshold
+from ragspan.metrics._ratings import poll_ratings
+from ragspan.metrics._verdicts import outcome_of
 from ragspan.metrics.base import screen_answer
-from ragspan.outcomes import NotApplicable, Outcome, Score
+from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
 
 
@@ -37,12 +35,17 @@ class Completeness:
     """Ratings to ask for, at least 1."""
     threshold: float = 0.5
     """Values from here on pass, 0..1."""
+    early_stop: bool = False
+    """Ask for a bare majority of the ratings first, and for the rest only if they could still move the mean across the
+    threshold: the label is the same, the value the mean of fewer ratings. It saves output tokens where ratings are
+    clear, and costs a second request where they are not."""
     name: ClassVar[str] = "completeness"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "rate_completeness")
         require_polls(self.polls)
         require_threshold(self.threshold)
+        require_switch("early_stop", self.early_stop)
 
     def screen(self, record: RagRecord) -> NotApplicable | None:
         return screen_answer(record)
@@ -51,42 +54,9 @@ class Completeness:
         return self.screen(record) or await outcome_of(self._poll(record))
 
     async def _poll(self, record: RagRecord) -> Outcome:
-        answers = await self.judge.rate_completeness(record, self.polls)
-        ratings = [rating for rating in answers if 0 <= rating.value <= 1][: self.polls]
-        failure = quorum_failure("ratings", asked=self.polls, valid=len(ratings))
-        if failure:
-            return failure
-        values = [rating.value for rating in ratings]
-        return Score(
-            value=float(mean(values)),
-            explanation=ratings[closest_to_mean(values)].explanation,
-            threshold=self.threshold,
-            evidence=tuple(ratings),
-            details={"ratings": self.polls, "valid_ratings": len(ratings), "spread": spread(values)},
-            judge=self.judge.name,
+        async def ask(ratings: int) -> list[Rating]:
+            return await self.judge.rate_completeness(record, ratings)
+
+        return await poll_ratings(
+            record, self.judge, ask, polls=self.polls, threshold=self.threshold, early_stop=self.early_stop
         )
-
-
-def mean(values: Sequence[float]) -> Fraction:
-    """The exact mean of the decimals that the judge wrote.
-
-    Exact, because equal distances to the mean must compare equal: in binary 0.4 is closer to the mean of 0.2 and 0.4
-    than 0.2 is.
-    """
-    return sum(map(_decimal, values), Fraction()) / len(values)
-
-
-def closest_to_mean(values: Sequence[float]) -> int:
-    """The index of the value closest to the mean, the first of equals."""
-    centre = mean(values)
-    return min(range(len(values)), key=lambda index: abs(_decimal(values[index]) - centre))
-
-
-def spread(values: Sequence[float]) -> float:
-    """The population's standard deviation."""
-    centre = mean(values)
-    return math.sqrt(sum((_decimal(value) - centre) ** 2 for value in values) / len(values))
-
-
-def _decimal(value: float) -> Fraction:
-    return Fraction(repr(float(value)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 from ragspan.judges.base import Judge
 from ragspan.metrics._arguments import require_judge, require_threshold
+from ragspan.metrics._scores import judged_score
 from ragspan.metrics._verdicts import first_by_index, gap_failure, outcome_of
 from ragspan.metrics.base import screen_answer
-from ragspan.outcomes import NotApplicable, Outcome, Score
+from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord, RetrievedContext
 
 
@@ -57,13 +58,14 @@ class ContextUtilization:
             return failure
         ranked = [verdicts[index] for index in rank_order(contexts)]
         useful = [verdict.useful for verdict in ranked]
-        return Score(
+        return judged_score(
+            record,
+            self.judge,
             value=average_precision(useful),
             explanation=_explanation(useful),
             threshold=self.threshold,
-            evidence=tuple(ranked),
+            evidence=ranked,
             details={"precision": sum(useful) / len(useful)},
-            judge=self.judge.name,
         )
 
 
@@ -79,13 +81,12 @@ def average_precision(useful: Sequence[bool]) -> float:
 
     0 when nothing is useful. Source: average precision as in information retrieval, and in Ragas.
     """
-    found = 0
-    total = Fraction()
-    for place, is_useful in enumerate(useful, start=1):
-        if is_useful:
-            found += 1
-            total += Fraction(found, place)
-    return float(total / found) if found else 0.0
+    places = [place for place, is_useful in enumerate(useful, start=1) if is_useful]
+    if not places:
+        return 0.0
+    common = math.lcm(*places)  # whole numbers until the one division: exact, and exactly 1 where it should be
+    total = sum(found * (common // place) for found, place in enumerate(places, start=1))
+    return total / (common * len(places))
 
 
 def _explanation(useful: Sequence[bool]) -> str:

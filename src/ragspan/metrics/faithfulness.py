@@ -9,9 +9,10 @@ from typing import ClassVar
 
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
 from ragspan.metrics._arguments import require_judge, require_threshold
+from ragspan.metrics._scores import judged_score
 from ragspan.metrics._verdicts import first_by_index, gap_failure, outcome_of
 from ragspan.metrics.base import screen_answer
-from ragspan.outcomes import NotApplicable, Outcome, Score
+from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
 
 
@@ -61,13 +62,15 @@ async def score_claims(record: RagRecord, judge: Judge, *, verifier: Verifier, t
     if failure:
         return failure
     verdicts = [replace(by_index[index], claim=claim) for index, claim in enumerate(claims)]
-    return Score(
+    return judged_score(
+        record,
+        judge,
         value=supported_share(verdicts),
         explanation=_explanation(verdicts),
         threshold=threshold,
-        evidence=tuple(verdicts),
+        evidence=verdicts,
         details={"claims": len(claims)},
-        judge=verifier.name,
+        verifier=verifier,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
@@ -40,8 +40,12 @@ def flat_fallback(metric: str, score: Score) -> Attributes:
 
 def judges_of(outcomes: Mapping[str, Outcome]) -> Attributes:
     """Who judged; several judges in one value, sorted."""
-    judges = {score.judge for score in _scores(outcomes).values() if score.judge is not None}
-    return {semconv.JUDGE: named(",".join(sorted(judges))) if judges else None}
+    return {semconv.JUDGE: _joined(score.judge for score in _scores(outcomes).values())}
+
+
+def prompt_versions_of(outcomes: Mapping[str, Outcome]) -> Attributes:
+    """The version of the judge's prompts, where it has some; several versions in one value, sorted."""
+    return {semconv.PROMPT_VERSION: _joined(score.prompt_version for score in _scores(outcomes).values())}
 
 
 def flat_explanations(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
@@ -81,6 +85,7 @@ def by_importance(
     return chain(
         (flat_outcome(metric, outcome) for metric, outcome in outcomes.items()),
         ({key: value} for key, value in (*answer.items(), *judges_of(outcomes).items())),
+        (prompt_versions_of(outcomes),),
         (flat_label(metric, score) for metric, score in _scores(outcomes).items()),
         (flat_fallback(metric, score) for metric, score in _scores(outcomes).items()),
         (content,),
@@ -100,6 +105,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions) ->
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
                 semconv.GEN_AI_EVALUATION_EXPLANATION: _explanation(outcome, options),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
+                **prompt_versions_of({metric: outcome}),
                 **flat_fallback(metric, outcome),
             }
         case MetricFailure():
@@ -110,6 +116,11 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions) ->
 
 def _scores(outcomes: Mapping[str, Outcome]) -> dict[str, Score]:
     return {metric: outcome for metric, outcome in outcomes.items() if isinstance(outcome, Score)}
+
+
+def _joined(names: Iterable[str | None]) -> str | None:
+    distinct = {name for name in names if name is not None}
+    return named(",".join(sorted(distinct))) if distinct else None
 
 
 def _explanation(score: Score, options: EmitterOptions) -> str | None:

@@ -86,6 +86,7 @@ ANSWER_REFUSAL: Final = "ragspan.answer.refusal"
 ANSWER_SWALLOWED_ERRORS: Final = "ragspan.answer.swallowed_errors"
 CONTEXTS_COUNT: Final = "ragspan.contexts.count"
 JUDGE: Final = "ragspan.judge"
+PROMPT_VERSION: Final = "ragspan.prompt_version"
 EVALUATION_DURATION_MS: Final = "ragspan.evaluation.duration_ms"
 
 

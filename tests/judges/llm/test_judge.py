@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.judges.usage import metered
+from ragspan.metrics import ChunkAttribution, ContextUtilization, Faithfulness, FaithfulnessWithHHEM
 from ragspan.records import RagRecord
+from ragspan.testing import FakeJudge
 
 RATE_LIMITED = JudgeError("RateLimitError", "Slow down.")
 
@@ -107,6 +111,13 @@ async def test_an_error_of_the_first_request_is_the_judges(scripted, super_bowl)
     assert len(client.requests) == 1
 
 
+async def test_a_rating_of_relevance_carries_its_value(scripted, reply, super_bowl):
+    judge, client = scripted([reply(answer_relevance={"reasoning": "half", "value": 0.5})] * 2)
+
+    assert await judge.rate_answer_relevance(super_bowl, 2) == [Rating(value=0.5, explanation="half")] * 2
+    assert (client.requests[0]["n"], client.requests[0]["temperature"]) == (2, 0.7)
+
+
 # Claims
 
 
@@ -128,6 +139,53 @@ async def test_claims_that_are_no_list_of_texts_are_asked_for_again(scripted, re
     judge, _ = scripted([reply(claims=["One.", 2])], [reply(claims=["One."])])
 
     assert await judge.extract_claims(super_bowl) == ["One."]
+
+
+async def test_that_the_passages_do_not_say_something_is_a_claim(scripted, reply, super_bowl):
+    """A refusal is scored like any answer, so its claim may not be left out."""
+    judge, client = scripted([reply(claims=["The passages do not say who won."])])
+
+    assert await judge.extract_claims(super_bowl) == ["The passages do not say who won."]
+    assert "That the passages do not hold something is a claim, too" in client.tasks[0]
+
+
+async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, claim_verdicts, super_bowl):
+    judge, client = scripted([reply(claims=["One."])], [claim_verdicts((1, "supported"))])
+    classifier = FakeJudge(supported=[False])
+
+    with metered() as meter:
+        by_model, by_classifier = await asyncio.gather(
+            Faithfulness(judge).score(super_bowl), FaithfulnessWithHHEM(judge, classifier).score(super_bowl)
+        )
+
+    assert (by_model.value, by_classifier.value) == (1.0, 0.0)
+    assert len(client.requests) == meter.total.requests == 2
+
+
+async def test_passages_are_judged_once_for_all_who_need_the_verdicts(scripted, passage_verdicts, super_bowl):
+    judge, client = scripted([passage_verdicts((1, "not_useful"), (2, "useful"), (3, "not_useful"))])
+
+    utilization = await ContextUtilization(judge).score(super_bowl)
+    attribution = await ChunkAttribution(judge).score(super_bowl)
+
+    assert (utilization.value, attribution.value) == (0.5, 1 / 3)
+    assert len(client.requests) == 1
+
+
+async def test_who_changes_the_claims_changes_nobody_elses(scripted, reply, super_bowl):
+    judge, _ = scripted([reply(claims=["One."])])
+
+    (await judge.extract_claims(super_bowl)).clear()
+
+    assert await judge.extract_claims(super_bowl) == ["One."]
+
+
+async def test_each_record_has_claims_of_its_own(scripted, reply, super_bowl):
+    judge, _ = scripted([reply(claims=["One."])], [reply(claims=["Two."])])
+    other = RagRecord(question=super_bowl.question, contexts=super_bowl.contexts, response="Two.")
+
+    assert await judge.extract_claims(super_bowl) == ["One."]
+    assert await judge.extract_claims(other) == ["Two."]
 
 
 # One verdict each
@@ -155,6 +213,41 @@ async def test_each_passage_gets_its_verdict_by_its_number(scripted, passage_ver
         ChunkVerdict(index=1, useful=True, explanation="because"),
         ChunkVerdict(index=2, useful=True, explanation="because"),
     ]
+
+
+@pytest.mark.parametrize(("verdict", "value"), [("full", 1.0), ("partial", 0.5), ("none", 0.0)])
+async def test_a_passage_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, verdict, value):
+    judge, _ = scripted([reply(passage_relevance=[{"number": 1, "reasoning": "because", "verdict": verdict}])])
+
+    ratings = await judge.rate_context_relevance(RagRecord(question="q", contexts=["c"], response=None))
+
+    assert ratings == [ChunkRating(index=0, value=value, explanation="because")]
+
+
+async def test_the_use_of_a_passage_is_the_share_of_its_characters_in_the_sentences_that_were_used(scripted, reply):
+    record = RagRecord(question="q", contexts=["One. Three more.", "None of it."], response="Three more.")
+    findings = [(2, []), (1, [2])]
+    judge, client = scripted(
+        [reply(used_sentences=[{"number": n, "reasoning": "because", "sentences": used} for n, used in findings])]
+    )
+
+    ratings = await judge.measure_utilization(record)
+
+    assert [(rating.index, rating.value) for rating in ratings] == [(0, 11 / 16), (1, 0.0)]
+    assert "1.1 One.\n1.2 Three more.\n2.1 None of it.\n" in client.tasks[0]
+
+
+async def test_only_the_part_of_a_passage_that_is_shown_is_measured(scripted, reply):
+    record = RagRecord(question="q", contexts=["One. Two. Three."], response="Two.")
+    judge, client = scripted(
+        [reply(used_sentences=[{"number": 1, "reasoning": "because", "sentences": [2]}])], max_context_chars=9
+    )
+
+    [rating] = await judge.measure_utilization(record)
+
+    assert rating.value == 4 / 9
+    assert "1.2 Two." in client.tasks[0]
+    assert "Three" not in client.prompts[0]
 
 
 async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_verdicts, super_bowl):
@@ -210,6 +303,17 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
 
 
 # Cost and cuts
+
+
+async def test_the_judge_says_how_much_of_a_record_it_reads(scripted):
+    judge, _ = scripted(max_context_chars=1000, max_response_chars=50)
+
+    def record(passages, response):
+        return RagRecord(question="q" * 10, contexts=passages, response=response)
+
+    assert judge.share_read(record(["x" * 1000], "z" * 50)) == 1.0
+    assert judge.share_read(record(["x" * 1090], "z" * 100)) == 1060 / 1200
+    assert judge.share_read(RagRecord(question=None, contexts=None, response=None)) == 1.0
 
 
 async def test_the_usage_of_every_request_is_reported(scripted, claim_verdicts, super_bowl):

@@ -7,9 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.judges.llm import replies
-from ragspan.judges.llm.replies import CLAIM_VERDICTS, CLAIMS, COMPLETENESS, GROUNDING, PASSAGE_VERDICTS, REPLY_SCHEMA
+from ragspan.judges.llm.replies import (
+    ANSWER_RELEVANCE,
+    CLAIM_VERDICTS,
+    CLAIMS,
+    COMPLETENESS,
+    GROUNDING,
+    PASSAGE_RELEVANCE,
+    PASSAGE_VERDICTS,
+    REPLY_SCHEMA,
+    USED_SENTENCES,
+)
 
-FORMS = [GROUNDING, COMPLETENESS, CLAIMS, CLAIM_VERDICTS, PASSAGE_VERDICTS]
+FORMS = [
+    GROUNDING,
+    COMPLETENESS,
+    ANSWER_RELEVANCE,
+    CLAIMS,
+    CLAIM_VERDICTS,
+    PASSAGE_VERDICTS,
+    PASSAGE_RELEVANCE,
+    USED_SENTENCES,
+]
 BRANCHES = REPLY_SCHEMA["properties"]["answer"]["anyOf"]
 GROUNDED = {"reasoning": "r", "verdict": "grounded"}
 
@@ -51,9 +70,11 @@ def test_the_schema_keeps_to_what_strict_endpoints_demand():
 
 
 def test_reasoning_comes_before_the_verdict():
-    judged = [schema for schema in objects_in(REPLY_SCHEMA) if {"verdict", "value"} & schema["properties"].keys()]
+    judged = [
+        schema for schema in objects_in(REPLY_SCHEMA) if {"verdict", "value", "sentences"} & schema["properties"].keys()
+    ]
 
-    assert len(judged) == 4
+    assert len(judged) == 7
     for schema in judged:
         assert list(schema["properties"])[-2] == "reasoning"
 

@@ -63,6 +63,8 @@ async def ask_everything(record):
         await judge.rate_completeness(record, 2),
         await judge.verify_claims(record, claims),
         await judge.judge_usefulness(record),
+        await judge.rate_context_relevance(record),
+        await judge.measure_utilization(record),
     )
 
 
@@ -77,14 +79,18 @@ async def ask_everything(record):
 async def test_every_question_is_answered_within_its_bounds(question, contexts, response):
     record = RagRecord(question=question, contexts=contexts, response=response)
 
-    votes, ratings, verdicts, chunks = await ask_everything(record)
+    votes, ratings, verdicts, chunks, relevance, use = await ask_everything(record)
 
     assert len(votes) == len(ratings) == 2
     assert all(0 <= vote.probability <= 1 and vote.grounded == (vote.probability >= 0.5) for vote in votes)
     assert all(0 <= rating.value <= 1 for rating in ratings)
     assert all(0 <= verdict.probability <= 1 for verdict in verdicts)
     assert [chunk.index for chunk in chunks] == list(range(len(contexts or ())))
-    for verdict in (*votes, *ratings, *verdicts, *chunks):
+    assert all(0 <= rating.value <= 1 for rating in (*relevance, *use))
+    assert (
+        [rating.index for rating in relevance] == [rating.index for rating in use] == list(range(len(contexts or ())))
+    )
+    for verdict in (*votes, *ratings, *verdicts, *chunks, *relevance, *use):
         assert verdict.explanation.encode()  # an exporter can send it
 
 

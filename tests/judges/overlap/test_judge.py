@@ -5,7 +5,15 @@ import sys
 
 from ragspan.judges import OverlapJudge
 from ragspan.judges.base import ChunkVerdict
-from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.metrics import (
+    ChunkAttribution,
+    ChunkUtilization,
+    Completeness,
+    ContextAdherence,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+)
 
 COPIED = "The Eiffel Tower opened in March 1889."
 INVENTED = "It was painted pink by Pablo Picasso in 1968."
@@ -132,6 +140,32 @@ async def test_every_context_gets_a_verdict_even_without_a_response(judge, recor
     assert not any(verdict.useful for verdict in verdicts)
 
 
+async def test_of_a_passage_that_was_used_the_sentences_that_the_answer_conveys_count(judge, record_of):
+    first, second = await judge.measure_utilization(record_of(COPIED))
+
+    assert 0 < first.value < 1
+    assert second.value == 0
+
+
+async def test_nothing_of_a_passage_is_used_by_an_answer_from_nowhere(judge, record_of):
+    ratings = await judge.measure_utilization(record_of(INVENTED))
+
+    assert [rating.value for rating in ratings] == [0, 0]
+
+
+async def test_a_passage_that_holds_the_words_of_the_question_is_relevant(judge, record_of):
+    first, second = await judge.rate_context_relevance(record_of(None))
+
+    assert (first.index, first.value) == (0, 1.0)
+    assert second.value < 0.5
+
+
+async def test_without_a_question_no_passage_is_relevant(judge, record_of):
+    ratings = await judge.rate_context_relevance(record_of(COPIED, question=None))
+
+    assert [rating.value for rating in ratings] == [0, 0]
+
+
 async def test_values_in_json_are_contradicted_in_the_answer(judge, record_of):
     record = record_of("Blue Door has outdoor seating.", contexts=['{"name": "Blue Door", "OutdoorSeating": false}'])
 
@@ -146,10 +180,18 @@ async def test_the_metrics_take_it(judge, record_of):
 
     scores = [
         await metric.score(record)
-        for metric in (ContextAdherence(judge), Faithfulness(judge), Completeness(judge), ContextUtilization(judge))
+        for metric in (
+            ContextAdherence(judge),
+            Faithfulness(judge),
+            Completeness(judge),
+            ContextUtilization(judge),
+            ContextRelevance(judge),
+            ChunkAttribution(judge),
+            ChunkUtilization(judge),
+        )
     ]
 
-    assert [score.label for score in scores] == ["pass"] * 4
+    assert [score.label for score in scores] == ["pass"] * 7
     assert {score.judge for score in scores} == {"overlap"}
 
 

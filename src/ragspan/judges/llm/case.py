@@ -6,6 +6,7 @@ providers serve a prompt that begins like an earlier one from their cache, at a 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragspan.judges.base import ChatMessage
@@ -19,6 +20,8 @@ from ragspan.records import RagRecord
 class Case:
     fence: Fence
     material: str
+    passages: tuple[str, ...]
+    """What of each passage is shown."""
     remark: str | None
     """What the judge did not get to see, in words."""
 
@@ -41,32 +44,50 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
         max_context_chars: characters of all passages together that the case may hold.
         max_response_chars: characters of the response that it may hold, and of the question.
     """
-    passages = [context.text for context in record.contexts or ()]
-    limit = fair_limit([len(passage) for passage in passages], max_context_chars)
-    question, response = record.question or "", record.response or ""
-    quoted = {f"passage {number}": (passage, limit) for number, passage in enumerate(passages, start=1)}
-    quoted |= {"question": (question, max_response_chars), "response": (response, max_response_chars)}
-
+    quoted = _quoted(record, max_context_chars, max_response_chars)
     shown = {label: text[:most] for label, (text, most) in quoted.items()}
+    passages = tuple(shown.values())[:-2]
     fence = Fence.around([record.record_id, *shown.values()])
     blocks = [fence.quote(_label(label, quoted[label][0], text), text) for label, text in shown.items()]
     return Case(
         fence=fence,
         material="\n\n".join([introduction(fence.code, len(passages)), *blocks]),
-        remark=_remark(passages, limit, response, max_response_chars),
+        passages=passages,
+        remark=_remark(quoted),
     )
+
+
+def share_shown(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> float:
+    """The share of the characters of a record's texts that its case holds, 0..1."""
+    quoted = _quoted(record, max_context_chars, max_response_chars).values()
+    whole = sum(len(text) for text, _ in quoted)
+    return sum(min(len(text), most) for text, most in quoted) / whole if whole else 1.0
+
+
+def _quoted(record: RagRecord, max_context_chars: int, max_response_chars: int) -> dict[str, tuple[str, int]]:
+    """By label, each text with the characters of it that may be shown: the passages, the question, the response."""
+    passages = [context.text for context in record.contexts or ()]
+    limit = fair_limit([len(passage) for passage in passages], max_context_chars)
+    quoted = {f"passage {number}": (passage, limit) for number, passage in enumerate(passages, start=1)}
+    return quoted | {
+        "question": (record.question or "", max_response_chars),
+        "response": (record.response or "", max_response_chars),
+    }
 
 
 def _label(label: str, whole: str, shown: str) -> str:
     return label if len(shown) == len(whole) else f"{label} (first {len(shown):,} of {len(whole):,} characters)"
 
 
-def _remark(passages: list[str], limit: int, response: str, max_response_chars: int) -> str | None:
-    whole = sum(map(len, passages))
-    shown = sum(min(len(passage), limit) for passage in passages)
-    parts = []
-    if shown < whole:
-        parts.append(f"{shown:,} of {whole:,} characters of the passages")
-    if max_response_chars < len(response):
-        parts.append(f"{max_response_chars:,} of {len(response):,} characters of the response")
+def _remark(quoted: Mapping[str, tuple[str, int]]) -> str | None:
+    passages = [text for label, text in quoted.items() if label not in {"question", "response"}]
+    parts = [
+        f"{shown:,} of {whole:,} characters of the {what}"
+        for what, texts in (
+            ("passages", passages),
+            ("question", [quoted["question"]]),
+            ("response", [quoted["response"]]),
+        )
+        if (shown := sum(min(len(text), most) for text, most in texts)) < (whole := sum(len(text) for text, _ in texts))
+    ]
     return f"the judge saw only {' and '.join(parts)}" if parts else None

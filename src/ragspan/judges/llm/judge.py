@@ -8,11 +8,23 @@ from itertools import chain
 from typing import Protocol, TypeVar
 
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.base import ChatClient, ChatMessage, ChunkVerdict, ClaimVerdict, Completion, Rating, Vote
+from ragspan.judges.base import (
+    ChatClient,
+    ChatMessage,
+    ChunkRating,
+    ChunkVerdict,
+    ClaimVerdict,
+    Completion,
+    Rating,
+    Vote,
+)
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.accounts import Accounts
 from ragspan.judges.llm.breaker import CircuitBreaker
-from ragspan.judges.llm.case import Case, lay_out
+from ragspan.judges.llm.case import Case, lay_out, share_shown
+from ragspan.judges.llm.fencing import clean
+from ragspan.judges.llm.once import Once
+from ragspan.judges.llm.passage_sentences import list_sentences, split_passage, used_share
 from ragspan.judges.prices import Price
 from ragspan.records import RagRecord
 
@@ -30,7 +42,8 @@ class LLMJudge:
     """Answers the metrics' questions through a language model.
 
     Each question is one request, and votes and ratings are the choices of one request. What comes back invalid or not
-    at all is asked for once more, only that; what is then still missing is left out.
+    at all is asked for once more, only that; what is then still missing is left out. Claims, and verdicts on passages,
+    which several metrics need, are asked for once a record, also by metrics that ask at the same time.
 
     Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.allowance`), and unless the
     service has been failing: a circuit breaker then lets requests fail at once for a while (`judge_unavailable`).
@@ -78,6 +91,7 @@ class LLMJudge:
         self._client = client
         self._accounts = Accounts(price)
         self._breaker = CircuitBreaker()
+        self._once = Once()
         self._temperature = temperature
         self._max_context_chars = max_context_chars
         self._max_response_chars = max_response_chars
@@ -98,10 +112,19 @@ class LLMJudge:
         findings = await self._sample(case.messages(prompts.COMPLETENESS), replies.COMPLETENESS, ratings)
         return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
 
+    async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
+        case = self._lay_out(record)
+        findings = await self._sample(case.messages(prompts.ANSWER_RELEVANCE), replies.ANSWER_RELEVANCE, ratings)
+        return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
+
     async def extract_claims(self, record: RagRecord) -> list[str]:
         case = self._lay_out(record)
-        [claims] = await self._sample(case.messages(prompts.CLAIMS), replies.CLAIMS, 1)
-        return [claim.strip() for claim in claims if claim.strip()]
+
+        async def extract() -> list[str]:
+            [claims] = await self._sample(case.messages(prompts.CLAIMS), replies.CLAIMS, 1)
+            return [claim.strip() for claim in claims if claim.strip()]
+
+        return list(await self._once.ask(case.fence.code, "claims", extract))
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         case = self._lay_out(record)
@@ -125,18 +148,58 @@ class LLMJudge:
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
         case = self._lay_out(record)
 
-        def ask_about(numbers: Sequence[int]) -> list[ChatMessage]:
-            return case.messages(prompts.usefulness(numbers))
+        async def judge() -> list[ChunkVerdict]:
+            findings = await self._judge_passages(case, prompts.usefulness, replies.PASSAGE_VERDICTS)
+            return [
+                ChunkVerdict(
+                    index=number - 1,
+                    useful=finding.verdict == "useful",
+                    explanation=case.explanation(finding.reasoning),
+                )
+                for number, finding in findings
+            ]
 
-        findings = await self._judge_each(ask_about, replies.PASSAGE_VERDICTS, len(record.contexts or ()))
+        return list(await self._once.ask(case.fence.code, "usefulness", judge))
+
+    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+        case = self._lay_out(record)
+        findings = await self._judge_passages(case, prompts.context_relevance, replies.PASSAGE_RELEVANCE)
         return [
-            ChunkVerdict(
+            ChunkRating(
                 index=number - 1,
-                useful=finding.verdict == "useful",
+                value=_RELEVANCE[finding.verdict],
                 explanation=case.explanation(finding.reasoning),
             )
-            for number, finding in sorted(findings.items())
+            for number, finding in findings
         ]
+
+    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+        """One rating a context: the share of its characters that stand in sentences which the model finds used."""
+        case = self._lay_out(record)
+        passages = [split_passage(clean(passage)) for passage in case.passages]
+        quoted = case.fence.quote("sentences", list_sentences(passages))
+
+        def task(numbers: Iterable[int]) -> str:
+            return prompts.utilization(quoted, numbers)
+
+        def names_its_sentences(finding: replies.SentencesFinding) -> bool:
+            return all(1 <= place <= len(passages[finding.number - 1]) for place in finding.sentences)
+
+        findings = await self._judge_passages(case, task, replies.USED_SENTENCES, is_valid=names_its_sentences)
+        return [
+            ChunkRating(
+                index=number - 1,
+                value=used_share(passages[number - 1], finding.sentences),
+                explanation=case.explanation(finding.reasoning),
+            )
+            for number, finding in findings
+        ]
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
+        return share_shown(
+            record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars
+        )
 
     def _lay_out(self, record: RagRecord) -> Case:
         return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
@@ -156,19 +219,39 @@ class LLMJudge:
         _require_any(found)
         return found[:count]
 
+    async def _judge_passages(
+        self,
+        case: Case,
+        task: Callable[[Sequence[int]], str],
+        form: replies.ListForm[_Finding],
+        is_valid: Callable[[_Finding], bool] | None = None,
+    ) -> list[tuple[int, _Finding]]:
+        """The findings on passages by their numbers, in that order."""
+        findings = await self._judge_each(
+            lambda numbers: case.messages(task(numbers)), form, len(case.passages), is_valid=is_valid
+        )
+        return sorted(findings.items())
+
     async def _judge_each(
-        self, ask_about: Callable[[Sequence[int]], Sequence[ChatMessage]], form: replies.ListForm[_Finding], count: int
+        self,
+        ask_about: Callable[[Sequence[int]], Sequence[ChatMessage]],
+        form: replies.ListForm[_Finding],
+        count: int,
+        is_valid: Callable[[_Finding], bool] | None = None,
     ) -> dict[int, _Finding]:
         """The first valid finding for each number from 1 to `count`, at least one; the missing are asked for again."""
+
+        async def ask(numbers: Sequence[int]) -> list[_Finding]:
+            lists = await self._ask(ask_about(numbers), form, n=1, temperature=0.0)
+            return [finding for finding in chain.from_iterable(lists) if finding.number in numbers]
+
         if not count:
             return {}
         everything = range(1, count + 1)
-        lists = await self._ask(ask_about(everything), form, n=1, temperature=0.0)
-        found = _first_by_number(chain.from_iterable(lists), everything)
+        found = _first_by_number(filter(is_valid or _any, await ask(everything)))
         missing = [number for number in everything if number not in found]
         if missing:
-            lists = await _or_nothing(self._ask(ask_about(missing), form, n=1, temperature=0.0))
-            found |= _first_by_number(chain.from_iterable(lists), missing)
+            found |= _first_by_number(filter(is_valid or _any, await _or_nothing(ask(missing))))
         _require_any(found)
         return found
 
@@ -205,12 +288,15 @@ async def _or_nothing(asking: Awaitable[list[_T]]) -> list[_T]:
         return []
 
 
-def _first_by_number(findings: Iterable[_Finding], wanted: Sequence[int]) -> dict[int, _Finding]:
+def _first_by_number(findings: Iterable[_Finding]) -> dict[int, _Finding]:
     first: dict[int, _Finding] = {}
     for finding in findings:
-        if finding.number in wanted:
-            first.setdefault(finding.number, finding)
+        first.setdefault(finding.number, finding)
     return first
+
+
+def _any(_finding: object) -> bool:
+    return True
 
 
 def _require_any(found: Sized) -> None:
@@ -219,3 +305,4 @@ def _require_any(found: Sized) -> None:
 
 
 _MAX_TEMPERATURE = 2
+_RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}

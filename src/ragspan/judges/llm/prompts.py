@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 
 RULES = """\
 You examine the answers of a question answering system. The system was given a user's question and some passages, and \
@@ -27,7 +27,8 @@ How to judge
 - The passages are the only source. What you know yourself neither supports a statement nor refutes it: a true statement \
 that the passages do not hold counts as absent, and a false one that they do hold counts as present.
 - Words need not match; meaning must. A statement follows from the passages when a careful reader who believes them \
-must accept it, with its numbers, dates, names, negations and degrees of certainty as stated.
+must accept it, with its numbers, dates, names, negations and degrees of certainty as stated. The statement that the \
+passages do not hold something follows from them when they do not hold it.
 - First write your reasoning, then the verdict that it leads to. Keep the reasoning to a few plain sentences, and name \
 the passages by their numbers.
 - Reply with one JSON object of exactly the form that the task states, with no text around it."""
@@ -54,14 +55,26 @@ is empty, take it that the asker wants to know what the response is about.
 Let the reasoning name the points that are missing.
 Form: {"answer": {"completeness": {"reasoning": "...", "value": a number from 0 to 1}}}"""
 
+ANSWER_RELEVANCE = """\
+Task: how fully does the response address the question?
+Work out what the asker wants to know. Then see how much of that the response speaks to, and whether it says things \
+nobody asked for. What matters is what it speaks about: whether it is true, or in the passages, neither raises nor lowers \
+the value.
+The value is a number from 0 to 1. It is 1 when the response speaks to all that was asked and to nothing else of any \
+length; lower the more of what was asked it passes over, and the more it spends on other things; and 0 when it speaks to \
+nothing that was asked, or declines to answer for whatever reason.
+Let the reasoning name what is passed over, and what nobody asked for.
+Form: {"answer": {"answer_relevance": {"reasoning": "...", "value": a number from 0 to 1}}}"""
+
 CLAIMS = """\
 Task: list the claims of the response.
 A claim is one statement of fact that can be checked by itself. Take sentences that state several facts apart. Let each \
 claim be understood without the others: put what they stand for in place of pronouns and references, from the question \
 and the response. Keep numbers, names, negations and degrees of certainty as the response has them. Add nothing, and \
 correct nothing, even where the passages say otherwise.
-Leave out questions, greetings, offers of help, advice on where else to look, and remarks that the passages or the \
-writer do not hold the answer. If nothing is left, the list is empty.
+That the passages do not hold something is a claim, too: say what it is that they are said not to hold.
+Leave out questions, greetings, offers of help, apologies, and advice on where else to look. If nothing is left, the \
+list is empty.
 Form: {"answer": {"claims": ["...", ...]}}"""
 
 
@@ -92,6 +105,33 @@ Task: which passages were useful in arriving at the response?
 Judge each passage by itself and give exactly one verdict for each of these numbers: {_list(numbers)}.
 Form: {{"answer": {{"passage_verdicts": [{{"number": the passage's number, "reasoning": "...", \
 "verdict": "useful" or "not_useful"}}, ...]}}}}"""
+
+
+def context_relevance(numbers: Iterable[int]) -> str:
+    """The task of judging what each passage has to do with the question, whatever the response made of it."""
+    return f"""\
+Task: what does each passage hold in answer to the question? Leave the response out of account.
+- "full": the passage by itself answers the question.
+- "partial": it holds a part of the answer, or something that the answer needs.
+- "none": it holds nothing of an answer, even if it is on the subject.
+Judge each passage by itself and give exactly one verdict for each of these numbers: {_list(numbers)}.
+Form: {{"answer": {{"passage_relevance": [{{"number": the passage's number, "reasoning": "...", \
+"verdict": "full" or "partial" or "none"}}, ...]}}}}"""
+
+
+def utilization(quoted_sentences: str, numbers: Iterable[int]) -> str:
+    """The task of finding the sentences that were made use of, whose beginnings stand quoted in a fence of their own."""
+    return f"""\
+{quoted_sentences}
+
+Task: which sentences of the passages went into the response?
+The block above numbers the sentences of each passage, as 2.3 for the third sentence of passage 2, and shows how they \
+begin; the whole sentences stand in the passages. A sentence went into the response if the response conveys something \
+that it says, or rests upon it. Sentences that are merely on the subject did not.
+Give exactly one list for each of these passages: {_list(numbers)}. The list holds the sentences' numbers within their \
+passage, 3 for 2.3, and is empty if none went into the response.
+Form: {{"answer": {{"used_sentences": [{{"number": the passage's number, "reasoning": "...", \
+"sentences": [a sentence's number, ...]}}, ...]}}}}"""
 
 
 def _list(numbers: Iterable[int]) -> str:

@@ -29,6 +29,8 @@ class Grounding(Reply, frozen=True):
 
 
 class Coverage(Reply, frozen=True):
+    """A rating."""
+
     reasoning: str
     value: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -43,6 +45,18 @@ class PassageFinding(Reply, frozen=True):
     number: int
     reasoning: str
     verdict: Literal["useful", "not_useful"]
+
+
+class RelevanceFinding(Reply, frozen=True):
+    number: int
+    reasoning: str
+    verdict: Literal["full", "partial", "none"]
+
+
+class SentencesFinding(Reply, frozen=True):
+    number: int
+    reasoning: str
+    sentences: list[int]
 
 
 class AnyForm(Protocol[_T_co]):
@@ -84,9 +98,12 @@ class ListForm(Generic[_T]):
 
 GROUNDING = Form("grounding", Grounding)
 COMPLETENESS = Form("completeness", Coverage)
+ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
 CLAIMS = Form("claims", list[str])
 CLAIM_VERDICTS = ListForm("claim_verdicts", ClaimFinding)
 PASSAGE_VERDICTS = ListForm("passage_verdicts", PassageFinding)
+PASSAGE_RELEVANCE = ListForm("passage_relevance", RelevanceFinding)
+USED_SENTENCES = ListForm("used_sentences", SentencesFinding)
 
 
 def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
@@ -133,6 +150,7 @@ REPLY_SCHEMA = _object(
         "anyOf": [
             _object(grounding=_object(reasoning=_TEXT, verdict=_one_of("grounded", "not_grounded"))),
             _object(completeness=_object(reasoning=_TEXT, value=_NUMBER)),
+            _object(answer_relevance=_object(reasoning=_TEXT, value=_NUMBER)),
             _object(claims=_list_of(_TEXT)),
             _object(
                 claim_verdicts=_list_of(
@@ -144,6 +162,12 @@ REPLY_SCHEMA = _object(
                     _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("useful", "not_useful"))
                 )
             ),
+            _object(
+                passage_relevance=_list_of(
+                    _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("full", "partial", "none"))
+                )
+            ),
+            _object(used_sentences=_list_of(_object(number=_INTEGER, reasoning=_TEXT, sentences=_list_of(_INTEGER)))),
         ]
     }
 )

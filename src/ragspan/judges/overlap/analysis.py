@@ -9,7 +9,7 @@ from ragspan.judges.overlap.completeness import Coverage, cover
 from ragspan.judges.overlap.evidence import read_passages
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
 from ragspan.judges.overlap.text import keys
-from ragspan.judges.overlap.usefulness import shared_with_answer
+from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_answer
 from ragspan.records import RagRecord
 
 _MAX_QUESTION = 20_000
@@ -56,6 +56,14 @@ class Analysis:
     def shared(self) -> list[float]:
         """What each passage shares with the response."""
         return shared_with_answer([claim.keys for claim in self.claims], self._passages)
+
+    def conveyed(self) -> list[float]:
+        """The share of each passage that the response conveys."""
+        return conveyed_shares([claim.keys for claim in self.claims], self._passages)
+
+    def asked(self) -> list[float]:
+        """The share of the question's words that each passage holds."""
+        return held_shares(self._question, self._passages)
 
 
 class RecentAnalyses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.judges.computing import computed
 from ragspan.judges.overlap.analysis import RecentAnalyses
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
@@ -79,6 +79,32 @@ class OverlapJudge:
                 explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
             )
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
+        ]
+
+    @computed
+    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+        """For each context the share of the question's words that it holds.
+
+        As keyword search sees it: a passage that answers in other words has little, and one that repeats the question
+        has all.
+        """
+        return [
+            ChunkRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
+            for index, share in enumerate(self._recent.of(record).asked())
+        ]
+
+    @computed
+    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+        """For each context that was useful, the share of its words in sentences of which the response has most words."""
+        analysis = self._recent.of(record)
+        useful = are_useful(analysis.shared())
+        return [
+            ChunkRating(
+                index=index,
+                value=share if is_useful else 0.0,
+                explanation=f"{share:.0%} of its words stand in sentences that the response shares most words with",
+            )
+            for index, (is_useful, share) in enumerate(zip(useful, analysis.conveyed(), strict=True))
         ]
 
 

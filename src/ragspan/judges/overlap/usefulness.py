@@ -1,4 +1,4 @@
-"""Which passages an answer was made from, guessed from the words and word pairs that they share."""
+"""Which passages an answer was made from, and how much of them, guessed from the words that they share."""
 
 from __future__ import annotations
 
@@ -37,6 +37,24 @@ def are_useful(shared: Sequence[float]) -> list[bool]:
     """Whether each passage was useful, from what `shared_with_answer` says of all."""
     best = max(shared, default=0.0)
     return [share >= _FLOOR and share >= _NEAR_BEST * best for share in shared]
+
+
+def conveyed_shares(answer: Sequence[Sequence[str]], passages: Sequence[Passage]) -> list[float]:
+    """For each passage the share of its content words in sentences most of whose content words the answer has, 0..1."""
+    words = frozenset(key for sentence in answer for key in sentence if is_content(key))
+    return [_conveyed(words, passage) for passage in passages]
+
+
+def held_shares(question: frozenset[str], passages: Sequence[Passage]) -> list[float]:
+    """For each passage the share of the question's content words that it holds, 0..1; 0 where the question has none."""
+    words = {key for key in question if is_content(key)}
+    return [_share(len(words.intersection(passage.keys())), len(words)) for passage in passages]
+
+
+def _conveyed(words: frozenset[str], passage: Passage) -> float:
+    sentences = [[key for key in sentence if is_content(key)] for sentence in passage.sentences]
+    conveyed = [sentence for sentence in sentences if 2 * len(words.intersection(sentence)) > len(set(sentence))]
+    return _share(sum(map(len, conveyed)), sum(map(len, sentences)))
 
 
 def _share(part: float, whole: float) -> float:

@@ -1,0 +1,1 @@
+"""The parts of `agreement.py`: reading human judgements, having answers judged, and comparing the two."""

@@ -1,0 +1,88 @@
+"""Figures of agreement, each as a function of how often every answer counts.
+
+With all weights 1 it is the figure itself; with those of a resample, the figure of that resample, sorted only once. Where
+the weights leave it undefined, because one of two labels is missing, it is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+Weights: TypeAlias = Sequence[int]
+Figure: TypeAlias = Callable[[Weights], float]
+
+
+def auroc(values: Sequence[float], labels: Sequence[bool]) -> Figure:
+    """The probability that a positive has a higher value than a negative, ties counted half: .5 is chance, 1 perfect."""
+    ties = _ties(values)
+
+    def figure(weights: Weights) -> float:
+        wins, positives, negatives = 0.0, 0, 0
+        for tie in ties:
+            positive = sum(weights[at] for at in tie if labels[at])
+            negative = sum(weights[at] for at in tie if not labels[at])
+            wins += positive * (negatives + negative / 2)
+            positives += positive
+            negatives += negative
+        return wins / (positives * negatives) if positives and negatives else math.nan
+
+    return figure
+
+
+def balanced_accuracy(values: Sequence[float], labels: Sequence[bool], threshold: float) -> Figure:
+    """The mean of the shares that are right among the positives and among the negatives; .5 is chance."""
+    right = [(value >= threshold) == label for value, label in zip(values, labels, strict=True)]
+
+    def figure(weights: Weights) -> float:
+        shares = []
+        for wanted in (True, False):
+            total = sum(weight for weight, label in zip(weights, labels, strict=True) if label == wanted)
+            hits = sum(weights[at] for at, label in enumerate(labels) if label == wanted and right[at])
+            shares.append(hits / total if total else math.nan)
+        return sum(shares) / 2
+
+    return figure
+
+
+def spearman(values: Sequence[float], others: Sequence[float]) -> Figure:
+    """The correlation of ranks, -1..1; ties have the mean of their ranks."""
+    ties, other_ties = _ties(values), _ties(others)
+
+    def figure(weights: Weights) -> float:
+        return _correlation(_ranks(ties, weights), _ranks(other_ties, weights), weights)
+
+    return figure
+
+
+def _ties(values: Sequence[float]) -> list[list[int]]:
+    """The indices of the values in ascending order, those of equal values together."""
+    ties: dict[float, list[int]] = {}
+    for at in sorted(range(len(values)), key=values.__getitem__):
+        ties.setdefault(values[at], []).append(at)
+    return list(ties.values())
+
+
+def _ranks(ties: Sequence[Sequence[int]], weights: Weights) -> list[float]:
+    ranks = [0.0] * len(weights)
+    below = 0
+    for tie in ties:
+        here = sum(weights[at] for at in tie)
+        for at in tie:
+            ranks[at] = below + (here + 1) / 2
+        below += here
+    return ranks
+
+
+def _correlation(first: Sequence[float], second: Sequence[float], weights: Weights) -> float:
+    total = sum(weights)
+    if not total:
+        return math.nan
+    middle = (total + 1) / 2  # the mean of ranks, whatever the ties
+    together = apart = other = 0.0
+    for one, two, weight in zip(first, second, weights, strict=True):
+        together += weight * (one - middle) * (two - middle)
+        apart += weight * (one - middle) ** 2
+        other += weight * (two - middle) ** 2
+    return together / math.sqrt(apart * other) if apart and other else math.nan

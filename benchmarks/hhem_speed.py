@@ -1,0 +1,105 @@
+"""How fast HHEM is on this machine, and what batches gain.
+
+    python benchmarks/hhem_speed.py [--model FOLDER] [--device cpu] [--quick] [--json FILE]
+
+Needs `pip install 'ragspan[hhem]'`. Without `--model` it is a network of the published sizes with random weights, which takes
+as long as the published one. For each length of a pair in tokens and each size of a batch: pairs a second, and seconds of
+processor time for a pair, as the median of rounds in which all take turns. The first round, which warms up, does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from ragspan.judges.hhem.files import WEIGHTS_FILE
+from ragspan.judges.hhem.network import Network, Sizes
+from ragspan.judges.hhem.prompt import END, PAD
+
+PUBLISHED = Sizes(vocabulary=32128, width=768, heads=12, head_width=64, forward_width=2048, layers=12, buckets=32)
+LENGTHS = (64, 300, 1000)
+BATCH_SIZES = (1, 10)
+PAIRS = 10
+ROUNDS = 4
+QUICK_ROUNDS = 2
+
+
+def main() -> None:
+    arguments = parsed()
+    network, seconds = loaded(arguments.model, arguments.device)
+    lengths = LENGTHS[:1] if arguments.quick else LENGTHS
+    rows = measured(network, lengths, rounds=QUICK_ROUNDS if arguments.quick else ROUNDS)
+
+    table = Table(title=f"HHEM on {arguments.device}, loaded in {seconds:.1f} s")
+    for column in rows[0]:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*(f"{value:.3g}" for value in row.values()))
+    Console().print(table)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"load_seconds": seconds, "rows": rows}, indent=2))
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--model", type=Path, help="a folder with HHEM's model.safetensors")
+    parser.add_argument("--device", default="cpu", help="as torch names it: cpu, cuda:0")
+    parser.add_argument("--quick", action="store_true", help="the shortest pairs only, and once")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    return parser.parse_args()
+
+
+def loaded(model: Path | None, device: str) -> tuple[Network, float]:
+    """The network, and the seconds that loading took."""
+    with tempfile.TemporaryDirectory() as folder:
+        weights = (model or random_model(Path(folder))) / WEIGHTS_FILE
+        began = time.perf_counter()
+        return Network(weights, device=device), time.perf_counter() - began
+
+
+def random_model(folder: Path) -> Path:
+    import torch
+    from safetensors.torch import save_file
+
+    weights = {name: torch.randn(shape) / shape[-1] ** 0.5 for name, shape in PUBLISHED.shapes().items()}
+    save_file(weights, folder / WEIGHTS_FILE)
+    return folder
+
+
+def measured(network: Network, lengths: Sequence[int], *, rounds: int) -> list[dict[str, float]]:
+    cases = [(length, batch_size) for length in lengths for batch_size in BATCH_SIZES]
+    times: dict[tuple[int, int], list[tuple[float, float]]] = {case: [] for case in cases}
+    for _ in range(rounds):
+        for case in cases:
+            times[case].append(time_taken(network, *case))
+    return [
+        {
+            "tokens": length,
+            "pairs in a batch": batch_size,
+            "pairs a second": PAIRS / statistics.median(wall for wall, _ in times[length, batch_size][1:]),
+            "processor seconds a pair": statistics.median(spent for _, spent in times[length, batch_size][1:]) / PAIRS,
+        }
+        for length, batch_size in cases
+    ]
+
+
+def time_taken(network: Network, length: int, batch_size: int) -> tuple[float, float]:
+    """Seconds on the wall and of processors for `PAIRS` pairs."""
+    prompts = [[PAD, *random.choices(range(3, PUBLISHED.vocabulary), k=length - 2), END] for _ in range(PAIRS)]
+    began, spent = time.perf_counter(), time.process_time()
+    for start in range(0, PAIRS, batch_size):
+        network.probabilities(prompts[start : start + batch_size])
+    return time.perf_counter() - began, time.process_time() - spent
+
+
+if __name__ == "__main__":
+    main()

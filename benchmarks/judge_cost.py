@@ -1,0 +1,207 @@
+"""What judging one answer costs: requests and tokens of a language model, or processor time of the overlap judge.
+
+    python benchmarks/judge_cost.py [--quick] [--json FILE] [--passages 5] [--peers-python FILE]
+
+An OpenAI-compatible endpoint in a process of its own keeps what it is asked. Ragas' Faithfulness and ContextUtilization run
+for real against it, as ragspan's metrics do, each library in a process of its own and one answer at a time. `make peers`
+installs Ragas; without it, its row says so. Every answer has passages of a kilobyte that no other has, and five sentences;
+the endpoint finds them to be five claims, and gives reasons of the same length to everybody. So prompts are what the
+libraries send, and completions are as long as their forms make them.
+
+Tokens are counted by OpenAI's tokenizer where LlamaIndex is installed, which brings its data, else as a quarter of the
+characters. A prompt is tools or schema, then the messages. Of a prompt can be cached what it shares, from its beginning
+on, with an earlier request about the same answer: "shared" tells that, and "cached by OpenAI" what is left of it by the
+rules there, from 1,024 tokens on and in steps of 128. Both take it that the earlier request has been read before the later
+one comes. "In common" is what all requests about an answer begin with, in every one of them.
+
+The overlap judge gets ten passages of a kilobyte a record, all texts different, and is asked for all four metrics; its
+processor time counts, not the time that passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+
+from judging.embedded import PASSAGES as EMBEDDED_PASSAGES
+from judging.embedded import rates
+from judging.prompts_sent import Cost, Tokenizer, cost_of, tokenizer
+from rich.console import Console
+from rich.table import Table
+from serving.processes import HOST, running
+from throughput import PEERS_PYTHON, version_of
+
+ANSWERS, QUICK_ANSWERS = 5, 2
+ROUNDS, QUICK_ROUNDS = 9, 3
+RECORDS, QUICK_RECORDS = 100, 15
+"""Of one round of the overlap judge."""
+REQUESTS_TARGET, COMMON_TARGET = 5, 0.8
+"""For all four metrics: no more requests, and no smaller share of the prompt tokens in common."""
+RATE_TARGET = 150
+"""Records a second."""
+
+
+FOUR = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+LIBRARIES: dict[str, str | None] = {"ragspan": None, "ragas": "ragas"}
+"""As `judging.one_by_one` knows them, and what has to be installed; None for what this environment has anyway."""
+CONTENDERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "ragspan": {
+        "ragspan, all four metrics": FOUR,
+        "ragspan, faithfulness and utilization": FOUR[2:],
+        **{f"ragspan, {name}": (name,) for name in FOUR},
+    },
+    "ragas": {
+        "Ragas, Faithfulness and ContextUtilization": ("Faithfulness", "ContextUtilization"),
+        "Ragas, Faithfulness": ("Faithfulness",),
+        "Ragas, ContextUtilization": ("ContextUtilization",),
+    },
+}
+"""By library, what its metrics are called together."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """What one answer costs a contender, as the mean of a few."""
+
+    contender: str
+    version: str | None
+    answers: int
+    requests: float
+    prompt_tokens: float
+    completion_tokens: float
+    common_tokens: float
+    cacheable_tokens: float
+    cached_tokens: float
+
+    def share(self, tokens: float) -> float:
+        return tokens / self.prompt_tokens
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Absent:
+    """A contender that was left out."""
+
+    contender: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Speed:
+    """Of the overlap judge, in records a second of processor time."""
+
+    rounds: int
+    records: int
+    """Of one round."""
+    median: float
+    quartiles: tuple[float, float]
+    slowest: float
+
+
+def measured(answers: int, passages: int, tokens: Tokenizer, *, peers_python: str) -> list[Result | Absent]:
+    return [
+        result
+        for library in CONTENDERS
+        for result in attempted(library, answers, passages, tokens, peers_python=peers_python)
+    ]
+
+
+def attempted(
+    library: str, answers: int, passages: int, tokens: Tokenizer, *, peers_python: str
+) -> Sequence[Result | Absent]:
+    distribution = LIBRARIES[library]
+    python = peers_python if distribution else sys.executable
+    version = version_of(distribution, python) if distribution else None
+    if distribution and version is None:
+        return [Absent(contender=name, reason="not installed") for name in CONTENDERS[library]]
+    try:
+        return list(results_of(library, version, answers, passages, tokens, python=python))
+    except RuntimeError as error:  # a peer that has changed since; what it printed stands above the table
+        return [Absent(contender=name, reason=str(error)) for name in CONTENDERS[library]]
+
+
+def results_of(
+    library: str, version: str | None, answers: int, passages: int, tokens: Tokenizer, *, python: str
+) -> Iterator[Result]:
+    with running("judging.overhearing") as endpoint:
+        options = ("--base-url", f"http://{HOST}:{endpoint.port}/v1", "--passages", passages)
+        with running("judging.one_by_one", library, *options, python=python) as contest:
+            for name, metrics in CONTENDERS[library].items():
+                costs = []
+                for number in range(answers):
+                    contest.tell(number=number, metrics=metrics)
+                    contest.read_line()
+                    costs.append(cost_of(endpoint.get("/exchanges"), tokens))
+                means = {
+                    field.name: statistics.fmean(getattr(cost, field.name) for cost in costs) for field in fields(Cost)
+                }
+                yield Result(contender=name, version=version, answers=answers, **means)
+
+
+def speed(rounds: int, records: int) -> Speed:
+    seen = sorted(rates(rounds, records))
+    low, median, high = statistics.quantiles(seen, n=4, method="inclusive")
+    return Speed(rounds=rounds, records=records, median=median, quartiles=(low, high), slowest=seen[0])
+
+
+def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int, embedded: Speed) -> None:
+    table = Table(title=f"Judging one answer with {passages} passages of a kilobyte; tokens by {tokens.name}")
+    headings = ("metrics", "requests", "prompt", "in common", "shared", "cached by OpenAI", "not cached", "completion")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "metrics" else "right")
+    for result in results:
+        table.add_row(*cells(result))
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    console.print(
+        f"Targets for all four metrics: {REQUESTS_TARGET} requests, {COMMON_TARGET:.0%} in common.\n"
+        f"Overlap judge, all four metrics, {EMBEDDED_PASSAGES} passages of a kilobyte, all different: "
+        f"{embedded.median:.0f} records a second of processor time (quartiles {embedded.quartiles[0]:.0f} and "
+        f"{embedded.quartiles[1]:.0f}, slowest of {embedded.rounds} rounds {embedded.slowest:.0f}; target {RATE_TARGET})."
+    )
+
+
+def cells(result: Result | Absent) -> list[str]:
+    if isinstance(result, Absent):
+        return [result.contender, result.reason]
+    shared = (result.common_tokens, result.cacheable_tokens, result.cached_tokens)
+    return [
+        f"{result.contender} {f'({result.version})' if result.version else ''}".strip(),
+        f"{result.requests:g}",
+        f"{result.prompt_tokens:.0f}",
+        *(f"{result.share(count):.1%}" for count in shared),
+        f"{result.prompt_tokens - result.cached_tokens:.0f}",
+        f"{result.completion_tokens:.0f}",
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What judging one answer costs.")
+    parser.add_argument("--quick", action="store_true", help="few answers, few rounds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--passages", type=int, default=5, help="of each answer that a language model judges")
+    parser.add_argument("--peers-python", default=str(PEERS_PYTHON), help="the Python that has Ragas")
+    arguments = parser.parse_args()
+    tokens = tokenizer()
+    answers = QUICK_ANSWERS if arguments.quick else ANSWERS
+    results = measured(answers, arguments.passages, tokens, peers_python=arguments.peers_python)
+    embedded = speed(*((QUICK_ROUNDS, QUICK_RECORDS) if arguments.quick else (ROUNDS, RECORDS)))
+    show(results, tokens, arguments.passages, embedded)
+    if arguments.json:
+        report = {
+            "tokens": tokens.name,
+            "passages": arguments.passages,
+            "targets": {"requests": REQUESTS_TARGET, "common_share": COMMON_TARGET, "records_per_second": RATE_TARGET},
+            "results": [asdict(result) for result in results if isinstance(result, Result)],
+            "left_out": [asdict(result) for result in results if isinstance(result, Absent)],
+            "embedded": asdict(embedded),
+        }
+        arguments.json.write_text(json.dumps(report, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

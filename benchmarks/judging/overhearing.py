@@ -1,0 +1,80 @@
+"""An OpenAI-compatible endpoint that keeps what it was asked and what it said, for `judge_cost.py`.
+
+    python -m judging.overhearing
+
+It answers at once, as a model might that finds everything in order: reasons of a usual length, the sentences of the
+response as claims, and a verdict for each thing that is asked about. `GET` tells the exchanges since the last `GET`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+from judging.endpoint import FORM, NUMBERED, Endpoint, completion, serve
+
+CLAIMS = (
+    "Beta settles card payments after midnight.",
+    "Alpha stores invoices in Lisbon until the end of the month.",
+    "Orion forwards up to 120 delivery notes within two hours.",
+    "Vega archives audit records in the second region every Monday.",
+    "Hermes rejects refunds before noon, except on request.",
+)
+"""Of every response: its sentences."""
+REASON = (
+    "Passage 2 says that card payments are settled after midnight, and passage 4 says the same of the place and the day; "
+    "nothing in the other passages speaks against it."
+)
+_SCHEMA = re.compile(r'"title": "(\w+)", "type": "object"\}')
+
+
+class OverhearingEndpoint(Endpoint):
+    def __init__(self) -> None:
+        super().__init__(latency=0.0)
+        self._exchanges: list[dict[str, Any]] = []
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        text = json.dumps(finding(request["messages"][-1]["content"]))
+        self._exchanges.append({"request": request, "reply": text})
+        return completion(request, {"role": "assistant", "content": text}, "stop")
+
+    def tell(self) -> object:
+        told, self._exchanges = self._exchanges, []
+        return told
+
+
+def finding(task: str) -> dict[str, Any]:
+    """The reply to a task of ragspan, which names its form, or of Ragas, which quotes the schema."""
+    forms = FORM.findall(task)
+    if forms:
+        return {"answer": {forms[-1]: of_ragspan(forms[-1], task)}}
+    return of_ragas(_SCHEMA.findall(task)[-1])
+
+
+def of_ragspan(form: str, task: str) -> object:
+    numbers = [int(number) for numbers in NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
+    findings: dict[str, object] = {
+        "grounding": {"reasoning": REASON, "verdict": "grounded"},
+        "completeness": {"reasoning": REASON, "value": 1.0},
+        "claims": list(CLAIMS),
+        "claim_verdicts": [{"number": number, "reasoning": REASON, "verdict": "supported"} for number in numbers],
+        "passage_verdicts": [{"number": number, "reasoning": REASON, "verdict": "useful"} for number in numbers],
+    }
+    return findings[form]
+
+
+def of_ragas(schema: str) -> dict[str, Any]:
+    findings: dict[str, dict[str, Any]] = {
+        "StatementGeneratorOutput": {"statements": list(CLAIMS)},
+        "NLIStatementOutput": {
+            "statements": [{"statement": claim, "reason": REASON, "verdict": 1} for claim in CLAIMS]
+        },
+        "ContextPrecisionOutput": {"reason": REASON, "verdict": 1},
+    }
+    return findings[schema]
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(OverhearingEndpoint()))

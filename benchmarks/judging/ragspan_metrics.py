@@ -1,0 +1,38 @@
+"""ragspan's metrics with `OpenAIJudge`, all at a time, as the engine runs them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from judging.job import KEY, MODEL, Answer
+from judging.one_by_one import Judging
+from ragspan import RagRecord
+from ragspan.judges import Judge, OpenAIJudge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.outcomes import Outcome, Score
+
+METRICS: dict[str, Callable[[Judge], ContextAdherence | Completeness | ContextUtilization | Faithfulness]] = {
+    "context_adherence": ContextAdherence,
+    "completeness": Completeness,
+    "context_utilization": ContextUtilization,
+    "faithfulness": Faithfulness,
+}
+
+
+def judging(base_url: str) -> Judging:
+    judge = OpenAIJudge(MODEL, base_url=base_url, api_key=KEY)
+
+    async def values_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
+        metrics = [METRICS[name](judge) for name in names]
+        record = RagRecord(question=answer.question, contexts=answer.passages, response=answer.response)
+        outcomes = await asyncio.gather(*(metric.score(record) for metric in metrics))
+        return {metric.name: value_of(outcome) for metric, outcome in zip(metrics, outcomes, strict=True)}
+
+    return values_of
+
+
+def value_of(outcome: Outcome) -> float:
+    if not isinstance(outcome, Score):
+        raise TypeError(f"the endpoint's replies should make a score, not {outcome}")
+    return outcome.value

@@ -1,0 +1,173 @@
+"""Claims verified by HHEM, one at a time, with a probability for each."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import PurePath
+from typing import Literal, TypeAlias, get_args
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.computing import computed
+from ragspan.judges.hhem.batching import BatchComputer
+from ragspan.judges.hhem.classifier import ModelChoice, load
+from ragspan.judges.hhem.files import MODEL, REVISION
+from ragspan.judges.hhem.pairs import Finding, Pair
+from ragspan.records import RagRecord
+
+Premise: TypeAlias = Literal["joined", "best_passage"]
+
+_NEEDED = ("torch", "tokenizers", "safetensors", "huggingface_hub")
+_LEAST_TOKENS = 128  # the prompt itself takes some twenty
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HHEMVerifier:
+    """Verifies claims with HHEM-2.1-Open, a classifier that Vectara published: English, no key, no cost but processor time.
+
+    The model, of 110 million parameters, is loaded with the first claims, in seconds, and once for all verifiers in a process that want the same. It is
+    downloaded (440 MB) unless it is in the cache of the Hugging Face hub, or in a folder, or `HF_HUB_OFFLINE` is set. No
+    code of its repository runs. Before it scores anything, it has to give the published probabilities for the published
+    pairs; if it does not, or cannot be loaded, `verify_claims` raises `JudgeError`: at once for a minute, and then it tries
+    again.
+
+    Any number of records, threads and event loops share its batches. An engine asks it in its helper process. It pickles;
+    a copy, and the child of a fork, loads a model of its own.
+
+    Needs `pip install 'ragspan[hhem]'`.
+
+    Source: HHEM-2.1-Open's card; as a verifier of single claims, faithfulness with HHEM in Ragas. It was trained on whole
+    passages: claims that need several distant places of the passages are its weak spot, and longer passages make it weaker.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or a package is missing.
+    """
+
+    model: str = MODEL
+    """A name on the hub, or a folder with `model.safetensors` and, from google/flan-t5-base, `tokenizer.json`."""
+    revision: str = REVISION
+    """The commit of the model on the hub; a folder has none."""
+    device: str = "cpu"
+    """As torch names it: `cpu`, `cuda:0`, `mps`."""
+    batch_size: int = 10
+    """Pairs that are computed together, at least 1; fewer when they are long."""
+    threshold: float = 0.5
+    """Claims with at least this probability are supported, 0..1."""
+    premise: Premise = "joined"
+    """What a claim is held against: `"joined"`, all passages as one text, or `"best_passage"`, each passage by itself, of
+    which the best counts. The latter reads long passages better, costs as many times more, and cannot put two passages
+    together."""
+    max_tokens: int = 2048
+    """Tokens of a claim with its passages that are read, at least 128. What is longer is cut, and the explanation says
+    so: passages to their beginnings, all to the same length. The time that a pair takes grows faster than its tokens."""
+    reference_check: bool = True
+    """Refuse to score unless the published probabilities are met. False is for models of your own."""
+    name: str = field(init=False, compare=False)
+    """`hhem`, which only a model with the published probabilities is called; without that check `hhem:<model>`."""
+    _computer: BatchComputer = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check_arguments()
+        _require_packages()
+        choice = ModelChoice(
+            model=self.model,
+            revision=self.revision,
+            device=self.device,
+            batch_size=self.batch_size,
+            max_tokens=self.max_tokens,
+            reference_check=self.reference_check,
+        )
+        name = "hhem" if self.reference_check else f"hhem:{PurePath(self.model).name}"
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "_computer", _computer_for(choice))
+
+    def __reduce__(self) -> tuple[partial[HHEMVerifier], tuple[()]]:
+        arguments = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        return partial(HHEMVerifier, **arguments), ()
+
+    @computed
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        """A verdict for each claim; none at all if the record has no passage with text.
+
+        Raises:
+            JudgeError: the model cannot be loaded (`hhem_unavailable`), does not give the published probabilities
+                (`hhem_reference_mismatch`), or failed over these claims (`hhem_failed`).
+        """
+        passages = {
+            number: context.text for number, context in enumerate(record.contexts or (), 1) if context.text.strip()
+        }
+        if not claims or not passages:
+            return []
+        premises = [tuple(passages.values())] if self.premise == "joined" else [(text,) for text in passages.values()]
+        pairs = [Pair(passages=premise, claim=claim) for claim in claims for premise in premises]
+        findings = await asyncio.wrap_future(self._computer.ask(pairs))
+        by_claim = [findings[start : start + len(premises)] for start in range(0, len(pairs), len(premises))]
+        return [
+            self._verdict(index, claim, dict(zip(passages, of_claim, strict=False)))
+            for index, (claim, of_claim) in enumerate(zip(claims, by_claim, strict=True))
+        ]
+
+    def _verdict(self, index: int, claim: str, findings: dict[int, Finding]) -> ClaimVerdict:
+        """The best of the findings, which are by passage, or the only one, which is of all passages."""
+        number, best = max(findings.items(), key=lambda item: item[1].probability)
+        if self.premise == "joined":
+            explanation = f"the passages support it with a probability of {best.probability:.2f}"
+        else:
+            explanation = f"passage {number} supports it best, with a probability of {best.probability:.2f}"
+        return ClaimVerdict(
+            index=index,
+            supported=best.probability >= self.threshold,
+            claim=claim,
+            explanation=f"{explanation} [{best.remark}]" if best.remark else explanation,
+            probability=best.probability,
+        )
+
+    def _check_arguments(self) -> None:
+        for argument in ("model", "revision", "device"):
+            text = getattr(self, argument)
+            _require(argument, text, "a text that is not empty", fits=isinstance(text, str) and bool(text.strip()))
+        for argument, least in (("batch_size", 1), ("max_tokens", _LEAST_TOKENS)):
+            number = getattr(self, argument)
+            _require(argument, number, f"a whole number, at least {least}", fits=_is_whole(number) and number >= least)
+        _require("threshold", self.threshold, "a number from 0 to 1", fits=_is_share(self.threshold))
+        _require(
+            "premise", self.premise, " or ".join(map(repr, get_args(Premise))), fits=self.premise in get_args(Premise)
+        )
+        _require("reference_check", self.reference_check, "True or False", fits=isinstance(self.reference_check, bool))
+
+
+def _require(argument: str, value: object, allowed: str, *, fits: bool) -> None:
+    if not fits:
+        raise ConfigurationError(f"{argument} should be {allowed}, not {value!r}")
+
+
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool)
+
+
+def _is_share(number: object) -> bool:
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and 0 <= number <= 1
+
+
+def _require_packages() -> None:
+    """Raise unless everything is there that loading needs, without importing any of it: that takes seconds."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f"HHEM needs {' and '.join(missing)}: pip install 'ragspan[hhem]'")
+
+
+def _computer_for(choice: ModelChoice) -> BatchComputer:
+    """The one that serves this choice, as long as somebody holds it.
+
+    Two threads that come here at once may both make one, and load two models. A lock would cost more: a fork could leave
+    it held.
+    """
+    return _computers.setdefault(choice, BatchComputer(partial(load, choice), batch_size=choice.batch_size))
+
+
+_computers: weakref.WeakValueDictionary[ModelChoice, BatchComputer] = weakref.WeakValueDictionary()

@@ -1,0 +1,45 @@
+"""Scores with all that their metrics say about them alike: who judged, in which words, by how much of the texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ragspan.judges.base import PartialReader, Prompted
+from ragspan.outcomes import Label, Score
+from ragspan.records import RagRecord
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def judged_score(
+    record: RagRecord,
+    judge: Named,
+    *,
+    value: float,
+    explanation: str | None,
+    threshold: float,
+    evidence: Sequence[object],
+    details: Mapping[str, float],
+    label: Label | None = None,
+    verifier: Named | None = None,
+) -> Score:
+    """The score of a record.
+
+    Its `details` hold `read` where the judge did not get to see all of the texts: the share of characters that it did.
+    Where a verifier gave the verdicts, it is the one who judged; the judge's prompts still had their part in it.
+    """
+    read = judge.share_read(record) if isinstance(judge, PartialReader) else 1.0
+    return Score(
+        value=value,
+        explanation=explanation,
+        threshold=threshold,
+        label=label,
+        evidence=tuple(evidence),
+        details=dict(details) | ({"read": read} if read < 1 else {}),
+        judge=(verifier or judge).name,
+        prompt_version=judge.prompt_version if isinstance(judge, Prompted) else None,
+    )

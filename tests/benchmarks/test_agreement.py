@@ -1,0 +1,387 @@
+"""The comparison with people's judgements: its figures are right, and the program tells them of made-up judgements."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import importlib
+import itertools
+import json
+import math
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragspan import RagRecord
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+SOURCES = 12
+COPIED = "The oldest bakery of Lisbon sells round loaves of dark bread every Monday."
+INVENTED = "Nobody at Globex would ever buy 700 turquoise umbrellas in Reykjavik."
+
+
+@pytest.fixture(scope="module")
+def part():
+    """Imports a module of `benchmarks/agreeing`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        yield lambda name: importlib.import_module(f"agreeing.{name}")
+
+
+def pairs_won(values, labels):
+    """The definition of AUROC, pair by pair."""
+    won = [
+        1.0 if high > low else 0.5 if high == low else 0.0
+        for high, good in zip(values, labels, strict=True)
+        for low, bad in zip(values, labels, strict=True)
+        if good and not bad
+    ]
+    return sum(won) / len(won)
+
+
+def test_auroc_is_the_share_of_pairs_in_the_right_order_with_ties_counted_half(part):
+    draw = random.Random(1)
+    values = [draw.randrange(6) / 5 for _ in range(60)]
+    labels = [draw.random() < 0.4 for _ in values]
+
+    assert part("figures").auroc(values, labels)([1] * 60) == pytest.approx(pairs_won(values, labels))
+
+
+@pytest.mark.parametrize(("labels", "expected"), [([False, True], 1.0), ([True, False], 0.0)])
+def test_auroc_is_one_when_the_supported_are_ahead_and_zero_when_they_are_behind(part, labels, expected):
+    assert part("figures").auroc([0.2, 0.8], labels)([1, 1]) == expected
+
+
+def test_a_figure_with_weights_is_that_of_the_answers_repeated_as_often(part):
+    figures = part("figures")
+    draw = random.Random(2)
+    values, means = ([draw.randrange(5) / 4 for _ in range(30)] for _ in range(2))
+    labels = [mean > 0.5 for mean in means]
+    weights = [draw.randrange(4) for _ in values]
+    repeated = [at for at, weight in enumerate(weights) for _ in range(weight)]
+
+    def again(column):
+        return [column[at] for at in repeated]
+
+    once = [1] * len(repeated)
+    assert figures.auroc(values, labels)(weights) == pytest.approx(figures.auroc(again(values), again(labels))(once))
+    assert figures.spearman(values, means)(weights) == pytest.approx(
+        figures.spearman(again(values), again(means))(once)
+    )
+    assert figures.balanced_accuracy(values, labels, 0.5)(weights) == pytest.approx(
+        figures.balanced_accuracy(again(values), again(labels), 0.5)(once)
+    )
+
+
+def test_without_one_of_the_labels_there_is_no_auroc_and_no_balanced_accuracy(part):
+    figures = part("figures")
+
+    assert math.isnan(figures.auroc([0.1, 0.9], [True, True])([1, 1]))
+    assert math.isnan(figures.auroc([0.1, 0.9], [True, False])([1, 0]))
+    assert math.isnan(figures.balanced_accuracy([0.1, 0.9], [True, True], 0.5)([1, 1]))
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "expected"),
+    [([1, 2, 3, 4], [10, 20, 30, 99], 1.0), ([1, 2, 3], [3, 2, 1], -1.0), ([1, 2, 3, 4], [1, 2, 2, 1], 0.0)],
+)
+def test_spearman_looks_at_the_order_alone(part, values, others, expected):
+    assert part("figures").spearman(values, others)([1] * len(values)) == pytest.approx(expected)
+
+
+def test_spearman_gives_ties_the_mean_of_their_ranks(part):
+    # Ranks 1.5, 1.5, 3 against 1, 2, 3: covariance 1.5, variances 1.5 and 2.
+    assert part("figures").spearman([5, 5, 9], [1, 2, 3])([1, 1, 1]) == pytest.approx(1.5 / math.sqrt(3))
+
+
+def test_balanced_accuracy_weighs_both_labels_alike_and_the_threshold_itself_passes(part):
+    figure = part("figures").balanced_accuracy([0.5, 0.9, 0.4, 0.1, 0.2, 0.8], [True] * 3 + [False] * 3, 0.5)
+
+    assert figure([1, 1, 1, 1, 1, 1]) == pytest.approx((2 / 3 + 2 / 3) / 2)
+    assert figure([1, 1, 0, 9, 9, 0]) == 1.0
+
+
+def test_all_answers_of_a_source_are_drawn_together_and_as_many_sources_as_there_are(part):
+    sources = ["a", "a", "b", "c", "c", "c"]
+    seen = []
+    part("resampling").Bootstrap(sources, seed="s", resamples=50).estimate(lambda weights: seen.append(weights) or 0.0)
+
+    assert seen[0] == [1] * 6
+    assert all(weights[0] == weights[1] and len(set(weights[3:])) == 1 for weights in seen)
+    assert all(weights[0] + weights[2] + weights[3] == 3 for weights in seen)
+    assert any(0 in weights for weights in seen)
+
+
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another(part):
+    figure = part("figures").auroc([0.1, 0.4, 0.35, 0.8, 0.7, 0.2], [False, False, True, True, False, True])
+
+    def interval(seed):
+        return part("resampling").Bootstrap("abcdef", seed=seed, resamples=200).estimate(figure).resampled
+
+    assert interval("one") == interval("one")
+    assert interval("one") != interval("two")
+
+
+def test_an_interval_leaves_out_resamples_without_a_figure(part):
+    estimate = part("resampling").Estimate(value=0.5, resampled=(math.nan, *(number / 100 for number in range(101))))
+
+    assert estimate.interval == pytest.approx((0.02, 0.98))
+
+
+def test_the_difference_of_figures_of_the_same_resamples_has_no_chance_in_what_they_share(part):
+    estimate = part("resampling").Estimate(value=0.7, resampled=(0.6, 0.7, 0.8))
+    lower = part("resampling").Estimate(value=0.6, resampled=(0.5, 0.6, 0.7))
+
+    assert (estimate - lower).interval == pytest.approx((0.1, 0.1))
+
+
+def test_bins_hold_both_ends_of_the_scale_and_weigh_both_labels_alike(part):
+    bins = part("calibration").bins_of([0.0, 0.05, 1.0, 0.95, 0.91], [False, True, True, True, False])
+
+    assert [(one.low, one.answers) for one in bins] == [(0.0, 2), (0.9, 3)]
+    assert bins[0].share == pytest.approx((1 / 3) / (1 / 3 + 1 / 2))
+    assert bins[1].share == pytest.approx((2 / 3) / (2 / 3 + 1 / 2))
+
+
+def test_the_fit_finds_the_logistic_curve_that_the_labels_follow(part):
+    slope, middle = 4.0, 0.3
+    points = []
+    for value in (0.0, 0.2, 0.4, 0.6, 0.8):
+        share = 1 / (1 + math.exp(-slope * (value - middle)))
+        points += [(value, 1.0, share), (value, 0.0, 1 - share)]
+
+    assert part("calibration").fit(points) == pytest.approx((slope, middle))
+
+
+def judgements_of(part, *labels, held_out):
+    """Copied answers first and invented ones after them, in halves, with these labels."""
+    judgement = part("judgements").Judgement
+    sources = (str(number) for number in itertools.count())
+    texts = [COPIED] * (len(labels) // 2) + [INVENTED] * (len(labels) // 2)
+    made = []
+    for text, label in zip(texts, labels, strict=True):
+        one = judgement(
+            record=RagRecord(question="What is sold?", contexts=[COPIED], response=text),
+            source="",
+            supported=label,
+            faithfulness=None,
+            completeness=None,
+            recorded={},
+        )
+        candidates = (dataclasses.replace(one, source=source) for source in sources)
+        made.append(next(candidate for candidate in candidates if candidate.held_out == held_out))
+    return part("judgements").JudgementSet(name="made up", judgements=tuple(made))
+
+
+def test_held_out_sources_have_no_part_in_the_fit(part):
+    fitted = part("calibration").fitted
+    seen = judgements_of(part, True, True, False, True, False, False, held_out=False)
+    unseen = judgements_of(part, False, False, True, True, held_out=True)
+
+    slope, middle = fitted([seen])
+
+    assert slope > 0
+    assert 0 < middle < 1
+    assert fitted([seen, unseen]) == (slope, middle)
+
+
+@pytest.mark.parametrize("labels", [(True, True, False, False), (False, False, True, True), (True, True, True, True)])
+def test_labels_that_a_score_tells_apart_determine_no_curve(part, labels):
+    assert part("calibration").fitted([judgements_of(part, *labels, held_out=False)]) is None
+
+
+def row(source, model, **values):
+    return {
+        "id": f"made-up/{source}/{model}",
+        "source_id": str(source),
+        "question": f"What does item {source} cost, and where is it sold?",
+        "contexts": [f"Item {source} costs {source * 7 + 3} euros. It is sold in Lisbon every Monday."],
+        "faithfulness": {"mean": None, "votes": []},
+        "completeness": None,
+        "recorded": {},
+        **values,
+    }
+
+
+def rated(mean, votes):
+    return {"mean": mean, "votes": votes}
+
+
+def made_up_rows():
+    """Of each source an answer that the passage holds and one that it does not; and a few that are special."""
+    for source in range(SOURCES):
+        price = source * 7 + 3
+        yield row(
+            source,
+            "copying",
+            response=f"Item {source} costs {price} euros and is sold in Lisbon every Monday.",
+            supported=True,
+            faithfulness=rated(4, [4, 4, 4 - source % 2]),
+            completeness=rated(4, [4, 4, 4]),
+            recorded={"oracle": 1.0, "coin": 0.5, "human_fluency": 4, "answerability": "answerable"},
+        )
+        yield row(
+            source,
+            "inventing",
+            response=f"Nobody at Globex would sell the {price * 3 + 1} turquoise umbrellas outside Reykjavik.",
+            supported=False,
+            faithfulness=rated(1.5, [1, 2, 1 + source % 2]),
+            completeness=rated(2, [2, 2, 2]),
+            recorded={"oracle": 0.0, "coin": 0.5, "human_fluency": 4, "answerability": "answerable"},
+        )
+    yield row(0, "silent", response="", supported=False, faithfulness=rated(1, [1, 1]), completeness=rated(1, [1, 1]),
+              recorded={"oracle": 0.0, "coin": 0.5})  # fmt: skip
+    yield row(1, "chatting", contexts=[], response="You are welcome.", supported=True)
+
+
+@pytest.fixture(scope="module")
+def judgements(tmp_path_factory):
+    """A folder with one rated set and one of which people only marked spans."""
+    folder = tmp_path_factory.mktemp("judgements")
+    rows = list(made_up_rows())
+    marked = [one | {"faithfulness": rated(None, []), "completeness": None, "recorded": {}} for one in rows]
+    for name, content in (("rated", rows), ("marked", marked)):
+        lines = "".join(json.dumps(one) + "\n" for one in content)
+        (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    return folder
+
+
+def agreement(*arguments, check=True, env=None):
+    return subprocess.run(
+        [sys.executable, BENCHMARKS / "agreement.py", *arguments],
+        capture_output=True,
+        text=True,
+        check=check,
+        timeout=120,
+        env=env,
+    )
+
+
+@pytest.fixture(scope="module")
+def measured(judgements, tmp_path_factory):
+    """The figures of a quick run with the overlap judge."""
+    file = tmp_path_factory.mktemp("agreement") / "figures.json"
+    agreement(judgements, "--quick", "--json", file)
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def of_set(measured, name):
+    return next(one for one in measured["sets"] if one["name"] == name)
+
+
+def scorers(report, label):
+    return {one["scorer"]: one for one in report["agreements"] if one["label"] == label}
+
+
+@pytest.mark.slow
+def test_answers_without_contexts_are_left_out_and_those_without_a_score_count_zero(measured):
+    report = of_set(measured, "rated")
+
+    assert (report["answers"], report["sources"]) == (2 * SOURCES + 1, SOURCES)
+    assert scorers(report, "supported")["context_adherence"]["scored"] == 2 * SOURCES
+    assert report["reasons"]["context_adherence"] == {"no_response": 1}
+    assert report["auroc_without_empty"] == 1.0
+
+
+@pytest.mark.slow
+def test_copied_answers_are_told_from_invented_ones(measured):
+    for report in measured["sets"]:
+        best = report["agreements"][0]
+
+        assert best["kind"] == "judge"
+        assert best["auroc"] == {"value": 1.0, "low": 1.0, "high": 1.0}
+        assert best["lead"] is None
+    assert measured["means"]["auroc"]["value"] == 1.0
+
+
+@pytest.mark.slow
+def test_recorded_judges_and_shortness_stand_beside_the_judge(measured):
+    beside = scorers(of_set(measured, "rated"), "supported")
+
+    assert beside.keys() >= {"oracle", "coin", "shortness alone"}
+    assert not beside.keys() & {"human_fluency", "answerability"}
+    assert beside["oracle"]["auroc"]["value"] == 1.0
+    assert beside["coin"]["auroc"]["value"] == 0.5
+    assert beside["coin"]["lead"]["value"] == 0.5
+
+
+@pytest.mark.slow
+def test_annotators_are_held_against_each_other_where_several_rated(measured):
+    beside = scorers(of_set(measured, "rated"), "supported")
+
+    annotator = beside["one annotator against the others"]
+    assert annotator["answers"] == beside["context_adherence against the same"]["answers"] == 6 * SOURCES + 2
+    assert annotator["auroc"]["value"] == 1.0
+    assert "one annotator against the others" not in scorers(of_set(measured, "marked"), "supported")
+
+
+@pytest.mark.slow
+def test_completeness_is_compared_only_where_people_rated_it(measured):
+    assert scorers(of_set(measured, "rated"), "complete")["completeness"]["auroc"]["value"] > 0.9
+    assert scorers(of_set(measured, "marked"), "complete") == {}
+    assert scorers(of_set(measured, "marked"), "supported")["context_adherence"]["spearman"] is None
+
+
+@pytest.mark.slow
+def test_the_plot_counts_every_answer(measured):
+    for report in measured["sets"]:
+        assert report["main"] == "context_adherence"
+        assert sum(one["answers"] for one in report["calibration"]) == report["answers"]
+
+
+@pytest.mark.slow
+def test_fewer_rows_are_whole_sources(judgements, tmp_path):
+    agreement(judgements, "--rows", "5", "--resamples", "10", "--json", tmp_path / "figures.json")
+
+    for report in json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["sets"]:
+        assert 5 <= report["answers"] <= 7
+        assert report["sources"] in {2, 3}
+
+
+@pytest.mark.slow
+def test_a_model_behind_any_compatible_endpoint_can_judge(judgements, tmp_path, fake_openai):
+    def answer(request):
+        asked = request["messages"][-1]["content"]
+        verdict = "not_grounded" if "Globex" in asked else "grounded"
+        reply = {"answer": {"grounding": {"reasoning": "Read.", "verdict": verdict}}}
+        return fake_openai.says(*[json.dumps(reply)] * request.get("n", 1))
+
+    fake_openai.answer = answer
+    arguments = ("--judge", "openai:made-up", "--base-url", fake_openai.base_url, "--metric", "context_adherence")
+
+    agreement(judgements, *arguments, "--resamples", "10", "--json", tmp_path / "figures.json")
+
+    report = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert report["usage"]["requests"] == len(fake_openai.requests) == 2 * 2 * SOURCES
+    assert [one["scorer"] for one in of_set(report, "rated")["agreements"] if one["kind"] == "judge"] == [
+        "context_adherence"
+    ]
+    assert of_set(report, "rated")["agreements"][0]["balanced_accuracy"]["value"] == 1.0
+    assert report["fit"] is None
+
+
+@pytest.mark.slow
+def test_a_judge_that_nobody_knows_is_refused(judgements):
+    done = agreement(judgements, "--judge", "oracle", check=False)
+
+    assert done.returncode == 1
+    assert "not 'oracle'" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_folder_without_judgements_is_refused(tmp_path):
+    done = agreement(tmp_path, check=False)
+
+    assert done.returncode == 1
+    assert "ends in .jsonl.gz" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_judge_without_a_key_is_refused_with_the_reason(judgements):
+    done = agreement(judgements, "--judge", "openai:made-up", check=False, env={})
+
+    assert done.returncode == 1
+    assert done.stderr.startswith("there is no key for OpenAI")

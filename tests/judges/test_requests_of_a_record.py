@@ -1,0 +1,116 @@
+"""What judging one record takes of an endpoint: how many requests, and how much of them its prompt cache can serve."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import takewhile
+
+import pytest
+
+from ragspan.metrics import (
+    AnswerRelevance,
+    ChunkAttribution,
+    ChunkUtilization,
+    Completeness,
+    ContextAdherence,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+    FaithfulnessWithHHEM,
+)
+from ragspan.records import RagRecord
+from ragspan.testing import FakeJudge
+
+CLAIMS = [f"Claim {number} states something that takes about a hundred characters to be stated." for number in range(8)]
+THE_FOUR = [ContextAdherence, Completeness, ContextUtilization, Faithfulness]
+
+
+@pytest.fixture
+def five_passages():
+    """An answer from five passages of about 700 characters, as retrievers bring them."""
+
+    def passage(number):
+        sentences = (f"Fact {number}.{place} says what there is to know of it in one sentence." for place in range(11))
+        return " ".join(sentences)
+
+    return RagRecord(
+        question="What is there to know?",
+        contexts=[passage(number) for number in range(5)],
+        response="There are many facts, of which these are some. " * 5,
+    )
+
+
+@pytest.fixture
+def endpoint(fake_openai):
+    """Answers all questions about a record with five passages and the claims, any number of times."""
+
+    def findings(count, **verdict):
+        return [{"number": number, "reasoning": "r", **verdict} for number in range(1, count + 1)]
+
+    answers = {
+        "grounding": {"reasoning": "r", "verdict": "grounded"},
+        "completeness": {"reasoning": "r", "value": 1},
+        "answer_relevance": {"reasoning": "r", "value": 1},
+        "passage_verdicts": findings(5, verdict="useful"),
+        "passage_relevance": findings(5, verdict="full"),
+        "used_sentences": findings(5, sentences=[1, 3]),
+        "claims": CLAIMS,
+        "claim_verdicts": findings(len(CLAIMS), verdict="supported"),
+    }
+
+    def answer(request):
+        question = fake_openai.question(request)
+        text = json.dumps({"answer": {question: answers[question]}})
+        return fake_openai.says(*[text] * request.get("n", 1))
+
+    fake_openai.answer = answer
+    return fake_openai
+
+
+def prompts_of(endpoint):
+    """The messages of each request as one text, which is what a provider's cache compares."""
+    return [json.dumps(request["messages"]) for request in endpoint.requests]
+
+
+def common_share(prompts):
+    """The share of all characters in the beginnings that the prompts have in common."""
+    common = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*prompts, strict=False)))
+    return common * len(prompts) / sum(map(len, prompts))
+
+
+async def test_the_four_metrics_take_five_requests_that_begin_with_the_same_four_fifths(
+    endpoint, openai_judge, five_passages
+):
+    """Characters stand for tokens: providers count about four of them as one, in all parts of a prompt alike."""
+    judge = openai_judge()
+
+    scores = await asyncio.gather(*(metric(judge).score(five_passages) for metric in THE_FOUR))
+
+    prompts = prompts_of(endpoint)
+    assert [score.label for score in scores] == ["pass"] * 4
+    assert len(prompts) == 5
+    assert common_share(prompts) >= 0.8
+    formats = {json.dumps(request["response_format"]) for request in endpoint.requests}
+    assert len(formats) == 1
+
+
+async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same_four_fifths(
+    endpoint, openai_judge, five_passages
+):
+    judge = openai_judge()
+    metrics = [
+        *(metric(judge) for metric in THE_FOUR),
+        FaithfulnessWithHHEM(judge, FakeJudge()),
+        AnswerRelevance(judge),
+        ContextRelevance(judge),
+        ChunkAttribution(judge),
+        ChunkUtilization(judge),
+    ]
+
+    scores = await asyncio.gather(*(metric.score(five_passages) for metric in metrics))
+
+    prompts = prompts_of(endpoint)
+    assert [score.label for score in scores] == ["pass"] * 9
+    assert len(prompts) == 8
+    assert common_share(prompts) >= 0.8
