@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from itertools import takewhile
 
 import pytest
@@ -114,3 +115,44 @@ async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same
     assert [score.label for score in scores] == ["pass"] * 9
     assert len(prompts) == 8
     assert common_share(prompts) >= 0.8
+
+
+async def test_the_claims_are_answered_before_the_others_are_asked_so_that_a_cache_can_serve_them(
+    endpoint, openai_judge, five_passages
+):
+    judge = openai_judge()
+    course = []
+    another_came = threading.Event()
+    answer = endpoint.answer
+
+    def answer_at_leisure(request):
+        question = endpoint.question(request)
+        if course:
+            another_came.set()
+        course.append(f"{question} asked")
+        if question == "claims":
+            another_came.wait(timeout=0.3)  # time for the others to come, if they are on their way
+        course.append(f"{question} answered")
+        return answer(request)
+
+    endpoint.answer = answer_at_leisure
+    await asyncio.gather(*(metric(judge).score(five_passages) for metric in THE_FOUR))
+
+    assert course[:2] == ["claims asked", "claims answered"]
+    assert len(course) == 10
+
+
+async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judge):
+    judge = openai_judge()
+    record = RagRecord(question="What?", contexts=["A passage."] * 5, response="An answer.")
+    all_came = threading.Barrier(4, timeout=30)
+    answer = endpoint.answer
+
+    def answer_together(request):
+        if endpoint.question(request) != "claim_verdicts":
+            all_came.wait()
+        return answer(request)
+
+    endpoint.answer = answer_together
+    scores = await asyncio.gather(*(metric(judge).score(record) for metric in THE_FOUR))
+    assert [score.label for score in scores] == ["pass"] * 4

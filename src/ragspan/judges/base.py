@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict, runtime_checkable
+from typing import Any, Protocol, TypedDict
 
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
@@ -137,9 +137,8 @@ class UtilizationJudge(Protocol):
         ...
 
 
-@runtime_checkable
 class Prompted(Protocol):
-    """A judge whose verdicts depend on the wording of prompts."""
+    """What a judge may say besides, if its verdicts depend on the wording of prompts."""
 
     @property
     def prompt_version(self) -> str:
@@ -147,9 +146,8 @@ class Prompted(Protocol):
         ...
 
 
-@runtime_checkable
 class PartialReader(Protocol):
-    """A judge that may not get to see all of a record's texts."""
+    """What a judge may say besides, if it may not get to see all of a record's texts."""
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the characters of passages, question and response that it judges by, 0..1."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from ragspan.judges.base import PartialReader, Prompted
 from ragspan.outcomes import Label, Score
 from ragspan.records import RagRecord
 
@@ -32,7 +31,9 @@ def judged_score(
     Its `details` hold `read` where the judge did not get to see all of the texts: the share of characters that it did.
     Where a verifier gave the verdicts, it is the one who judged; the judge's prompts still had their part in it.
     """
-    read = judge.share_read(record) if isinstance(judge, PartialReader) else 1.0
+    # By attribute, not by `isinstance` with the protocols, which takes longer than all the rest of this.
+    share_read: Callable[[RagRecord], float] | None = getattr(judge, "share_read", None)
+    read = 1.0 if share_read is None else share_read(record)
     return Score(
         value=value,
         explanation=explanation,
@@ -41,5 +42,5 @@ def judged_score(
         evidence=tuple(evidence),
         details=dict(details) | ({"read": read} if read < 1 else {}),
         judge=(verifier or judge).name,
-        prompt_version=judge.prompt_version if isinstance(judge, Prompted) else None,
+        prompt_version=getattr(judge, "prompt_version", None),
     )

@@ -19,13 +19,13 @@ from operator import attrgetter
 from types import FunctionType
 from typing import Any
 
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.outcomes import Usage
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 
 _PROTOCOL = 5
 _OF_RECORDS: tuple[type[Any], ...] = (RagRecord, RetrievedContext, Retrieval, Generation, SpanAnchor)
-_OF_VERDICTS: tuple[type[Any], ...] = (Vote, Rating, ClaimVerdict, ChunkVerdict, Usage)
+_OF_VERDICTS: tuple[type[Any], ...] = (Vote, Rating, ClaimVerdict, ChunkVerdict, ChunkRating, Usage)
 _DATA = (*_OF_RECORDS, *_OF_VERDICTS)
 _FOR_JUDGES = ("question", "response", "status", "record_id", "framework", "name", "started_ns", "ended_ns")
 _FOR_JUDGES_OF_CONTEXT = ("text", "id", "rank", "score", "source", "truncated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import chain
 from typing import Protocol, TypeVar
 
@@ -21,6 +22,7 @@ from ragspan.judges.base import (
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.accounts import Accounts
 from ragspan.judges.llm.breaker import CircuitBreaker
+from ragspan.judges.llm.cache_warming import CacheWarming
 from ragspan.judges.llm.case import Case, lay_out, share_shown
 from ragspan.judges.llm.fencing import clean
 from ragspan.judges.llm.once import Once
@@ -47,6 +49,10 @@ class LLMJudge:
 
     Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.allowance`), and unless the
     service has been failing: a circuit breaker then lets requests fail at once for a while (`judge_unavailable`).
+
+    Where a record's texts are long enough for a provider's prompt cache to matter, the first request about them is sent
+    ahead, and the others when it has been answered, or after ten seconds. The first is the one that another waits for:
+    with faithfulness among the metrics a record takes no longer for it.
 
     Passages that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
     explanations then say how much the judge saw.
@@ -92,6 +98,7 @@ class LLMJudge:
         self._accounts = Accounts(price)
         self._breaker = CircuitBreaker()
         self._once = Once()
+        self._warming = CacheWarming(_LONGEST_WAIT)
         self._temperature = temperature
         self._max_context_chars = max_context_chars
         self._max_response_chars = max_response_chars
@@ -101,7 +108,7 @@ class LLMJudge:
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         case = self._lay_out(record)
-        findings = await self._sample(case.messages(prompts.ADHERENCE), replies.GROUNDING, votes)
+        findings = await self._sample(case, prompts.ADHERENCE, replies.GROUNDING, votes)
         return [
             Vote(grounded=finding.verdict == "grounded", explanation=case.explanation(finding.reasoning))
             for finding in findings
@@ -109,19 +116,19 @@ class LLMJudge:
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         case = self._lay_out(record)
-        findings = await self._sample(case.messages(prompts.COMPLETENESS), replies.COMPLETENESS, ratings)
+        findings = await self._sample(case, prompts.COMPLETENESS, replies.COMPLETENESS, ratings)
         return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
         case = self._lay_out(record)
-        findings = await self._sample(case.messages(prompts.ANSWER_RELEVANCE), replies.ANSWER_RELEVANCE, ratings)
+        findings = await self._sample(case, prompts.ANSWER_RELEVANCE, replies.ANSWER_RELEVANCE, ratings)
         return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         case = self._lay_out(record)
 
         async def extract() -> list[str]:
-            [claims] = await self._sample(case.messages(prompts.CLAIMS), replies.CLAIMS, 1)
+            [claims] = await self._sample(case, prompts.CLAIMS, replies.CLAIMS, 1)
             return [claim.strip() for claim in claims if claim.strip()]
 
         return list(await self._once.ask(case.fence.code, "claims", extract))
@@ -130,11 +137,11 @@ class LLMJudge:
         case = self._lay_out(record)
         lines = {number: f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1)}
 
-        def ask_about(numbers: Sequence[int]) -> list[ChatMessage]:
+        def task(numbers: Sequence[int]) -> str:
             quoted = case.fence.quote("claims", "\n".join(lines[number] for number in numbers))
-            return case.messages(prompts.verification(quoted, numbers))
+            return prompts.verification(quoted, numbers)
 
-        findings = await self._judge_each(ask_about, replies.CLAIM_VERDICTS, len(claims))
+        findings = await self._judge_each(case, task, replies.CLAIM_VERDICTS, len(claims))
         return [
             ClaimVerdict(
                 index=number - 1,
@@ -204,16 +211,16 @@ class LLMJudge:
     def _lay_out(self, record: RagRecord) -> Case:
         return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
 
-    async def _sample(self, messages: Sequence[ChatMessage], form: replies.Form[_T], count: int) -> list[_T]:
+    async def _sample(self, case: Case, task: str, form: replies.Form[_T], count: int) -> list[_T]:
         """Up to `count` valid replies to one question, at least one.
 
         Those that an endpoint did not give in the first request, because it ignores `n` or wrote something else, are
         asked for in single requests side by side.
         """
         temperature = self._temperature if count > 1 else 0.0
-        found = await self._ask(messages, form, n=count, temperature=temperature)
+        found = await self._ask(case, task, form, n=count, temperature=temperature)
         retries = (
-            _or_nothing(self._ask(messages, form, n=1, temperature=temperature)) for _ in range(count - len(found))
+            _or_nothing(self._ask(case, task, form, n=1, temperature=temperature)) for _ in range(count - len(found))
         )
         found += chain.from_iterable(await asyncio.gather(*retries))
         _require_any(found)
@@ -227,14 +234,13 @@ class LLMJudge:
         is_valid: Callable[[_Finding], bool] | None = None,
     ) -> list[tuple[int, _Finding]]:
         """The findings on passages by their numbers, in that order."""
-        findings = await self._judge_each(
-            lambda numbers: case.messages(task(numbers)), form, len(case.passages), is_valid=is_valid
-        )
+        findings = await self._judge_each(case, task, form, len(case.passages), is_valid=is_valid)
         return sorted(findings.items())
 
     async def _judge_each(
         self,
-        ask_about: Callable[[Sequence[int]], Sequence[ChatMessage]],
+        case: Case,
+        task: Callable[[Sequence[int]], str],
         form: replies.ListForm[_Finding],
         count: int,
         is_valid: Callable[[_Finding], bool] | None = None,
@@ -242,7 +248,7 @@ class LLMJudge:
         """The first valid finding for each number from 1 to `count`, at least one; the missing are asked for again."""
 
         async def ask(numbers: Sequence[int]) -> list[_Finding]:
-            lists = await self._ask(ask_about(numbers), form, n=1, temperature=0.0)
+            lists = await self._ask(case, task(numbers), form, n=1, temperature=0.0)
             return [finding for finding in chain.from_iterable(lists) if finding.number in numbers]
 
         if not count:
@@ -255,13 +261,18 @@ class LLMJudge:
         _require_any(found)
         return found
 
-    async def _ask(
-        self, messages: Sequence[ChatMessage], form: replies.AnyForm[_T], *, n: int, temperature: float
-    ) -> list[_T]:
-        """The valid ones among the replies to a request."""
-        completions = await self._complete(messages, question=form.key, n=n, temperature=temperature)
+    async def _ask(self, case: Case, task: str, form: replies.AnyForm[_T], *, n: int, temperature: float) -> list[_T]:
+        """The valid ones among the replies to a request, which is sent when it is its turn."""
+        messages = case.messages(task)
+        async with self._turn(case, is_urgent=form.key == replies.CLAIMS.key):
+            completions = await self._complete(messages, question=form.key, n=n, temperature=temperature)
         answers = (form.read(completion.text) for completion in completions)
         return [answer for answer in answers if answer is not None]
+
+    def _turn(self, case: Case, *, is_urgent: bool) -> AbstractAsyncContextManager[None]:
+        if len(case.material) < _WORTH_CACHING:
+            return nullcontext()
+        return self._warming.turn(case.fence.code, is_urgent=is_urgent)
 
     async def _complete(
         self, messages: Sequence[ChatMessage], *, question: str, n: int, temperature: float
@@ -305,4 +316,8 @@ def _require_any(found: Sized) -> None:
 
 
 _MAX_TEMPERATURE = 2
+_WORTH_CACHING = 2000
+"""Characters of a record's texts from which on it pays to wait; what comes before them is the same for all records."""
+_LONGEST_WAIT = 10.0
+"""Seconds that a request waits for the first one about the same record."""
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}
