@@ -1,8 +1,12 @@
 """The examples run as they stand."""
 
+import http.client
 import json
+import re
+import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -62,3 +66,96 @@ def test_a_row_without_contexts_is_named(tmp_path):
 
     assert done.returncode == 1
     assert "rows.jsonl:1: a row needs a list 'contexts'" in done.stderr
+
+
+NOBODY = "http://127.0.0.1:9"  # the discard port, where nobody listens
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("phoenix_server.py", f"Phoenix could not be reached at {NOBODY}"),
+        ("mlflow_server.py", f"MLflow could not be reached at {NOBODY}"),
+        ("otlp.py", f"{NOBODY} could not be reached"),
+    ],
+)
+def test_an_example_without_its_backend_answers_all_the_same_and_says_what_is_missing(name, expected):
+    shown = run(name, NOBODY)
+
+    assert "Beta settles card payments after midnight." in shown
+    assert expected in shown
+
+
+def test_scores_go_out_by_plain_otlp(otlp_listener):
+    shown = run("otlp.py", otlp_listener.url)
+
+    assert f"were sent to {otlp_listener.url}" in shown
+    names = {span.span_id: span.name for span in otlp_listener.spans}
+    answers = [span for span in otlp_listener.spans if span.name == "rag payments"]
+    assert [names[span.parent_id] for span in answers] == ["POST /ask", "POST /ask"]
+    assert sorted(span.attributes["ragspan.label.faithfulness"] for span in answers) == ["fail", "pass"]
+
+
+def test_beside_openinference_nothing_is_drawn_twice():
+    shown = run("openinference_side_by_side.py")
+
+    drawn = [re.split(r"\s{2,}", line.strip()) for line in shown.splitlines()]
+    assert [name for name, library, *_ in drawn if library.startswith("ragspan")] == [
+        "evaluation context_adherence",
+        "evaluation faithfulness",
+    ]
+    assert max(Counter(name for name, *_ in drawn).values()) == 1
+    assert "\n  evaluation faithfulness " in shown  # below the chain's span
+
+
+class Service:
+    """The FastAPI example on a port that the system chose."""
+
+    def __init__(self):
+        self._connections = []
+        self._process = subprocess.Popen(
+            [sys.executable, EXAMPLES / "fastapi_app.py", "0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started = (re.search(r"running on http://127\.0\.0\.1:(\d+)", line) for line in self._process.stderr)
+        self.port = next(int(found[1]) for found in started if found)
+
+    def get(self, path):
+        """A response of which nothing but the head has been read."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self._connections.append(connection)
+        connection.request("GET", path)
+        return connection.getresponse()
+
+    def stop(self):
+        """End it as a container's manager does; what it wrote."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.communicate(timeout=60)
+
+    def close(self):
+        for connection in self._connections:
+            connection.close()
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def service():
+    served = Service()
+    yield served
+    served.close()
+
+
+@pytest.mark.slow
+def test_a_service_streams_its_answers_and_scores_them_before_it_ends(service):
+    answers = [service.get(f"/ask?question=When&session=s{number}") for number in range(3)]
+
+    assert [answer.headers["Transfer-Encoding"] for answer in answers] == ["chunked"] * 3
+    assert [answer.read() for answer in answers] == [b"Beta settles card payments after midnight."] * 3
+    printed, log = service.stop()
+    assert "scored 3 answers at the end, 0 were left" in log
+    assert printed.count('"ragspan.score.faithfulness": 1.0') == 3
+    assert {f'"session.id": "s{number}"' in printed for number in range(3)} == {True}

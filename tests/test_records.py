@@ -87,11 +87,12 @@ def test_json_gives_back_an_equal_record(record):
 
 def test_json_gives_back_the_parts_of_a_record():
     part = RetrievedContext(text="c", rank=0, source="a.md", metadata={"page": 3})
+    span = SpanAnchor(trace_id=2**127, span_id=2**63, trace_state="vendor=value")
     record = make(
         contexts=[part],
         evidence=["leaf"],
         swallowed_errors=("TimeoutError",),
-        retrievals=(Retrieval(name="r", query="q", started_ns=1, ended_ns=2, contexts=(part,)),),
+        retrievals=(Retrieval(name="r", query="q", started_ns=1, ended_ns=2, contexts=(part,), span=span),),
         generations=(Generation(model="m", provider=None, started_ns=1, ended_ns=2, input_tokens=7),),
     )
 
@@ -118,6 +119,11 @@ def test_metadata_that_holds_itself_is_cut_off():
     assert "again" in RagRecord.from_json(make(metadata=endless).to_json()).metadata
 
 
+def _search_with(span):
+    search = f'{{"name": "r", "query": null, "started_ns": 1, "ended_ns": 2, "span": {span}}}'
+    return f'{{"question": null, "contexts": [], "response": null, "retrievals": [{search}]}}'
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
@@ -127,6 +133,7 @@ def test_metadata_that_holds_itself_is_cut_off():
         ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
         ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
         ('{"question": null, "contexts": [], "response": null, "status": "x"}', r"\$\.status"),
+        (_search_with('{"trace_id": "a", "span_id": 1}'), r"\$\.retrievals\[0\]\.span\.trace_id"),
         ('{"question": NaN, "contexts": [], "response": null}', "NaN"),
         ('{"question": "q"}', "contexts"),
         (b"\xff", "JSON text"),

@@ -87,6 +87,8 @@ class MetricFailure:
     error_type: str
     """One of few kinds: it becomes an attribute value."""
     message: str
+    outage: bool = False
+    """It was the judge's service that failed, so that other records would fare no better now."""
 
 
 Outcome: TypeAlias = Score | NotApplicable | MetricFailure
@@ -102,6 +104,8 @@ class ScoredRecord:
     """True the second time: these outcomes came after the emitters had stopped waiting."""
     span: SpanAnchor | None = None
     """The answer's span, if an emitter started or found one."""
+    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
+    """The span of each of the record's retrievals, in order, where an emitter knows them; else empty."""
     refusal: bool = False
     """The response says that the passages do not hold the answer."""
     durations: Mapping[str, float] = field(default_factory=dict)

@@ -79,6 +79,22 @@ def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SpanAnchor:
+    """The identity of a span, as in OpenTelemetry's `SpanContext`, in plain data."""
+
+    trace_id: int
+    span_id: int
+    trace_flags: int = 1
+    trace_state: str = ""
+    """As the W3C `tracestate` header has it."""
+    is_remote: bool = False
+
+    @property
+    def sampled(self) -> bool:
+        return bool(self.trace_flags & 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Retrieval:
     """One search made for the answer."""
 
@@ -89,6 +105,9 @@ class Retrieval:
     contexts: tuple[RetrievedContext, ...] = ()
     """What the search returned, in rank order, whether or not it reached the prompt."""
     error_type: str | None = None
+    span: SpanAnchor | None = None
+    """The span that another instrumentation made for this search, where one is known: what is said of the search's
+    documents can be said there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,22 +123,6 @@ class Generation:
     output_tokens: int | None = None
     finish_reason: str | None = None
     error_type: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SpanAnchor:
-    """The identity of a span, as in OpenTelemetry's `SpanContext`, in plain data."""
-
-    trace_id: int
-    span_id: int
-    trace_flags: int = 1
-    trace_state: str = ""
-    """As the W3C `tracestate` header has it."""
-    is_remote: bool = False
-
-    @property
-    def sampled(self) -> bool:
-        return bool(self.trace_flags & 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -163,8 +163,9 @@ class TestShutdown:
         emitter.open(record)
         emitter.shutdown(timeout=10)
 
-        span = telemetry.span("rag rivers")
+        span, search = telemetry.span("rag rivers"), telemetry.span("retrieval vector_store")
         assert span.end_time == record.ended_ns
+        assert search.end_time == record.retrievals[0].ended_ns
         assert not [key for key in span.attributes if key.startswith("ragspan.score")]
 
     def test_nothing_is_emitted_afterwards(self, telemetry, make_record, answer):
@@ -187,7 +188,7 @@ class TestShutdown:
         emitter.shutdown(timeout=10)
         emitter.shutdown(timeout=10)
 
-        assert len(telemetry.spans) == 1
+        assert len(telemetry.spans) == 2  # the answer's, and its search's
 
 
 def test_flush_reaches_all_three_providers(telemetry, monkeypatch):

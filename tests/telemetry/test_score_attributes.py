@@ -115,7 +115,14 @@ def test_explanations_are_cut_where_asked(telemetry, make_record, answer):
 
 
 @pytest.mark.parametrize(
-    ("judge", "kind", "identifier"), [("gpt", "LLM", "gpt"), ("overlap", "CODE", "overlap"), (None, "CODE", "ragspan")]
+    ("judge", "kind", "identifier"),
+    [
+        ("gpt", "LLM", "gpt"),
+        ("overlap", "CODE", "overlap"),
+        ("hhem", "CODE", "hhem"),
+        ("hhem:own", "CODE", "hhem:own"),
+        (None, "CODE", "ragspan"),
+    ],
 )
 def test_each_score_has_an_openinference_copy(telemetry, make_record, answer, judge, kind, identifier):
     outcomes = {

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 
-from ragspan.outcomes import Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.telemetry import SelfMetrics
 
 
@@ -27,7 +27,7 @@ class Engine:
     def __init__(self, meter_provider=None, *, name, **counts):
         self.counts = Counts(**counts)
         self.metrics = SelfMetrics(meter_provider)
-        self.metrics.watch(self.stats, self.queue_bytes, name)
+        self.metrics.watch(self.stats, self.queue_bytes, name, max_records=100, max_bytes=5000)
 
     def stats(self):
         return self.counts
@@ -51,6 +51,36 @@ def test_the_queue_is_told_in_records_and_bytes(telemetry, name):
 
     assert telemetry.values("ragspan.queue.size") == {attributes(engine=name): engine.counts.queued}
     assert telemetry.values("ragspan.queue.bytes") == {attributes(engine=name): 7000}
+
+
+def test_what_the_queue_may_hold_is_told_beside_it(telemetry, name):
+    engine = Engine(telemetry.meter_provider, name=name)
+
+    assert telemetry.values("ragspan.queue.capacity") == {attributes(engine=name): 100}
+    assert telemetry.values("ragspan.queue.capacity.bytes") == {attributes(engine=name): 5000}
+    assert engine
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (Score(value=0.5), {"result": "scored"}),
+        (Score(value=0.5, fallback="budget_exhausted"), {"result": "scored", "reason": "budget_exhausted"}),
+        (NotApplicable(reason="no_contexts"), {"result": "not_applicable", "reason": "no_contexts"}),
+        (MetricFailure(error_type="timeout", message="secret"), {"result": "failed", "reason": "timeout"}),
+        (MetricFailure(error_type="", message="secret"), {"result": "failed", "reason": "_OTHER"}),
+    ],
+)
+def test_outcomes_are_told_by_metric_result_and_reason(telemetry, outcome, told):
+    own = SelfMetrics(telemetry.meter_provider)
+    own.ended("faithfulness", outcome)
+    own.ended("faithfulness", outcome)
+
+    (point,) = telemetry.points("ragspan.outcomes")
+    assert dict(point.attributes) == {"gen_ai.evaluation.name": "faithfulness"} | {
+        f"ragspan.{key}": value for key, value in told.items()
+    }
+    assert point.value == 2
 
 
 def test_records_are_told_by_result_and_reason(telemetry, name):
@@ -144,7 +174,7 @@ class TestGlobalProvider:
 
 def test_only_bound_methods_can_be_watched(telemetry):
     with pytest.raises(TypeError):
-        SelfMetrics(telemetry.meter_provider).watch(lambda: Counts(), lambda: 0, "ragspan")
+        SelfMetrics(telemetry.meter_provider).watch(lambda: Counts(), lambda: 0, "ragspan", max_records=1, max_bytes=1)
 
 
 def test_the_time_of_judging_is_told_by_metric_and_judge(telemetry):

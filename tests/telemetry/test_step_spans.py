@@ -41,11 +41,45 @@ def test_a_search_shows_ids_and_scores_but_no_text(telemetry, make_record, answe
         "openinference.span.kind": "RETRIEVER",
         "gen_ai.operation.name": "retrieval",
         "gen_ai.retrieval.documents": span.attributes["gen_ai.retrieval.documents"],
+        "retrieval.documents.0.document.id": "doc-1",
+        "retrieval.documents.0.document.score": 0.9,
+        "retrieval.documents.1.document.id": "doc-2",
+        "retrieval.documents.1.document.score": 0.4,
     }
     assert json.loads(span.attributes["gen_ai.retrieval.documents"]) == [
         {"id": "doc-1", "score": 0.9},
         {"id": "doc-2", "score": 0.4},
     ]
+
+
+def test_without_openinference_a_search_shows_its_documents_once(telemetry, make_record, answer):
+    answer(telemetry.emitter(openinference=False), make_record())
+
+    attributes = telemetry.span("retrieval vector_store").attributes
+    assert not [name for name in attributes if name.startswith("retrieval.documents")]
+    assert len(json.loads(attributes["gen_ai.retrieval.documents"])) == 2
+
+
+def test_a_document_without_id_and_score_leaves_no_gap(telemetry, make_record, answer, search):
+    """Phoenix makes a list of the numbers, closes its gaps, and would take the second document for the first."""
+    passages = (RetrievedContext(text="a"), RetrievedContext(text="b", id="second"))
+    answer(telemetry.emitter(), make_record(retrievals=(replace(search, contexts=passages),)))
+
+    attributes = telemetry.span("retrieval search").attributes
+    assert {name: value for name, value in attributes.items() if name.startswith("retrieval.documents")} == {
+        "retrieval.documents.0.document.metadata": '{"rank": 0}',
+        "retrieval.documents.1.document.id": "second",
+    }
+
+
+def test_many_documents_without_their_text_evict_nothing(telemetry, make_record, answer, search):
+    passages = tuple(RetrievedContext(text="x", id=f"d{i}", score=1.0) for i in range(200))
+    answer(telemetry.emitter(), make_record(retrievals=(replace(search, contexts=passages),)))
+
+    span = telemetry.span("retrieval search")
+    assert len([name for name in span.attributes if name.endswith("document.id")]) == 50
+    assert span.dropped_attributes == 0
+    assert span.attributes["openinference.span.kind"] == "RETRIEVER"
 
 
 def test_a_search_shows_query_and_passages_when_content_is_wanted(telemetry, make_record, answer):

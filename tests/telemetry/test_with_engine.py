@@ -9,7 +9,7 @@ import pytest
 
 from ragspan.engine import ScoringEngine
 from ragspan.judges.usage import report_usage
-from ragspan.outcomes import Score, Usage
+from ragspan.outcomes import NotApplicable, Score, Usage
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,22 @@ class WaitsForTheAnswersSpan:
         return True
 
 
+@dataclass(frozen=True, kw_only=True)
+class Declines:
+    name: str = "declines"
+
+    async def score(self, record):
+        return NotApplicable(reason="no_claims")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breaks:
+    name: str = "breaks"
+
+    async def score(self, record):
+        raise ConnectionError("no judge")
+
+
 @pytest.fixture
 def score_one(telemetry, make_record):
     def run(*metrics, score_wait):
@@ -72,6 +88,21 @@ def test_a_late_score_is_in_the_same_trace(telemetry, score_one):
     assert late.attributes["ragspan.evaluation.duration_ms"] >= 0
     assert late.parent.span_id == rag.context.span_id
     assert "ragspan.score.slow" not in rag.attributes
+
+
+def test_every_outcome_is_counted_once_late_ones_included(telemetry, score_one):
+    slow = WaitsForTheAnswersSpan()
+    telemetry.tracer_provider.add_span_processor(slow)
+    score_one(Half(), Declines(), Breaks(), slow, score_wait=0)
+
+    counted = [(dict(point.attributes), point.value) for point in telemetry.points("ragspan.outcomes")]
+    assert sorted((told["gen_ai.evaluation.name"], told["ragspan.result"], number) for told, number in counted) == [
+        ("breaks", "failed", 1),
+        ("declines", "not_applicable", 1),
+        ("half", "scored", 1),
+        ("slow", "scored", 1),
+    ]
+    assert {told.get("ragspan.reason") for told, _ in counted} == {None, "no_claims", "ConnectionError"}
 
 
 def test_the_engine_tells_what_it_did(telemetry, score_one):

@@ -66,6 +66,11 @@ class InAnyOrder:
         return f"in any order {self._answers}"
 
 
+def config_for(sink: Any) -> Any:
+    """What to call a chain with, so that this sink gets its answers."""
+    return {"callbacks": [RagspanCallbackHandler(sink=sink)]}
+
+
 class Captures:
     """A handler with a sink of its own."""
 

@@ -4,6 +4,8 @@ import gc
 
 import pytest
 from captures import Captures
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from traced_application import Application
 
 
 @pytest.fixture(autouse=True)
@@ -35,3 +37,32 @@ def new_captures(caplog):
 def captured(new_captures):
     """A handler to call programs with, and the records of what it captured."""
     return new_captures()
+
+
+@pytest.fixture
+def new_application():
+    """Makes applications that are traced already, and whose answers are scored."""
+    made = []
+
+    def make(*arguments, **options):
+        made.append(Application(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for application in made:
+        application.engine.shutdown(timeout=10)
+
+
+@pytest.fixture
+def application(new_application):
+    return new_application()
+
+
+@pytest.fixture
+def openinference(application):
+    """OpenInference traces every call of LangChain, to where the application's own spans go."""
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=application.provider)
+    yield instrumentor
+    if instrumentor.is_instrumented_by_opentelemetry:
+        instrumentor.uninstrument()

@@ -12,6 +12,9 @@ from li_model import ScriptedModel, WordEmbedding
 from li_programs import ANSWER
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
+from traced_application import Application
+
+from ragspan_llama_index import RagspanCallbackHandler
 
 FRAMEWORK_WARNINGS = [
     "ignore:`langchain-community` is being sunset:DeprecationWarning",  # where installed, `Settings.embed_model` imports it
@@ -81,3 +84,35 @@ def expected_failure(caplog):
     """The framework may log the failure that the test provokes."""
     for name in ("llama_index", "llama_index_instrumentation", "workflows", "asyncio"):
         caplog.set_level(logging.CRITICAL, logger=name)
+
+
+@pytest.fixture
+def new_application():
+    """Makes applications that are traced already, and whose answers are scored."""
+    made = []
+
+    def make(*arguments, **options):
+        made.append(Application(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for application in made:
+        application.engine.shutdown(timeout=10)
+
+
+@pytest.fixture
+def traced(new_application):
+    return new_application()
+
+
+@pytest.fixture
+def handle():
+    """Attaches handlers, for applications."""
+    attached = []
+
+    def attach(application):
+        attached.append(RagspanCallbackHandler(sink=application.engine))
+
+    yield attach
+    for handler in attached:
+        handler.detach()

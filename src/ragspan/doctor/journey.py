@@ -153,9 +153,10 @@ def _record(root: SpanAnchor) -> RagRecord:
 
 
 def _to_score_it(settings: Settings, seconds: float, *, is_in_helper: bool) -> Settings:
-    """The settings of the application, but for those by which it scores only some answers."""
+    """The settings of the application, but for those by which it scores only some answers, or writes to other places."""
     return dataclasses.replace(
         settings,
+        emitters=("otel",),
         sample_rate=1.0,
         metric_sample_rates={},
         exit_timeout=min(settings.exit_timeout, seconds),

@@ -51,6 +51,21 @@ class Emission:
                 span = span or anchor
         return span
 
+    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
+        """The spans of the record's searches, as the first emitter says that knows of any; comes after `open`."""
+        if not record.retrievals:
+            return ()
+        for emitter, _ in self._emitters:
+            ask = getattr(emitter, "retrieval_spans", None)  # see `ragspan.telemetry.base.KnowsRetrievalSpans`
+            if ask is None:
+                continue
+            spans, error = attempt(ask, record)
+            if error is not None:
+                self._went_wrong("emitter_open", emitter, error)
+            elif isinstance(spans, tuple) and len(spans) == len(record.retrievals) and any(spans):
+                return spans
+        return ()
+
     def emit(self, scored: ScoredRecord) -> None:
         for emitter, _ in self._emitters:
             _, error = attempt(emitter.emit, scored)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from ragspan.outcomes import ScoredRecord
-from ragspan.records import Generation, RagRecord, Retrieval
+from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import context_with
 from ragspan.telemetry.limits import set_within_limit
+from ragspan.telemetry.open_spans import AnswerSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.score_attributes import Attributes, by_importance
-from ragspan.telemetry.step_spans import add_step
+from ragspan.telemetry.step_spans import end_step, finish_step, start_step
 from ragspan.telemetry.times import answer_interval
 from ragspan.telemetry.values import encodable, error_type, named
 
@@ -41,23 +42,34 @@ def start_answer(tracer: Tracer, record: RagRecord) -> Span:
     )
 
 
-def finish_answer(tracer: Tracer, span: Span, scored: ScoredRecord, options: EmitterOptions) -> None:
+def start_searches(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
+    """Start the spans of all searches that were made for the answer, in the record's order."""
+    return tuple(start_step(tracer, answer, record, retrieval) for retrieval in record.retrievals)
+
+
+def finish_answer(tracer: Tracer, spans: AnswerSpans, scored: ScoredRecord, options: EmitterOptions) -> None:
     """Give the answer's span its outcomes and its children, and end it whatever happens."""
     record = scored.record
     try:
         content = _texts(record) if options.capture_content else {}
-        set_within_limit(span, by_importance(scored.outcomes, _facts(scored), content, options))
+        set_within_limit(spans.answer, by_importance(scored.outcomes, _facts(scored), content, options))
         if record.status == "error":
-            span.set_status(StatusCode.ERROR, error_type(record.error_type))
-        steps: list[Retrieval | Generation] = [*record.retrievals, *record.generations]
-        for step in steps:
-            add_step(tracer, span, record, step, content=options.capture_content)
+            spans.answer.set_status(StatusCode.ERROR, error_type(record.error_type))
+        searches = spans.searches or start_searches(tracer, spans.answer, record)
+        for search, retrieval in zip(searches, record.retrievals, strict=True):
+            finish_step(search, record, retrieval, options)
+        for generation in record.generations:
+            finish_step(start_step(tracer, spans.answer, record, generation), record, generation, options)
     finally:
-        end_answer(span, record)
+        end_answer(spans, record)
 
 
-def end_answer(span: Span, record: RagRecord) -> None:
-    span.end(end_time=answer_interval(record)[1])
+def end_answer(spans: AnswerSpans, record: RagRecord) -> None:
+    """End the spans that have not ended, without anything further."""
+    for search, retrieval in zip(spans.searches, record.retrievals, strict=False):
+        if search.is_recording():
+            end_step(search, record, retrieval)
+    spans.answer.end(end_time=answer_interval(record)[1])
 
 
 def _facts(scored: ScoredRecord) -> Attributes:

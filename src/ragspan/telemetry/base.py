@@ -39,3 +39,14 @@ class Emitter(Protocol):
     def shutdown(self, timeout: float) -> None:
         """Let go of everything within `timeout` seconds; nothing is emitted afterwards."""
         ...
+
+
+class KnowsRetrievalSpans(Protocol):
+    """What an emitter may have besides: it starts or finds the spans of an answer's searches as well.
+
+    Others can then say on a search's span what is to be said of the documents that it brought.
+    """
+
+    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
+        """The span of each of `record.retrievals`, in order; None where it is not known. Comes after `open`."""
+        ...

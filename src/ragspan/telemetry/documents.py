@@ -8,30 +8,41 @@ from collections.abc import Iterator, Mapping
 
 from ragspan.records import Retrieval, RetrievedContext
 from ragspan.telemetry import semconv
+from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, named
 
 MAX_DOCUMENTS = 50
+"""Two OpenInference attributes each: together they stay below OpenTelemetry's default limit of 128."""
 MAX_DOCUMENTS_WITH_CONTENT = 30
-"""Three attributes each: together they stay below OpenTelemetry's default limit of 128."""
+"""Three attributes each."""
 MAX_PASSAGE_CHARS = 2000
 
 
-def document_groups(retrieval: Retrieval, *, content: bool) -> Iterator[Mapping[str, object]]:
+def document_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
     """The attributes in groups, the most important first."""
+    content = options.capture_content
     yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: ids_and_scores(retrieval.contexts)}
-    if not content:
-        return
-    yield {
-        semconv.INPUT_VALUE: retrieval.query,
-        semconv.INPUT_MIME_TYPE: None if retrieval.query is None else semconv.MIME_TEXT,
-        semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: retrieval.query,
-    }
-    for index, context in enumerate(retrieval.contexts[:MAX_DOCUMENTS_WITH_CONTENT]):
+    if content:
         yield {
-            semconv.document_attribute(index, "id"): context.id and named(context.id),
-            semconv.document_attribute(index, "score"): context.score,
-            semconv.document_attribute(index, "content"): bounded(context.text, MAX_PASSAGE_CHARS),
+            semconv.INPUT_VALUE: retrieval.query,
+            semconv.INPUT_MIME_TYPE: None if retrieval.query is None else semconv.MIME_TEXT,
+            semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: retrieval.query,
         }
+    if content or options.openinference:
+        most = MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS
+        for index, context in enumerate(retrieval.contexts[:most]):
+            yield _openinference_document(index, context, content=content)
+
+
+def _openinference_document(index: int, context: RetrievedContext, *, content: bool) -> Mapping[str, object]:
+    """A document of which at least one thing is said: a tool that reads a list closes its gaps, and moves what follows."""
+    document = {
+        semconv.document_attribute(index, "id"): context.id and named(context.id),
+        semconv.document_attribute(index, "score"): context.score,
+        semconv.document_attribute(index, "content"): bounded(context.text, MAX_PASSAGE_CHARS) if content else None,
+    }
+    is_blank = not content and not context.id and context.score is None
+    return document | ({semconv.document_attribute(index, "metadata"): json.dumps({"rank": index})} if is_blank else {})
 
 
 def ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.resources import Resource
-    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.sdk.trace.id_generator import IdGenerator
 
 Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 ExporterMaker: TypeAlias = "Callable[[Signal, EntryPoint], Any]"
@@ -44,7 +46,11 @@ def make_exporter(_signal: Signal, entry: EntryPoint) -> Any:
 
 
 def providers_from_environment(
-    resource_attributes: Mapping[str, Any] | None = None, *, make: ExporterMaker = make_exporter
+    resource_attributes: Mapping[str, Any] | None = None,
+    *,
+    make: ExporterMaker = make_exporter,
+    processor: Callable[[Sequence[SpanExporter]], SpanProcessor] | None = None,
+    id_generator: IdGenerator | None = None,
 ) -> EnvironmentProviders:
     """New providers with the exporters that the environment names.
 
@@ -52,6 +58,8 @@ def providers_from_environment(
         resource_attributes: of the application, where it has set some in code; `OTEL_RESOURCE_ATTRIBUTES` and
             `OTEL_SERVICE_NAME` fill in what is missing.
         make: makes each exporter; a caller that wants to watch them brings its own.
+        processor: makes what hands spans to all of the exporters, in place of a batch processor for each.
+        id_generator: in place of the one that `OTEL_PYTHON_ID_GENERATOR` names.
 
     Raises:
         ConfigurationError: an exporter or a generator of ids is named that is not installed, or an unknown protocol.
@@ -60,7 +68,7 @@ def providers_from_environment(
 
     resource = Resource.create(dict(resource_attributes or {}))
     return EnvironmentProviders(
-        tracer_provider=_tracer_provider(resource, make),
+        tracer_provider=_tracer_provider(resource, make, processor, id_generator),
         meter_provider=_meter_provider(resource, make),
         logger_provider=_logger_provider(resource, make) if exporter_names("logs") else None,
     )
@@ -129,13 +137,20 @@ def _exporters(signal: Signal, make: ExporterMaker) -> list[Any]:
     return [make(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
 
 
-def _tracer_provider(resource: Resource, make: ExporterMaker) -> TracerProvider:
+def _tracer_provider(
+    resource: Resource,
+    make: ExporterMaker,
+    processor: Callable[[Sequence[SpanExporter]], SpanProcessor] | None,
+    id_generator: IdGenerator | None,
+) -> TracerProvider:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-    provider = TracerProvider(resource=resource, id_generator=_id_generator(), shutdown_on_exit=False)
-    for exporter in _exporters("traces", make):
-        provider.add_span_processor(BatchSpanProcessor(exporter))
+    ids = id_generator or _id_generator()
+    provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
+    exporters = _exporters("traces", make)
+    for one in map(BatchSpanProcessor, exporters) if processor is None else [processor(exporters)]:
+        provider.add_span_processor(one)
     return provider
 
 

@@ -2,7 +2,8 @@
 
 Guarantees:
 - `flush` returns when its timeout is over, however long an exporter hangs; the flush itself goes on in the background.
-- It says True only if every provider has finished a flush that began after the call, and none reported a failure.
+- It says True only if every provider has finished a flush that began after the call, and none reported a failure; the
+  same goes for what asked to be flushed as well.
 - A provider has at most one thread, a daemon that lives while it flushes, however often a hanging one is asked.
 - At the end of the interpreter no thread can be started: then nothing is flushed and the answer is False. What is left
   is sent by the providers' own exit hooks.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Iterable
 
 from ragspan.telemetry.providers import Flushable
@@ -21,6 +23,21 @@ _ROUND_MILLIS = 30_000
 """What a provider is told, as by its SDK's default; the callers of `flush` stop waiting by themselves."""
 
 _logger = logging.getLogger("ragspan")
+
+
+_beyond: weakref.WeakSet[Flushable] = weakref.WeakSet()
+_beyond_lock = threading.Lock()
+
+
+def flush_as_well(flushable: Flushable) -> None:
+    """Have this flushed after every provider, whose SDK flushes no further than to the exporter's `export`."""
+    with _beyond_lock:
+        _beyond.add(flushable)
+
+
+def _and_beyond(provider: Flushable) -> list[Flushable]:
+    with _beyond_lock:
+        return [provider, *_beyond]
 
 
 class Flushing:
@@ -61,7 +78,8 @@ class Flushing:
                     del self._next[id(provider)]
                     return
                 self._next[id(provider)] = None
-            begun.end(succeeded=_force_flush(provider))
+            succeeded = [_force_flush(one) for one in _and_beyond(provider)]
+            begun.end(succeeded=all(succeeded))
 
 
 class _Round:

@@ -6,10 +6,20 @@ Safe to use from any thread.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 from opentelemetry.trace import Span
 
 from ragspan.records import RagRecord
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerSpans:
+    """The spans of one answer that have been started."""
+
+    answer: Span
+    searches: tuple[Span, ...] = ()
+    """One for each search of the record, in its order; none if they could not be started."""
 
 
 class OpenSpans:
@@ -20,28 +30,34 @@ class OpenSpans:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._spans: dict[str, list[tuple[RagRecord, Span]]] = {}
+        self._spans: dict[str, list[tuple[RagRecord, AnswerSpans]]] = {}
         self._closed = False
 
     def __len__(self) -> int:
         with self._lock:
             return sum(map(len, self._spans.values()))
 
-    def add(self, record: RagRecord, span: Span) -> bool:
-        """Keep the span; False if it is too late for that."""
+    def add(self, record: RagRecord, spans: AnswerSpans) -> bool:
+        """Keep the spans; False if it is too late for that."""
         with self._lock:
             if not self._closed:
-                self._spans.setdefault(record.record_id, []).append((record, span))
+                self._spans.setdefault(record.record_id, []).append((record, spans))
             return not self._closed
 
-    def take(self, record_id: str) -> Span | None:
+    def latest(self, record_id: str) -> AnswerSpans | None:
+        """Those that were started last for the record, which are not given out by this."""
+        with self._lock:
+            spans = self._spans.get(record_id)
+            return spans[-1][1] if spans else None
+
+    def take(self, record_id: str) -> AnswerSpans | None:
         with self._lock:
             spans = self._spans.pop(record_id, [])
             if len(spans) > 1:
                 self._spans[record_id] = spans[1:]
         return spans[0][1] if spans else None
 
-    def close(self) -> list[tuple[RagRecord, Span]]:
+    def close(self) -> list[tuple[RagRecord, AnswerSpans]]:
         """Everything that is left; nothing is kept from here on."""
         with self._lock:
             self._closed = True

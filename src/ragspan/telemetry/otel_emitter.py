@@ -24,10 +24,10 @@ from ragspan.config import Settings, SpanStyle
 from ragspan.outcomes import NotApplicable, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
-from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer
+from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer, start_searches
 from ragspan.telemetry.evaluation_spans import add_evaluation
 from ragspan.telemetry.flushing import Flushing
-from ragspan.telemetry.open_spans import OpenSpans
+from ragspan.telemetry.open_spans import AnswerSpans, OpenSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.signals import signal_outcomes
@@ -36,6 +36,10 @@ from ragspan.throttled_log import ThrottledLog
 _NO_TRACER_PROVIDER = (
     "Scores have no span to go on: no TracerProvider is set up, or it is switched off. "
     "Call opentelemetry.trace.set_tracer_provider, or pass tracer_provider= to OTelEmitter."
+)
+_DRAWN_TWICE = (
+    "Another instrumentation draws these answers too, so that each stands on its trace twice. "
+    "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the spans that are there."
 )
 
 
@@ -47,7 +51,8 @@ class OTelEmitter:
             get evaluation spans of their own.
         spans: `"answer"` builds a span for each answer, with children for its searches and model calls. `"scores"` only
             adds evaluation spans below the span that the answer ran under, for applications that are traced already; an
-            answer that ran under no span is built as with `"answer"`, or its scores would have no place.
+            answer that ran under no span is built as with `"answer"`, or its scores would have no place. Where another
+            instrumentation draws the answers as well, the first answer that `"answer"` draws again is warned of.
         capture_content: put questions, passages and responses on spans. None asks the environment:
             `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
         explanations: put the judges' explanations, which may quote passages, on spans and events.
@@ -86,6 +91,7 @@ class OTelEmitter:
         )
         self._providers = Providers(tracer_provider, meter_provider, logger_provider)
         self._log = ThrottledLog()
+        self._told_of_doubles = False
         self._closed = False
         self._start_afresh()
         _emitters.add(self)
@@ -118,26 +124,37 @@ class OTelEmitter:
             return None
         if self._adds_only_scores(record):
             return record.parent
+        self._tell_if_drawn_twice(record)
         span = start_answer(self._providers.tracer(), record)
         span_context = span.get_span_context()
         # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
             return None
-        if span.is_recording() and not self._open.add(record, span):  # shut down in this very moment
-            end_answer(span, record)
+        if span.is_recording():
+            spans = AnswerSpans(answer=span, searches=self._searches(span, record))
+            if not self._open.add(record, spans):  # shut down in this very moment
+                end_answer(spans, record)
         return anchor_of(span_context)
+
+    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
+        """The spans of the answer's searches: those that `open` started, else those of another instrumentation."""
+        spans = self._open.latest(record.record_id)
+        if spans is None:
+            return tuple(retrieval.span for retrieval in record.retrievals)
+        return tuple(anchor_of(search.get_span_context()) for search in spans.searches)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Write the outcomes on the answer's span and end it; those that come late, on evaluation spans below it."""
         if self._closed:
             return
-        span = None if scored.late else self._answer_span(scored)
-        if span is not None:
-            finish_answer(self._providers.tracer(), span, scored, self._options)
+        spans = None if scored.late else self._answer_spans(scored)
+        if spans is not None:
+            finish_answer(self._providers.tracer(), spans, scored, self._options)
         elif scored.late or self._options.spans == "scores":
             self._add_evaluations(scored)
-        signal_outcomes(self._providers, scored, _place(span, scored), self._options)
+        place = _place(None if spans is None else spans.answer, scored)
+        signal_outcomes(self._providers, scored, place, self._options)
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers; True only if all of them were done within `timeout` seconds.
@@ -150,20 +167,34 @@ class OTelEmitter:
     def shutdown(self, timeout: float) -> None:
         """End the spans of answers that will get no scores any more, flush, and emit nothing from here on."""
         self._closed = True
-        for record, span in self._open.close():
-            end_answer(span, record)
+        for record, spans in self._open.close():
+            end_answer(spans, record)
         self.flush(timeout)
 
     def _adds_only_scores(self, record: RagRecord) -> bool:
         return self._options.spans == "scores" and is_valid(record.parent)
 
-    def _answer_span(self, scored: ScoredRecord) -> Span | None:
-        """The span that `open` started; one that is started now if nobody had called it, or to no effect."""
-        span = self._open.take(scored.record.record_id)
-        if span is None and scored.span is None:
+    def _tell_if_drawn_twice(self, record: RagRecord) -> None:
+        """Once: it may be meant, but it doubles what is sent, and nobody sees it in the code."""
+        if not self._told_of_doubles and any(retrieval.span is not None for retrieval in record.retrievals):
+            self._told_of_doubles = True
+            self._log.trouble("drawn_twice", _DRAWN_TWICE)
+
+    def _searches(self, answer: Span, record: RagRecord) -> tuple[Span, ...]:
+        """The spans of the searches, started with the answer's so that other emitters know them before it ends."""
+        try:
+            return start_searches(self._providers.tracer(), answer, record)
+        except Exception as error:  # noqa: BLE001 - of the application's processors; the answer's span is there and is needed
+            self._log.trouble("searches", "the spans of searches could not be started: %s", type(error).__name__)
+            return ()
+
+    def _answer_spans(self, scored: ScoredRecord) -> AnswerSpans | None:
+        """The spans that `open` started; such as are started now if nobody had called it, or to no effect."""
+        spans = self._open.take(scored.record.record_id)
+        if spans is None and scored.span is None:
             self.open(scored.record)
-            span = self._open.take(scored.record.record_id)
-        return span
+            spans = self._open.take(scored.record.record_id)
+        return spans
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
         target = scored.span or scored.record.parent

@@ -13,8 +13,14 @@ from ragspan.telemetry.values import bounded, error_type, named
 Attributes = Mapping[str, object]
 
 _OWN_IDENTIFIER = "ragspan"
-_CODE_JUDGES = (None, "overlap")
-"""Judges that are no language model: none at all, and the embedded one."""
+_CODE_JUDGES = ("overlap", "hhem")
+"""Judges that are no language model: the embedded one, and the classifier, of which a copy has a name after a colon."""
+
+
+def annotator_kind(score: Score) -> str:
+    """OpenInference's word for who judged: `LLM`, or `CODE` where it was no language model, or nobody is named."""
+    kind = score.judge.partition(":")[0] if score.judge else None
+    return semconv.ANNOTATOR_CODE if kind is None or kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
 
 
 def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
@@ -68,9 +74,7 @@ def openinference_copies(outcomes: Mapping[str, Outcome], options: EmitterOption
             semconv.evaluation_attribute(index, "name"): named(metric),
             semconv.evaluation_attribute(index, "score"): float(score.value),
             semconv.evaluation_attribute(index, "label"): score.label,
-            semconv.evaluation_attribute(index, "annotator_kind"): (
-                semconv.ANNOTATOR_CODE if score.judge in _CODE_JUDGES else semconv.ANNOTATOR_LLM
-            ),
+            semconv.evaluation_attribute(index, "annotator_kind"): annotator_kind(score),
             semconv.evaluation_attribute(index, "identifier"): named(score.judge or _OWN_IDENTIFIER),
         }
 

@@ -16,10 +16,10 @@ from typing import Protocol
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
-from ragspan.outcomes import Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Usage
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
-from ragspan.telemetry.values import encodable, named
+from ragspan.telemetry.values import encodable, error_type, named
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """Buckets as the GenAI conventions advise them for the calls of models."""
@@ -48,6 +48,11 @@ class SelfMetrics:
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
         self._given = meter_provider
         meter = meter_of(metrics.get_meter_provider() if meter_provider is None else meter_provider)
+        self._outcomes = meter.create_counter(
+            semconv.METRIC_OUTCOMES,
+            unit="{outcome}",
+            description="What came of scoring, once for each metric and record: a score, a reason why there is none, a failure.",
+        )
         self._duration = meter.create_histogram(
             semconv.METRIC_JUDGE_DURATION,
             unit="s",
@@ -64,18 +69,38 @@ class SelfMetrics:
         )
         _observe(meter, _Observer(meter_provider))
 
-    def watch(self, stats: Callable[[], CountsOfAnEngine], queue_bytes: Callable[[], int], name: str) -> None:
+    def watch(
+        self,
+        stats: Callable[[], CountsOfAnEngine],
+        queue_bytes: Callable[[], int],
+        name: str,
+        *,
+        max_records: int,
+        max_bytes: int,
+        finished_as: str = semconv.RESULT_SCORED,
+    ) -> None:
         """Tell what an engine counts for as long as the engine lives.
 
         Args:
             stats: a bound method; its object is held weakly.
             queue_bytes: a bound method, likewise; bytes of text that wait.
             name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has it.
+            max_records: that the queue may hold.
+            max_bytes: of text, likewise.
+            finished_as: the result of those that it counts as scored.
 
         Raises:
             TypeError: a function was given, which nobody else may hold.
         """
-        _Engine(stats, queue_bytes, self._given).join(named(name))
+        _Engine(stats, queue_bytes, self._given, max_records, max_bytes, finished_as).join(named(name))
+
+    def ended(self, metric: str, outcome: Outcome) -> None:
+        """Count what came of one metric for one record."""
+        result, reason = _result_of(outcome)
+        self._outcomes.add(
+            1,
+            encodable({semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.RESULT: result, semconv.REASON: reason}),
+        )
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count what one metric took for one record."""
@@ -88,6 +113,15 @@ class SelfMetrics:
                 self._tokens.add(tokens, attributes | {semconv.GEN_AI_TOKEN_TYPE: kind})
         if usage.usd is not None and usage.usd > 0:
             self._cost.add(usage.usd, attributes)
+
+
+def _result_of(outcome: Outcome) -> tuple[str, str | None]:
+    """The kind of outcome, and why: a score has a reason where another judge than the metric's own gave it."""
+    if isinstance(outcome, NotApplicable):
+        return semconv.RESULT_NOT_APPLICABLE, named(outcome.reason)
+    if isinstance(outcome, MetricFailure):
+        return semconv.RESULT_FAILED, error_type(outcome.error_type)
+    return semconv.RESULT_SCORED, outcome.fallback and named(outcome.fallback)
 
 
 def _tokens_by_type(usage: Usage) -> dict[str, int]:
@@ -103,8 +137,17 @@ class _Engine:
     """An engine that is watched."""
 
     def __init__(
-        self, stats: Callable[[], CountsOfAnEngine], queue_bytes: Callable[[], int], given: MeterProvider | None
+        self,
+        stats: Callable[[], CountsOfAnEngine],
+        queue_bytes: Callable[[], int],
+        given: MeterProvider | None,
+        max_records: int,
+        max_bytes: int,
+        finished_as: str,
     ) -> None:
+        self.max_records = max_records
+        self.max_bytes = max_bytes
+        self.finished_as = finished_as
         self._stats = weakref.WeakMethod(stats, self._leave)
         self._queue_bytes = weakref.WeakMethod(queue_bytes)
         self._given = None if given is None else weakref.ref(given)
@@ -152,15 +195,15 @@ class _Observer:
         provider = _in_force(self._given)
         return [engine for engine in list(_engines.values()) if provider is not None and engine.tells(provider)]
 
-    def _counts(self) -> Iterator[tuple[str, CountsOfAnEngine]]:
+    def _counts(self) -> Iterator[tuple[_Engine, CountsOfAnEngine]]:
         for engine in self._engines():
             counts = engine.counts()
             if counts is not None:
-                yield engine.name, counts
+                yield engine, counts
 
     def queue_size(self, _: CallbackOptions) -> Iterator[Observation]:
-        for name, counts in self._counts():
-            yield Observation(counts.queued, {semconv.ENGINE: name})
+        for engine, counts in self._counts():
+            yield Observation(counts.queued, {semconv.ENGINE: engine.name})
 
     def queue_bytes(self, _: CallbackOptions) -> Iterator[Observation]:
         for engine in self._engines():
@@ -168,12 +211,20 @@ class _Observer:
             if waiting is not None:
                 yield Observation(waiting, {semconv.ENGINE: engine.name})
 
+    def queue_capacity(self, _: CallbackOptions) -> Iterator[Observation]:
+        for engine in self._engines():
+            yield Observation(engine.max_records, {semconv.ENGINE: engine.name})
+
+    def queue_capacity_bytes(self, _: CallbackOptions) -> Iterator[Observation]:
+        for engine in self._engines():
+            yield Observation(engine.max_bytes, {semconv.ENGINE: engine.name})
+
     def records(self, _: CallbackOptions) -> Iterator[Observation]:
-        for name, counts in self._counts():
-            finished = {semconv.RESULT_SCORED: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
+        for engine, counts in self._counts():
+            finished = {engine.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
             for result, number in finished.items():
-                yield Observation(number, {semconv.ENGINE: name, semconv.RESULT: result})
-            dropped = {semconv.ENGINE: name, semconv.RESULT: semconv.RESULT_DROPPED}
+                yield Observation(number, {semconv.ENGINE: engine.name, semconv.RESULT: result})
+            dropped = {semconv.ENGINE: engine.name, semconv.RESULT: semconv.RESULT_DROPPED}
             for reason, number in counts.dropped.items():
                 yield Observation(number, dropped | {semconv.REASON: reason})
 
@@ -190,6 +241,18 @@ def _observe(meter: Meter, observer: _Observer) -> None:
         [observer.queue_bytes],
         unit="By",
         description="Text of the records that wait to be scored.",
+    )
+    meter.create_observable_up_down_counter(
+        semconv.METRIC_QUEUE_CAPACITY,
+        [observer.queue_capacity],
+        unit="{record}",
+        description="Records that may wait.",
+    )
+    meter.create_observable_up_down_counter(
+        semconv.METRIC_QUEUE_CAPACITY_BYTES,
+        [observer.queue_capacity_bytes],
+        unit="By",
+        description="Text that may wait.",
     )
     meter.create_observable_counter(
         semconv.METRIC_RECORDS,

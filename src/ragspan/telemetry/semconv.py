@@ -65,7 +65,7 @@ ANNOTATOR_LLM: Final = "LLM"
 MIME_TEXT: Final = "text/plain"
 
 EvaluationField = Literal["name", "score", "label", "annotator_kind", "identifier"]
-DocumentField = Literal["id", "score", "content"]
+DocumentField = Literal["id", "score", "content", "metadata"]
 
 
 def evaluation_attribute(index: int, field: EvaluationField) -> str:
@@ -86,6 +86,7 @@ ANSWER_REFUSAL: Final = "ragspan.answer.refusal"
 ANSWER_SWALLOWED_ERRORS: Final = "ragspan.answer.swallowed_errors"
 CONTEXTS_COUNT: Final = "ragspan.contexts.count"
 JUDGE: Final = "ragspan.judge"
+DELIVERY_COUNT: Final = "ragspan.delivery.count"
 PROMPT_VERSION: Final = "ragspan.prompt_version"
 EVALUATION_DURATION_MS: Final = "ragspan.evaluation.duration_ms"
 
@@ -122,18 +123,31 @@ def error_attribute(metric: str) -> str:
 METRIC_SCORE: Final = "ragspan.score"
 METRIC_QUEUE_SIZE: Final = "ragspan.queue.size"
 METRIC_QUEUE_BYTES: Final = "ragspan.queue.bytes"
+METRIC_QUEUE_CAPACITY: Final = "ragspan.queue.capacity"
+METRIC_QUEUE_CAPACITY_BYTES: Final = "ragspan.queue.capacity.bytes"
 METRIC_RECORDS: Final = "ragspan.records"
+METRIC_OUTCOMES: Final = "ragspan.outcomes"
 METRIC_JUDGE_DURATION: Final = "ragspan.judge.duration"
 METRIC_JUDGE_TOKENS: Final = "ragspan.judge.tokens"
 METRIC_JUDGE_COST: Final = "ragspan.judge.cost"
+METRIC_DELIVERIES: Final = "ragspan.deliveries"
+METRIC_FLEET_RECORDS: Final = "ragspan.fleet.records"
+METRIC_FLEET_IN_HAND: Final = "ragspan.fleet.in_hand"
 
 ENGINE: Final = "ragspan.engine"
 RESULT: Final = "ragspan.result"
 REASON: Final = "ragspan.reason"
+DESTINATION: Final = "ragspan.destination"
 
 RESULT_SCORED: Final = "scored"
 RESULT_NOTHING_TO_SCORE: Final = "nothing_to_score"
+RESULT_NOT_APPLICABLE: Final = "not_applicable"
+RESULT_FAILED: Final = "failed"
 RESULT_DROPPED: Final = "dropped"
+RESULT_PUBLISHED: Final = "published"
+RESULT_EXPORTED: Final = "exported"
+RESULT_GIVEN_BACK: Final = "given_back"
+RESULT_DEAD_LETTERED: Final = "dead_lettered"
 
 TOKEN_INPUT: Final = "input"
 TOKEN_CACHED: Final = "cached"

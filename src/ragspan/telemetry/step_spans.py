@@ -11,30 +11,39 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import context_with
 from ragspan.telemetry.documents import document_groups
 from ragspan.telemetry.limits import set_within_limit
+from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.score_attributes import Attributes
 from ragspan.telemetry.times import step_interval
 from ragspan.telemetry.values import encodable, error_type, named
 
 
-def add_step(tracer: Tracer, answer: Span, record: RagRecord, step: Retrieval | Generation, *, content: bool) -> None:
-    """Add a finished span for the step below the answer's span, with a search's query and passages if `content`."""
+def start_step(tracer: Tracer, answer: Span, record: RagRecord, step: Retrieval | Generation) -> Span:
+    """Start a span for the step below the answer's span."""
     if isinstance(step, Retrieval):
-        name, essentials, groups = _retrieval_name(step), _RETRIEVAL, document_groups(step, content=content)
+        name, essentials = _retrieval_name(step), _RETRIEVAL
     else:
-        name, essentials, groups = _generation_name(step), _generation_essentials(step), _generation_groups(step)
-    started_ns, ended_ns = step_interval(record, step)
-    span = tracer.start_span(
+        name, essentials = _generation_name(step), _generation_essentials(step)
+    return tracer.start_span(
         name,
         context=context_with(answer),
         kind=SpanKind.CLIENT,
-        start_time=started_ns,
+        start_time=step_interval(record, step)[0],
         attributes=encodable(essentials),
     )
+
+
+def finish_step(span: Span, record: RagRecord, step: Retrieval | Generation, options: EmitterOptions) -> None:
+    """Give a step's span all that is to be said of it, and end it."""
+    groups = document_groups(step, options) if isinstance(step, Retrieval) else _generation_groups(step)
     failure = None if step.error_type is None else error_type(step.error_type)
     set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *groups])
     if failure is not None:
         span.set_status(StatusCode.ERROR, failure)
-    span.end(end_time=ended_ns)
+    end_step(span, record, step)
+
+
+def end_step(span: Span, record: RagRecord, step: Retrieval | Generation) -> None:
+    span.end(end_time=step_interval(record, step)[1])
 
 
 _RETRIEVAL: Attributes = {

@@ -1,4 +1,4 @@
-"""Finds the span that OpenInference made for a request, where it instruments LangChain too."""
+"""Finds the spans that OpenInference made for a request, where it instruments LangChain too."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from uuid import UUID
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.anchors import anchor_of
 
+_MODULE = "openinference.instrumentation.langchain"
+
 
 def openinference_is_active() -> bool:
     """Whether OpenInference instruments LangChain in this process; it is never imported for that."""
-    return getattr(_openinference(), "is_instrumented_by_opentelemetry", False) is True
+    return _openinference() is not None
 
 
 def openinference_anchor(run_id: UUID) -> SpanAnchor | None:
@@ -20,7 +22,10 @@ def openinference_anchor(run_id: UUID) -> SpanAnchor | None:
 
     OpenInference keeps its spans out of the context, so they are never current; and it forgets them when the run ends.
     """
-    get_span = getattr(_openinference(), "get_span", None)
+    instrumentor = _openinference()
+    if instrumentor is None:
+        return None
+    get_span = getattr(instrumentor, "get_span", None)
     try:
         span = get_span(run_id) if get_span is not None else None
         context = None if span is None else span.get_span_context()
@@ -30,6 +35,8 @@ def openinference_anchor(run_id: UUID) -> SpanAnchor | None:
 
 
 def _openinference() -> Any:
-    module = sys.modules.get("openinference.instrumentation.langchain")
-    instrumentor = getattr(module, "LangChainInstrumentor", None)
-    return None if instrumentor is None else instrumentor()
+    """Its instrumentor; None while it does not instrument, for then it prints a complaint when it is asked for a span."""
+    instrumentor = getattr(sys.modules.get(_MODULE), "LangChainInstrumentor", None)
+    if instrumentor is None or instrumentor().is_instrumented_by_opentelemetry is not True:
+        return None
+    return instrumentor()

@@ -86,6 +86,7 @@ def _retrieval(run: SearchRun, trace: Trace) -> Retrieval:
         ended_ns=run.ended_ns or trace.ended_ns,
         contexts=tuple(as_context(entry, entry.text) for entry in run.found),
         error_type=run.error,
+        span=run.span,
     )
 
 

@@ -23,7 +23,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     the record is made, and scored, in the sink's worker.
 
     Args:
-        sink: gets a capture of each request; `ragspan.default_engine()` when none is given.
+        sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
 
     Raises:
         ragspan.ConfigurationError: no sink is given and a `RAGSPAN_*` variable has a wrong value.
@@ -38,9 +38,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         if sink is None:
-            from ragspan.defaults import default_engine
+            from ragspan.defaults import default_sink
 
-            sink = default_engine()
+            sink = default_sink()
 
         self.tracker: RunTracker = tracker_for(sink)
         self.enable(enabled=is_enabled())

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan_langchain.anchors import openinference_anchor
 from ragspan_langchain.payloads.documents import Found, id_and_metadata_of, text_of
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen
 from ragspan_langchain.payloads.messages import PromptPart
@@ -97,10 +98,17 @@ class SearchRun(Run):
     """A retriever at work."""
 
     found: Sequence[SeenDocument] = ()
+    span: SpanAnchor | None = None  # that of another instrumentation
 
     def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         super().__init__(run_id, kind, name, parent, trace)
         self.started_ns = time_ns()
+        self.find_span()
+
+    def find_span(self) -> None:
+        """Look for its span. OpenInference may be told of a start after us; then it is told of the end after us, too."""
+        if self.span is None:
+            self.span = openinference_anchor(self.run_id)
 
 
 class ModelRun(Run):
@@ -155,6 +163,13 @@ class Trace:
         self.anchor_pending = False
         self.tags: tuple[str, ...] = ()
         self.metadata: Mapping[str, Any] = {}
+
+    def find_anchor(self) -> None:
+        """Look for the root's span. OpenInference may be told of the root's start after us: then it is there later."""
+        anchor = openinference_anchor(self.root.run_id) if self.root is not None else None
+        if anchor is not None:
+            self.anchor = anchor
+            self.anchor_pending = False
 
     def see(self, found: Found, run: Run, *, ranked: bool) -> Sequence[SeenDocument]:
         """Note documents that a run shows; `ranked` says that the list is the result of a search."""

@@ -23,7 +23,7 @@ from ragspan.records import RecordSink, RetrievedContext
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
-from ragspan_langchain.anchors import openinference_anchor, openinference_is_active
+from ragspan_langchain.anchors import openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
 from ragspan_langchain.ended_runs import EndedRuns
 from ragspan_langchain.grouping import Group
@@ -190,6 +190,7 @@ class RunTracker:
         run = self._end(run_id)
         if not isinstance(run, SearchRun):
             return
+        run.find_span()
         trace = run.trace
         if run.parent is not None:
             run.parent.open_searches -= 1
@@ -220,14 +221,15 @@ class RunTracker:
         if run is None:
             return
         run.error = type(error).__name__
-        if run.parent is not None:
-            run.parent.open_searches -= isinstance(run, SearchRun)
-            if any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__):
-                run.trace.interrupted.append(run.parent)
-        else:
-            run.trace.error = run.error
+        if isinstance(run, SearchRun):
+            run.find_span()
         if run.parent is None:
+            run.trace.error = run.error
             self._end_of_top(run, OPAQUE, inputs)
+            return
+        run.parent.open_searches -= isinstance(run, SearchRun)
+        if any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__):
+            run.trace.interrupted.append(run.parent)
 
     # Between
 
@@ -289,7 +291,7 @@ class RunTracker:
             if trace is _OVER:
                 return None
             if trace.anchor_pending:
-                self._find_anchor_of_root(trace)
+                trace.find_anchor()
         elif parent_id is not None and parent_id in _ended:
             _ended.add(run_id.int)  # what goes on in the background is ignored, and so is what it calls
             return None
@@ -330,14 +332,7 @@ class RunTracker:
         trace.root = run
         if openinference_is_active():
             trace.anchor_pending = True
-            self._find_anchor_of_root(trace)
-
-    def _find_anchor_of_root(self, trace: Trace) -> None:
-        """OpenInference may get the root's start event after us: then its span is there at the next event."""
-        anchor = openinference_anchor(trace.root.run_id) if trace.root is not None else None
-        if anchor is not None:
-            trace.anchor = anchor
-            trace.anchor_pending = False
+            trace.find_anchor()
 
     def _note_inputs(self, trace: Trace, inputs: Any) -> None:
         if trace.grouped and not isinstance(trace.inputs, Opaque):
@@ -357,6 +352,8 @@ class RunTracker:
 
     def _end_of_top(self, run: Run, outputs: Any, inputs: Any) -> None:
         trace = run.trace
+        if trace.anchor_pending:
+            trace.find_anchor()
         trace.output = freeze(outputs)
         if inputs is not None:
             trace.streamed = True

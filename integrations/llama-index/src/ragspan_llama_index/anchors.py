@@ -1,4 +1,4 @@
-"""Finds the span that OpenInference made for a request, where it instruments LlamaIndex too."""
+"""Finds the spans that OpenInference made for a request, where it instruments LlamaIndex too."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ def openinference_anchor(span_id: str) -> SpanAnchor | None:
 
     Its handler is one of the dispatcher's, and keeps its spans where the framework's base class has a place for them.
     """
+    if OPENINFERENCE not in sys.modules:
+        return None
     for handler in get_dispatcher().span_handlers:
         if type(handler).__module__.startswith("openinference."):
             try:

@@ -103,6 +103,7 @@ def _retrieval(step: Step, request: Request) -> Retrieval:
         ended_ns=step.ended_ns or request.ended_ns,
         contexts=tuple(as_context(node, node.text, rank=rank) for rank, node in enumerate(found)),
         error_type=step.error,
+        span=step.span,
     )
 
 

@@ -20,7 +20,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     made, and scored, in the sink's worker. Handlers of the same sink make one record of a request.
 
     Args:
-        sink: gets a capture of each request; `ragspan.default_engine()` when none is given.
+        sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
 
     Raises:
         ragspan.ConfigurationError: no sink is given and a `RAGSPAN_*` variable has a wrong value.
@@ -32,9 +32,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         if not is_enabled():
             return
         if sink is None:
-            from ragspan.defaults import default_engine
+            from ragspan.defaults import default_sink
 
-            sink = default_engine()
+            sink = default_sink()
         self._tracker = attach(self, sink)
 
     @property

@@ -37,9 +37,9 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
 
         sink = kwargs.get("sink")
         if sink is None:
-            from ragspan.defaults import default_engine
+            from ragspan.defaults import default_sink
 
-            sink = default_engine()
+            sink = default_sink()
         attach(self, sink)
 
     def _uninstrument(self, **_: Any) -> None:

@@ -53,6 +53,7 @@ def _start_chunks(step: Step, arguments: _Arguments, _: Any) -> None:
 
 
 def _start_search(step: Step, arguments: _Arguments, _: Any) -> None:
+    step.find_span()
     step.asked = asked_with(_argument(arguments, None, 0))
 
 
@@ -74,6 +75,11 @@ def _end_synthesis(step: Step, _: Any) -> None:
 
 
 def _end_search(step: Step, result: Any) -> None:
+    step.find_span()
+    step.found = seen(result)
+
+
+def _end_postprocessing(step: Step, result: Any) -> None:
     step.found = seen(result)
 
 
@@ -111,7 +117,7 @@ _STARTS: Mapping[Role, Callable[[Step, _Arguments, Any], None]] = {
 _ENDS: Mapping[Role | None, Callable[[Step, Any], None]] = {
     Role.SYNTHESIS: _end_synthesis,
     Role.SEARCH: _end_search,
-    Role.POSTPROCESSING: _end_search,
+    Role.POSTPROCESSING: _end_postprocessing,
     Role.TOOL: _end_tool,
     Role.MODEL: _end_model,
 }

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan_llama_index.anchors import openinference_anchor
 from ragspan_llama_index.asking import Asked
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import SYNTHESIS, Role
@@ -40,6 +41,7 @@ class Step:
     module = ""  # where the class of a model comes from
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
     inside_synthesis = False
+    span: SpanAnchor | None = None  # of a search: that of another instrumentation
 
     def __init__(self, role: Role | None, name: str, span_id: str, around: Step | None) -> None:
         self.role = role
@@ -55,6 +57,11 @@ class Step:
         yield self
         for child in self.children:
             yield from child.walk()
+
+    def find_span(self) -> None:
+        """Look for its span. OpenInference may be told of a start after us; then it is told of the end after us, too."""
+        if self.span is None:
+            self.span = openinference_anchor(self.span_id)
 
     def answer_text(self) -> str | None:
         answer = self.answer

@@ -323,6 +323,8 @@ class RequestTracker:
             self.report(problem)
 
     def _note_error(self, request: Request, step: Step, error: BaseException) -> None:
+        if step.role is SEARCH:
+            step.find_span()
         if step.role is CHAT_WRITER and isinstance(step.answer, Stream):
             step.answer.fail(error)
         elif step is request.root:

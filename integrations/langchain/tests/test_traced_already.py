@@ -1,0 +1,381 @@
+"""Scores of an application that is traced already: on the trace that is there, below the answer's span, drawn once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+from agent_programs import calls, rag_graph, search, search_agent, user_says
+from captures import config_for
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableLambda
+from openinference.instrumentation import suppress_tracing
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from opentelemetry import context
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, ParentBased, Sampler, SamplingResult
+from opentelemetry.trace import set_span_in_context
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PUMP,
+    QUESTION,
+    FailingRetriever,
+    TopicRetriever,
+    answer_chain,
+    rag_chain,
+    retriever,
+)
+from traced_application import SCORE, ids
+
+import ragspan
+from ragspan import NotApplicable, Settings
+from ragspan.defaults import engine_from
+from ragspan.telemetry.environment import EnvironmentProviders
+from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+
+pytestmark = pytest.mark.filterwarnings("ignore:Calling .text")  # OpenInference does, for the attributes of its spans
+
+
+@pytest.fixture
+def instrumented(application):
+    """ragspan is attached to every call, as by `opentelemetry-instrument`."""
+    instrumentor = RagspanLangChainInstrumentor()
+    instrumentor.instrument(sink=application.engine)
+    yield instrumentor
+    instrumentor.uninstrument()
+
+
+def consume(chain, question, config):
+    for _ in chain.stream(question, config):
+        pass
+
+
+async def consume_asynchronously(chain, question, config):
+    async for _ in chain.astream(question, config):
+        pass
+
+
+# Beside OpenInference: the answer's span is that of the root run
+
+
+CALLS = {
+    "invoke": lambda chain, config: chain.invoke(QUESTION, config),
+    "stream": lambda chain, config: consume(chain, QUESTION, config),
+    "ainvoke": lambda chain, config: asyncio.run(chain.ainvoke(QUESTION, config)),
+    "astream": lambda chain, config: asyncio.run(consume_asynchronously(chain, QUESTION, config)),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_score_of_a_call(application, openinference, call):
+    call(rag_chain(), config_for(application.engine))
+
+    assert application.scored_spans() == ["RunnableSequence"]
+    (root,) = [span for span in application.spans("RunnableSequence") if span.parent is None]
+    assert application.span(SCORE).parent.span_id == root.context.span_id
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_score_of_a_call_inside_a_request(application, openinference, call):
+    with application.tracer.start_as_current_span("POST /ask") as request:
+        call(rag_chain().with_config(run_name="rivers"), config_for(application.engine))
+
+    assert application.scored_spans() == ["rivers"]
+    assert ids(application.span("rivers"))[0] == request.get_span_context().trace_id
+    assert application.span("rivers").parent.span_id == request.get_span_context().span_id
+
+
+BATCHES = {
+    "batch": lambda chain, config: chain.batch(["A pump?", "A filter?", "A motor?"], config),
+    "abatch": lambda chain, config: asyncio.run(chain.abatch(["A pump?", "A filter?", "A motor?"], config)),
+}
+
+
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_each_score_of_a_batch_is_below_its_own_run(application, openinference, batch):
+    batch(rag_chain(TopicRetriever()).with_config(run_name="rivers"), config_for(application.engine))
+
+    assert application.scored_spans() == ["rivers"] * 3
+    assert len({score.parent.span_id for score in application.spans(SCORE)}) == 3
+
+
+def test_the_score_of_an_agent(application, openinference):
+    search_agent(calls(search("pump")), ANSWER, name="librarian").invoke(
+        user_says(QUESTION), config_for(application.engine)
+    )
+
+    assert application.scored_spans() == ["librarian"]
+
+
+async def test_the_score_of_an_agents_asynchronous_stream(application, openinference):
+    agent = search_agent(calls(search("pump")), ANSWER, name="librarian")
+    await consume_asynchronously(agent, user_says(QUESTION), config_for(application.engine))
+
+    assert application.scored_spans() == ["librarian"]
+
+
+def test_the_score_of_a_graph(application, openinference):
+    rag_graph().invoke({"question": QUESTION}, config_for(application.engine))
+
+    assert application.scored_spans() == ["LangGraph"]
+
+
+def test_a_chain_without_any_inner_run(application, openinference):
+    """OpenInference is told of it after us, and there is no further event at which its span could be looked for."""
+
+    def answer(_question):
+        ragspan.record_contexts([PUMP])
+        return ANSWER
+
+    RunnableLambda(answer).invoke(QUESTION, config_for(application.engine))
+
+    assert application.scored_spans() == ["answer"]
+
+
+def test_a_stream_whose_reader_leaves_belongs_to_its_run(application, openinference):
+    stream = rag_chain().with_config(run_name="rivers").stream(QUESTION, config_for(application.engine))
+    next(stream)
+    stream.close()
+
+    assert [outcome.reason for outcome in application.outcomes()] == ["answer_aborted"]
+    assert application.targets() == [ids(application.span("rivers"))]
+    assert application.drawn_by_ragspan() == []
+
+
+def test_an_answer_that_fails_belongs_to_its_run(application, openinference):
+    with pytest.raises(ConnectionError):
+        rag_chain(FailingRetriever()).with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
+
+    assert [outcome.reason for outcome in application.outcomes()] == ["answer_error"]
+    assert application.targets() == [ids(application.span("rivers"))]
+
+
+# However the handler is attached
+
+
+ATTACHED = {
+    "to the request": lambda application: rag_chain().invoke(QUESTION, config_for(application.engine)),
+    "to the chain": lambda application: rag_chain().with_config(config_for(application.engine)).invoke(QUESTION),
+    "to both": lambda application: (
+        rag_chain().with_config(config_for(application.engine)).invoke(QUESTION, config_for(application.engine))
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", ATTACHED.values(), ids=ATTACHED)
+def test_the_handler_is_attached(application, openinference, ask):
+    ask(application)
+
+    assert application.scored_spans() == ["RunnableSequence"]
+
+
+@pytest.mark.parametrize("order", [("openinference", "instrumented"), ("instrumented", "openinference")], ids="-".join)
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_both_instrumentors_in_either_order(request, application, order, call):
+    for fixture in order:
+        request.getfixturevalue(fixture)
+    call(rag_chain().with_config(run_name="rivers"), None)
+
+    assert application.scored_spans() == ["rivers"]
+    assert all(span is not None for span in application.retrieval_spans())
+
+
+def test_the_instrumentor_and_a_handler_of_the_same_engine(application, openinference, instrumented):
+    rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
+
+    assert application.scored_spans() == ["rivers"]
+
+
+def test_openinference_that_begins_between_two_requests(application):
+    chain = rag_chain().with_config(run_name="rivers", **config_for(application.engine))
+    instrumentor = LangChainInstrumentor()
+    with application.tracer.start_as_current_span("before"):
+        chain.invoke(QUESTION)
+    instrumentor.instrument(tracer_provider=application.provider)
+    try:
+        chain.invoke(QUESTION)
+    finally:
+        instrumentor.uninstrument()
+    with application.tracer.start_as_current_span("after"):
+        chain.invoke(QUESTION)
+
+    assert application.scored_spans() == ["after", "before", "rivers"]
+
+
+# Where OpenInference's spans go, and whether they are kept
+
+
+def test_openinference_with_a_provider_of_its_own(new_application):
+    """The scores follow its spans where the emitter is given the same provider."""
+    own, exporter = TracerProvider(shutdown_on_exit=False), InMemorySpanExporter()
+    own.add_span_processor(SimpleSpanProcessor(exporter))
+    application = new_application(tracer_provider=own)
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=own)
+    try:
+        rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
+    finally:
+        instrumentor.uninstrument()
+
+    assert application.spans() == []
+    by_name = {span.name: span for span in exporter.get_finished_spans()}
+    assert by_name[SCORE].parent.span_id == by_name["rivers"].context.span_id
+    assert by_name[SCORE].context.trace_id == by_name["rivers"].context.trace_id
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_openinference_with_traces_of_its_own(application, separate):
+    """What was current is the answer's no more than any other span above it."""
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=application.provider, separate_trace_from_runtime_context=separate)
+    try:
+        with application.tracer.start_as_current_span("POST /ask"):
+            rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
+    finally:
+        instrumentor.uninstrument()
+
+    assert application.scored_spans() == ["rivers"]
+    in_one_trace = application.span(SCORE).context.trace_id == application.span("POST /ask").context.trace_id
+    assert in_one_trace is not separate
+
+
+def test_suppressed_tracing_is_suppressed_scoring(application, openinference):
+    with suppress_tracing():
+        rag_chain().invoke(QUESTION, config_for(application.engine))
+
+    assert application.outcomes() == []
+    assert application.spans() == []
+
+
+class Dropping(Sampler):
+    """Drops the spans of this name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def should_sample(self, parent_context, trace_id, name, *args, **kwargs):
+        return SamplingResult(Decision.DROP if name == self.name else Decision.RECORD_AND_SAMPLE)
+
+    def get_description(self):
+        return "Dropping"
+
+
+@pytest.mark.parametrize("sampler", [ParentBased(ALWAYS_OFF), Dropping("rivers")], ids=["the trace", "the root"])
+def test_nothing_is_judged_where_no_span_is_kept(application, sampler):
+    """A score below a span that nobody gets would hang in the air."""
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=TracerProvider(sampler=sampler, shutdown_on_exit=False))
+    try:
+        rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
+    finally:
+        instrumentor.uninstrument()
+
+    assert application.outcomes() == [NotApplicable(reason="not_sampled")]
+    assert application.drawn_by_ragspan() == []
+
+
+# Without OpenInference: the answer's span is the one that is current
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_the_span_of_the_request(application, call):
+    with application.tracer.start_as_current_span("POST /ask"):
+        call(rag_chain(), config_for(application.engine))
+
+    assert application.scored_spans() == ["POST /ask"]
+    assert application.retrieval_spans() == [None]
+
+
+class Attaching(BaseCallbackHandler):
+    """Makes a span for each run, current while it runs, as some instrumentations do."""
+
+    run_inline = True
+
+    def __init__(self, tracer):
+        self.tracer = tracer
+        self.open = {}
+
+    def on_chain_start(self, serialized, inputs, *, run_id, name=None, **_):
+        span = self.tracer.start_span(name)
+        self.open[run_id] = span, context.attach(set_span_in_context(span))
+
+    def on_chain_end(self, outputs, *, run_id, **_):
+        span, token = self.open.pop(run_id)
+        context.detach(token)
+        span.end()
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["a request of its own", "inside a request"])
+def test_an_instrumentation_that_makes_its_spans_current(application, inside):
+    """Told of a run before us, it has made the run's span current by then."""
+    config = {"callbacks": [Attaching(application.tracer), *config_for(application.engine)["callbacks"]]}
+    chain = answer_chain().with_config(run_name="rivers")
+    inputs = {"context": PUMP, "question": QUESTION}
+    if inside:
+        with application.tracer.start_as_current_span("POST /ask"):
+            chain.invoke(inputs, config)
+    else:
+        chain.invoke(inputs, config)
+
+    assert application.targets() == [ids(application.span("rivers"))]
+
+
+def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(application):
+    rag_chain().invoke(QUESTION, config_for(application.engine))
+
+    answer = application.span("rag RunnableSequence")
+    assert answer.parent is None
+    assert answer.attributes["ragspan.score.context_adherence"] == 1.0
+
+
+# Drawn twice, by choice
+
+
+def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, caplog):
+    application = new_application("answer")
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=application.provider)
+    try:
+        for _ in range(3):
+            rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
+    finally:
+        instrumentor.uninstrument()
+
+    assert {span.parent.span_id for span in application.spans("rag rivers")} == {
+        span.context.span_id for span in application.spans("rivers")
+    }
+    (told,) = [record for record in caplog.records if record.name == "ragspan"]
+    assert told.levelno == logging.WARNING
+    assert "RAGSPAN_SPANS=scores" in told.getMessage()
+
+
+def test_an_answer_that_is_drawn_once_is_not_told_of(new_application, caplog):
+    application = new_application("answer")
+    with application.tracer.start_as_current_span("POST /ask"):
+        rag_chain(retriever(*FOUND)).invoke(QUESTION, config_for(application.engine))
+
+    assert len(application.spans("rag RunnableSequence")) == 1
+    assert [record for record in caplog.records if record.name == "ragspan"] == []
+
+
+# From the environment
+
+
+def test_the_environment_asks_for_nothing_but_scores(openinference, application):
+    providers = EnvironmentProviders(
+        tracer_provider=application.provider, meter_provider=MeterProvider(), logger_provider=None
+    )
+    settings = Settings.from_environment({"RAGSPAN_SPANS": "scores", "RAGSPAN_METRICS": "faithfulness"})
+    with engine_from(settings, providers) as engine:
+        config = {"callbacks": [RagspanCallbackHandler(sink=engine)]}
+        rag_chain().with_config(run_name="rivers").invoke(QUESTION, config)
+        assert engine.flush(timeout=10)
+
+    score = application.span("evaluation faithfulness")
+    assert score.parent.span_id == application.span("rivers").context.span_id
+    assert application.drawn_by_ragspan() == ["evaluation faithfulness"]

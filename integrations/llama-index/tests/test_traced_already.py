@@ -1,0 +1,382 @@
+"""Scores of an application that is traced already: on the trace that is there, below the answer's span, drawn once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+from li_agents import agent, ask
+from li_chats import chat_engine
+from li_model import calls
+from li_programs import ANSWER, QUESTION, FixedRetriever, drained, engine, engine_over, engine_tool, found
+from li_workflows import Answering
+from llama_index.core import get_response_synthesizer
+from llama_index.core.query_engine import SubQuestionQueryEngine
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.span import SimpleSpan
+from llama_index_instrumentation.span_handlers import BaseSpanHandler
+from openinference.instrumentation import suppress_tracing
+from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
+from opentelemetry import context
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, ParentBased, Sampler, SamplingResult
+from opentelemetry.trace import set_span_in_context
+from pydantic import PrivateAttr
+from traced_application import SCORE, ids
+
+from ragspan import NotApplicable
+from ragspan_llama_index import RagspanLlamaIndexInstrumentor
+
+QUERY = "RetrieverQueryEngine.query"
+
+
+@pytest.fixture(params=["attached before", "attached after"])
+def beside_openinference(request, traced, handle):
+    """OpenInference traces the application, and a handler was attached before or after it."""
+    instrumentor = LlamaIndexInstrumentor()
+    if request.param == "attached before":
+        handle(traced)
+    instrumentor.instrument(tracer_provider=traced.provider)
+    if request.param == "attached after":
+        handle(traced)
+    yield traced
+    if instrumentor.is_instrumented_by_opentelemetry:
+        instrumentor.uninstrument()
+
+
+async def read_asynchronously():
+    response = await engine(streaming=True).aquery(QUESTION)
+    await drained(response.response_gen)
+
+
+CALLS = {
+    "query": (lambda: engine().query(QUESTION), QUERY),
+    "streamed query": (lambda: list(engine(streaming=True).query(QUESTION).response_gen), QUERY),
+    "aquery": (lambda: asyncio.run(_asynchronous_query()), "RetrieverQueryEngine.aquery"),
+    "streamed aquery": (lambda: asyncio.run(read_asynchronously()), "RetrieverQueryEngine.aquery"),
+}
+
+
+async def _asynchronous_query():
+    await engine().aquery(QUESTION)
+
+
+each_call = pytest.mark.parametrize(("call", "root"), CALLS.values(), ids=CALLS)
+
+
+# Beside OpenInference: the answer's span is that of the root
+
+
+@each_call
+def test_the_score_of_a_call(beside_openinference, call, root):
+    call()
+
+    assert beside_openinference.scored_spans() == [root]
+    assert beside_openinference.span(root).parent is None
+
+
+@each_call
+def test_the_score_of_a_call_inside_a_request(beside_openinference, call, root):
+    with beside_openinference.tracer.start_as_current_span("POST /ask"):
+        call()
+
+    assert beside_openinference.scored_spans() == [root]
+    request = beside_openinference.span("POST /ask")
+    assert beside_openinference.span(root).parent.span_id == request.context.span_id
+
+
+@pytest.mark.parametrize("mode", ["context", "condense_plus_context", "condense_question"])
+def test_the_score_of_a_streamed_chat(beside_openinference, mode):
+    response = chat_engine(mode).stream_chat("The cello?")
+    assert "".join(response.response_gen) == ANSWER
+
+    (root,) = beside_openinference.scored_spans()
+    assert root.endswith("ChatEngine.stream_chat")
+
+
+async def test_the_score_of_a_chat_that_streams_asynchronously(beside_openinference):
+    response = await chat_engine("context").astream_chat("The cello?")
+    assert await drained(response.async_response_gen()) == ANSWER
+
+    assert beside_openinference.scored_spans() == ["ContextChatEngine.astream_chat"]
+
+
+async def test_the_score_of_an_agent(beside_openinference, model):
+    model.says(calls("search", input="cello"), ANSWER, "In the end.")
+    await ask(agent(engine_tool("search")), QUESTION)
+
+    assert beside_openinference.scored_spans() == ["FunctionAgent.run"]
+
+
+async def test_the_score_of_an_agent_whose_events_are_streamed(beside_openinference, model):
+    model.says(calls("search", input="cello"), ANSWER, "In the end.")
+    running = agent(engine_tool("search")).run(user_msg=QUESTION)
+    async for _ in running.stream_events():
+        pass
+    await running
+
+    assert beside_openinference.scored_spans() == ["FunctionAgent.run"]
+
+
+async def test_the_score_of_a_workflow(beside_openinference):
+    await Answering().run(query="The cello?")
+
+    assert beside_openinference.scored_spans() == ["Answering.run"]
+
+
+async def test_each_of_many_requests_has_its_own(beside_openinference):
+    await asyncio.gather(*(engine().aquery(f"{number}?") for number in range(10)))
+
+    assert beside_openinference.scored_spans() == ["RetrieverQueryEngine.aquery"] * 10
+    assert len({score.parent.span_id for score in beside_openinference.spans(SCORE)}) == 10
+
+
+def test_an_engine_of_engines_is_one_answer(beside_openinference, model):
+    tools = [engine_tool("strings", "cello"), engine_tool("pedals", "harp")]
+    both = SubQuestionQueryEngine.from_defaults(
+        tools, question_gen=_two_questions(), response_synthesizer=get_response_synthesizer(), use_async=False
+    )
+    both.query(QUESTION)
+
+    assert beside_openinference.scored_spans() == ["SubQuestionQueryEngine.query"]
+
+
+def _two_questions():
+    from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+
+    class TwoQuestions(BaseQuestionGenerator):
+        def generate(self, tools, query):
+            return [SubQuestion(sub_question=f"What of {tool.name}?", tool_name=tool.name) for tool in tools]
+
+        async def agenerate(self, tools, query):
+            return self.generate(tools, query)
+
+        def _get_prompts(self):
+            return {}
+
+        def _update_prompts(self, prompts):
+            pass
+
+    return TwoQuestions()
+
+
+def test_a_stream_that_is_left_belongs_to_its_root(beside_openinference):
+    response = engine(streaming=True).query(QUESTION)
+    response.response_gen.close()
+    del response
+    gc.collect()
+
+    assert [outcome.reason for outcome in beside_openinference.outcomes()] == ["answer_aborted"]
+    assert beside_openinference.targets() == [ids(beside_openinference.span(QUERY))]
+    assert beside_openinference.drawn_by_ragspan() == []
+
+
+@pytest.mark.usefixtures("expected_failure")
+def test_an_answer_that_fails_belongs_to_its_root(beside_openinference):
+    with pytest.raises(ConnectionError):
+        engine_over(FixedRetriever(ConnectionError("no database"))).query(QUESTION)
+
+    assert [outcome.reason for outcome in beside_openinference.outcomes()] == ["answer_error"]
+    assert beside_openinference.targets() == [ids(beside_openinference.span(QUERY))]
+
+
+# Both by instrumentors, in either order
+
+
+@pytest.mark.parametrize("first", ["openinference", "ragspan"])
+def test_both_instrumentors(traced, first):
+    theirs, ours = LlamaIndexInstrumentor(), RagspanLlamaIndexInstrumentor()
+    attach = [
+        lambda: theirs.instrument(tracer_provider=traced.provider),
+        lambda: ours.instrument(sink=traced.engine),
+    ]
+    for instrument in attach if first == "openinference" else reversed(attach):
+        instrument()
+    try:
+        engine().query(QUESTION)
+    finally:
+        ours.uninstrument()
+        theirs.uninstrument()
+
+    assert traced.scored_spans() == [QUERY]
+
+
+# Where OpenInference's spans go, and whether they are kept
+
+
+@pytest.mark.parametrize("separate", [False, True])
+def test_openinference_with_traces_of_its_own(traced, handle, separate):
+    """What was current is the answer's no more than any other span above it."""
+    handle(traced)
+    instrumentor = LlamaIndexInstrumentor()
+    instrumentor.instrument(tracer_provider=traced.provider, separate_trace_from_runtime_context=separate)
+    try:
+        with traced.tracer.start_as_current_span("POST /ask"):
+            engine().query(QUESTION)
+    finally:
+        instrumentor.uninstrument()
+
+    assert traced.scored_spans() == [QUERY]
+    in_one_trace = traced.span(SCORE).context.trace_id == traced.span("POST /ask").context.trace_id
+    assert in_one_trace is not separate
+
+
+def test_suppressed_tracing_is_suppressed_scoring(beside_openinference):
+    with suppress_tracing():
+        engine().query(QUESTION)
+
+    assert beside_openinference.outcomes() == []
+    assert beside_openinference.spans() == []
+
+
+class Dropping(Sampler):
+    """Drops the spans of this name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def should_sample(self, parent_context, trace_id, name, *args, **kwargs):
+        return SamplingResult(Decision.DROP if name == self.name else Decision.RECORD_AND_SAMPLE)
+
+    def get_description(self):
+        return "Dropping"
+
+
+@pytest.mark.parametrize("sampler", [ParentBased(ALWAYS_OFF), Dropping(QUERY)], ids=["the trace", "the root"])
+def test_nothing_is_judged_where_no_span_is_kept(traced, handle, sampler):
+    """A score below a span that nobody gets would hang in the air."""
+    handle(traced)
+    instrumentor = LlamaIndexInstrumentor()
+    instrumentor.instrument(tracer_provider=TracerProvider(sampler=sampler, shutdown_on_exit=False))
+    try:
+        engine().query(QUESTION)
+    finally:
+        instrumentor.uninstrument()
+
+    assert traced.outcomes() == [NotApplicable(reason="not_sampled")]
+    assert traced.drawn_by_ragspan() == []
+
+
+# Without OpenInference: the answer's span is the one that is current
+
+
+@each_call
+def test_the_span_of_the_request(traced, handle, call, root):
+    handle(traced)
+    with traced.tracer.start_as_current_span("POST /ask"):
+        call()
+
+    assert traced.scored_spans() == ["POST /ask"]
+    assert traced.retrieval_spans() == [None]
+
+
+class Attaching(BaseSpanHandler[SimpleSpan]):
+    """Makes a span for each of the framework's, current while that one is open, as some instrumentations do."""
+
+    _tracer: object = PrivateAttr()
+
+    def __init__(self, tracer):
+        super().__init__()
+        self._tracer = tracer
+
+    def new_span(self, id_, bound_args, instance=None, parent_span_id=None, tags=None, **_):
+        span = self._tracer.start_span(id_.partition("-")[0])
+        made = SimpleSpan(id_=id_, parent_id=parent_span_id)
+        made.metadata = {"span": span, "token": context.attach(set_span_in_context(span))}
+        return made
+
+    def prepare_to_exit_span(self, id_, bound_args, instance=None, result=None, **_):
+        made = self.open_spans[id_]
+        context.detach(made.metadata["token"])
+        made.metadata["span"].end()
+        return made
+
+    prepare_to_drop_span = prepare_to_exit_span
+
+
+def test_an_instrumentation_that_makes_its_spans_current(traced, handle):
+    """Told of a span before us, it has made its own current by then."""
+    attaching = Attaching(traced.tracer)
+    get_dispatcher().add_span_handler(attaching)
+    try:
+        handle(traced)
+        engine().query(QUESTION)
+    finally:
+        get_dispatcher().span_handlers.remove(attaching)
+
+    assert traced.scored_spans() == [QUERY]
+
+
+def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(traced, handle):
+    handle(traced)
+    engine().query(QUESTION)
+
+    answer = traced.span("rag RetrieverQueryEngine")
+    assert answer.parent is None
+    assert answer.attributes["ragspan.score.context_adherence"] == 1.0
+
+
+# The spans of searches
+
+
+def test_a_search_knows_the_span_that_openinference_made_for_it(beside_openinference):
+    engine().query(QUESTION)
+
+    assert beside_openinference.retrieval_spans() == [ids(beside_openinference.span("FixedRetriever.retrieve"))]
+
+
+def test_each_search_of_a_streamed_chat_knows_its_own_span(beside_openinference):
+    chat = chat_engine("context")
+    for question in ("The cello?", "The harp?"):
+        response = chat.stream_chat(question)
+        list(response.response_gen)
+
+    spans = {ids(span) for span in beside_openinference.spans() if span.name.endswith("TopicRetriever.retrieve")}
+    assert len(spans) == 2
+    assert set(beside_openinference.retrieval_spans()) == spans
+
+
+async def test_a_search_of_an_agents_tool_knows_its_span(beside_openinference, model):
+    model.says(calls("search", input="cello"), ANSWER, "In the end.")
+    await ask(agent(engine_tool("search")), QUESTION)
+
+    (span,) = beside_openinference.retrieval_spans()
+    assert span in {ids(span) for span in beside_openinference.spans() if ".aretrieve" in span.name}
+
+
+@pytest.mark.usefixtures("expected_failure")
+def test_a_search_that_fails_knows_its_span(beside_openinference):
+    with pytest.raises(ConnectionError):
+        engine_over(FixedRetriever(ConnectionError("no database"))).query(QUESTION)
+
+    assert beside_openinference.retrieval_spans() == [ids(beside_openinference.span("FixedRetriever.retrieve"))]
+
+
+def test_a_postprocessor_is_no_search(beside_openinference):
+    from llama_index.core.postprocessor import SimilarityPostprocessor
+
+    engine_over(FixedRetriever(found("cello", "harp")), SimilarityPostprocessor(similarity_cutoff=0.5)).query(QUESTION)
+
+    assert beside_openinference.retrieval_spans() == [ids(beside_openinference.span("FixedRetriever.retrieve"))]
+
+
+# Drawn twice, by choice
+
+
+def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, handle, caplog):
+    application = new_application("answer")
+    handle(application)
+    instrumentor = LlamaIndexInstrumentor()
+    instrumentor.instrument(tracer_provider=application.provider)
+    try:
+        for _ in range(3):
+            engine().query(QUESTION)
+    finally:
+        instrumentor.uninstrument()
+
+    assert {span.parent.span_id for span in application.spans("rag RetrieverQueryEngine")} == {
+        span.context.span_id for span in application.spans(QUERY)
+    }
+    (told,) = [record for record in caplog.records if record.name == "ragspan"]
+    assert "RAGSPAN_SPANS=scores" in told.getMessage()

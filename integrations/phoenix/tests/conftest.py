@@ -1,0 +1,187 @@
+"""A server on this machine that behaves as Phoenix 20.26 was seen to behave."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from ragspan.judges.base import ChunkVerdict
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
+from ragspan_phoenix import PhoenixAnnotations
+
+ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
+SEARCH = SpanAnchor(trace_id=0xA1, span_id=0xC3)
+
+
+class FakePhoenix:
+    """Takes annotations of the spans that it knows.
+
+    `spans` has the number of documents of each span that has arrived, by its hexadecimal id; `stored` the rows, by what
+    makes Phoenix replace one. `script` holds replies to the next requests, in place of what Phoenix would do: a status, or
+    a status with a body and headers, or a function of the request's rows.
+    """
+
+    def __init__(self):
+        self.spans = {}
+        self.stored = {}
+        self.requests = []
+        self.headers = []
+        self.script = deque()
+        self.requested = threading.Event()
+        self._released = threading.Event()
+        self._server = None
+        self.port = 0
+        self.start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def rows(self):
+        return list(self.stored.values())
+
+    def start(self):
+        """Listen, at the same address as before."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", self.port), self._handler())
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def stop(self):
+        """Refuse connections."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def hangs(self, rows):
+        """A reply that does not come before the test is over."""
+        self._released.wait(timeout=60)
+        return 503
+
+    def close(self):
+        self._released.set()
+        self.stop()
+
+    def add_spans(self, *spans, documents=0):
+        self.spans.update({format(span.span_id, "016x"): documents for span in spans})
+
+    def reply_to(self, path, query, rows):
+        if self.script:
+            reply = self.script.popleft()
+            if callable(reply):
+                reply = reply(rows)
+            if reply is not None:
+                return reply
+        if path not in {"/v1/span_annotations", "/v1/document_annotations"}:
+            return 404, '{"detail":"Not Found"}'
+        assert query == {"sync": ["true"]}, "without it Phoenix keeps rows in memory, and says that it has them"
+        missing = {row["span_id"] for row in rows} - set(self.spans)
+        if missing:
+            return 404, f"Spans with IDs {', '.join(missing)} do not exist."
+        for row in rows:
+            documents = self.spans[row["span_id"]]
+            if "document_position" in row and row["document_position"] not in range(documents):
+                place = f"{row['document_position']} is out of bounds for span {row['span_id']} (max: {documents - 1})"
+                return 422, f"Document position {place}"
+        for row in rows:
+            self.stored[row["span_id"], row["name"], row["identifier"], row.get("document_position")] = row
+        return 200, json.dumps({"data": [{"id": str(number)} for number in range(len(rows))]})
+
+    def _handler(self):
+        phoenix = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["data"]
+                address = urlsplit(self.path)
+                phoenix.requests.append((address.path, rows))
+                phoenix.headers.append(self.headers)
+                phoenix.requested.set()
+                reply = phoenix.reply_to(address.path, parse_qs(address.query), rows)
+                status, body, headers = (*((reply,) if isinstance(reply, int) else reply), "", {})[:3]
+                content = body.encode()
+                try:
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(content)))
+                    self.send_header("Connection", "close")
+                    for name, value in (headers or {}).items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    self.wfile.write(content)
+                except ConnectionError:
+                    pass  # a client that timed out has hung up
+                self.close_connection = True
+
+            def log_message(self, *args):
+                pass
+
+        return Handler
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch):
+    """No proxy stands in the way, and nothing of the machine's own Phoenix is found."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    names = ("ENDPOINT", "COLLECTOR_ENDPOINT", "BASE_URL", "HOST", "PORT", "API_KEY", "CLIENT_HEADERS")
+    for name in (*(f"PHOENIX_{name}" for name in names), "OTEL_EXPORTER_OTLP_ENDPOINT", "RAGSPAN_EXPLANATIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def phoenix():
+    """A Phoenix that has the answer's span, and the search's with three documents."""
+    server = FakePhoenix()
+    server.add_spans(ANSWER)
+    server.add_spans(SEARCH, documents=3)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def make_emitter(phoenix):
+    emitters = []
+
+    def make(**options):
+        emitters.append(PhoenixAnnotations(**{"base_url": phoenix.url, **options}))
+        return emitters[-1]
+
+    yield make
+    for emitter in emitters:
+        emitter.shutdown(0.1)
+
+
+@pytest.fixture
+def make_scored():
+    """An answer whose search found three passages, of which the last two, the other way round, reached the prompt."""
+
+    def make(outcomes=None, *, span=ANSWER, retrieval_spans=(SEARCH,), record_id="record-1", **given):
+        found = tuple(RetrievedContext(text=f"passage {rank}", id=f"id-{rank}", rank=rank) for rank in range(3))
+        record = RagRecord(
+            question="q",
+            contexts=[found[2], found[1]],
+            response="r",
+            record_id=record_id,
+            retrievals=(Retrieval(name="store", query="q", started_ns=1, ended_ns=2, contexts=found),),
+        )
+        outcomes = {"faithfulness": Score(value=0.5, threshold=0.8)} if outcomes is None else outcomes
+        fields = {"record": record, "outcomes": outcomes, "span": span, "retrieval_spans": retrieval_spans}
+        return ScoredRecord(**{**fields, **given})
+
+    return make
+
+
+@pytest.fixture
+def utilization():
+    """A score that says of each of the two passages whether it was useful."""
+    verdicts = (ChunkVerdict(index=0, useful=True, explanation="cited"), ChunkVerdict(index=1, useful=False))
+    return Score(value=1.0, judge="overlap", evidence=verdicts)

@@ -1,0 +1,137 @@
+"""The items that wait: bounded, in order, each with its own next time."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ragspan.delivery.destination import Deliverable
+from ragspan.delivery.stats import DropReason
+
+_Item = TypeVar("_Item", bound=Deliverable)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Waiting(Generic[_Item]):
+    """An item and how it fares."""
+
+    item: _Item
+    number: int
+    """Items are numbered as they come, from 1."""
+    due: float
+    """When it is to be tried; of the writer's clock, as are all times."""
+    ends: float
+    """When it is given up."""
+    company: int
+    """How many may go in one batch with it, itself included."""
+    tries: int = 0
+    """Those of which it may have been the fault that they failed."""
+    trouble: DropReason = "unavailable"
+    """Why it was not delivered yet."""
+    in_work: bool = False
+
+
+class Line(Generic[_Item]):
+    """Items in the order in which they came. Not safe to use from several threads at once.
+
+    Those in work stay in it: they take memory, and are the first to be asked for by whoever waits for all of them.
+    """
+
+    def __init__(self, *, max_count: int, max_bytes: int) -> None:
+        self._max_count = max_count
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._waiting: OrderedDict[int, Waiting[_Item]] = OrderedDict()
+        self.last_number = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, item: _Item, *, due: float, ends: float, company: int) -> Waiting[_Item]:
+        self.last_number += 1
+        entry = Waiting(item=item, number=self.last_number, due=due, ends=ends, company=company)
+        self._waiting[entry.number] = entry
+        self._bytes += item.size
+        return entry
+
+    def make_room(self) -> Iterator[DropReason]:
+        """Remove the oldest until the bounds are kept; the reason of each."""
+        while (reason := self._excess()) and (oldest := next(self._not_in_work(), None)) is not None:
+            self.remove(oldest)
+            yield reason
+
+    def remove(self, entry: Waiting[_Item]) -> bool:
+        """False if it is not there any more."""
+        if self._waiting.pop(entry.number, None) is None:
+            return False
+        self._bytes -= entry.item.size
+        return True
+
+    def clear(self) -> int:
+        """Remove everything, what is in work included; how much it was."""
+        count = len(self._waiting)
+        self._waiting.clear()
+        self._bytes = 0
+        return count
+
+    def is_past(self, number: int) -> bool:
+        """Whether everything up to this number has left the line."""
+        return next(iter(self._waiting), number + 1) > number
+
+    def overdue(self, now: float) -> Iterator[Waiting[_Item]]:
+        """Those whose time is up; all have equally much, so they are the first ones."""
+        yield from list(self._while_over(now))
+
+    def hurry(self, now: float) -> None:
+        """Let everything be due now."""
+        for entry in self._waiting.values():
+            entry.due = min(entry.due, now)
+
+    def next_due(self, now: float) -> float | None:
+        """When the next one is due: `now` at the latest if one is already, None if none waits."""
+        earliest: float | None = None
+        for entry in self._ready_in_order():
+            if entry.due <= now:
+                return now
+            earliest = entry.due if earliest is None else min(earliest, entry.due)
+        return earliest
+
+    def take(self, now: float, limit: int) -> list[Waiting[_Item]]:
+        """Those that are due, and such as were never tried to go along with them: one of a key, in order, now in work."""
+        batch: list[Waiting[_Item]] = []
+        for entry in self._ready_in_order():
+            if (entry.due > now and entry.tries) or len(batch) >= entry.company:
+                continue
+            limit = min(limit, entry.company)
+            entry.in_work = True
+            batch.append(entry)
+            if len(batch) >= limit:
+                break
+        return batch
+
+    def _excess(self) -> DropReason | None:
+        if len(self._waiting) > self._max_count:
+            return "queue_full"
+        return "queue_bytes" if self._bytes > self._max_bytes else None
+
+    def _not_in_work(self) -> Iterator[Waiting[_Item]]:
+        return (entry for entry in self._waiting.values() if not entry.in_work)
+
+    def _while_over(self, now: float) -> Iterator[Waiting[_Item]]:
+        for entry in self._waiting.values():
+            if entry.ends > now:
+                return
+            if not entry.in_work:
+                yield entry
+
+    def _ready_in_order(self) -> Iterator[Waiting[_Item]]:
+        """The first one of each key, unless it is in work."""
+        seen: set[Hashable] = set()
+        for entry in self._waiting.values():
+            key = entry.item.key
+            if key not in seen:
+                seen.add(key)
+                if not entry.in_work:
+                    yield entry

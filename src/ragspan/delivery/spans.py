@@ -1,0 +1,171 @@
+"""An exporter of spans that outlasts an outage of the backend.
+
+OTLP exporters try again for ten seconds in all, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise, and six times at most;
+then the batch is lost. A score that is written to a backend by its own API has to find the answer's span there: where the
+spans of an outage are lost, so are their scores.
+
+Guarantees, beyond those of `ragspan.delivery._outbox`:
+- `export` waits for no I/O. It says `SUCCESS` for spans that it has taken in; what becomes of them is counted.
+- `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ragspan.delivery._outbox import Outbox
+from ragspan.delivery._report import Report
+from ragspan.delivery._schedule import Schedule
+from ragspan.delivery.destination import Delivered, WriteResult
+from ragspan.delivery.options import DeliveryOptions
+from ragspan.delivery.stats import Counts, DeliveryStats
+from ragspan.telemetry.environment import exporter_of
+from ragspan.telemetry.flushing import flush_as_well
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.sdk.trace import ReadableSpan
+
+_NAME = "spans"
+_SPAN_BYTES = 1000  # a span without attributes, about
+_ENTRY_BYTES = 100
+_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
+
+
+class PatientSpanExporter(SpanExporter):
+    """Hands spans to another exporter, and keeps those that it could not send until it can.
+
+    For `BatchSpanProcessor(PatientSpanExporter(OTLPSpanExporter()))`. Under `opentelemetry-instrument`, and wherever
+    exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is `ragspan_otlp`.
+
+    What the inner exporter fails to send is tried again with growing pauses, in ever smaller batches, until
+    `delivery.retry_window` is over. An exporter does not say why it failed, so a span that the backend refuses for good is
+    tried for as long; it ends up in a batch by itself and holds no other up.
+
+    Args:
+        exporter: sends the spans. Its own time limit for a try should be short, as it is by default.
+        delivery: how patiently, and how many spans may wait; by default 20,000 of them in 64 MiB, for 600 seconds.
+        exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
+        meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
+    """
+
+    def __init__(
+        self,
+        exporter: SpanExporter,
+        *,
+        delivery: DeliveryOptions | None = None,
+        exit_timeout: float = 10.0,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        self._exporter = exporter
+        self._delivery = delivery or _DELIVERY
+        self._exit_timeout = exit_timeout
+        self._report = Report(_NAME, meter_provider=meter_provider)
+        self._is_closed = False
+        self._outbox = self._new_outbox()
+        _exporters.add(self)
+        flush_as_well(self)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Take the spans in; `FAILURE` only after `shutdown`."""
+        items = [_Item.of(span) for span in spans]
+        if items:
+            self._outbox.put(items)
+        return SpanExportResult.FAILURE if self._is_closed else SpanExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Try everything at once; True if all spans that were exported before are sent within the time."""
+        return self._outbox.flush(timeout_millis / 1000)
+
+    def shutdown(self, timeout_millis: float = 30_000) -> None:
+        """Send what is left within the time, or `exit_timeout` if that is shorter, and count the rest as dropped."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._outbox.shutdown(min(timeout_millis / 1000, self._exit_timeout))
+        self._exporter.shutdown()  # which also ends a try that is under way
+
+    def stats(self) -> DeliveryStats:
+        """Where every span is that was exported."""
+        return self._outbox.stats()
+
+    def _new_outbox(self) -> Outbox[_Item]:
+        schedule: Schedule[_Item] = Schedule(self._delivery, counts=Counts())
+        return Outbox(
+            schedule, connect=lambda: _Destination(self._exporter), report=self._report, name=f"ragspan-{_NAME}"
+        )
+
+    def _start_afresh(self) -> None:
+        _inherited.append(self._outbox)
+        self._outbox = self._new_outbox()
+
+
+class PatientOTLPSpanExporter(PatientSpanExporter):
+    """A patient exporter around the OTLP exporter that the standard variables describe: `ragspan_otlp` by name.
+
+    Raises:
+        ConfigurationError: no OTLP exporter is installed, or not the one for the protocol that is configured.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(exporter_of("traces", "otlp").load()())
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A span on its way."""
+
+    span: ReadableSpan
+    key: tuple[int, int]
+    size: int
+
+    @classmethod
+    def of(cls, span: ReadableSpan) -> _Item:
+        context = span.get_span_context()
+        key = (context.trace_id, context.span_id) if context is not None else (0, id(span))
+        return cls(span, key, _SPAN_BYTES + sum(_sizes(span)))
+
+
+def _sizes(span: ReadableSpan) -> Iterator[int]:
+    for entries in (span.attributes, *(event.attributes for event in span.events)):
+        for value in (entries or {}).values():
+            yield _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)
+
+
+class _Destination:
+    """The inner exporter, as a destination; it is closed by whoever shuts the outer one down."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+
+    def write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
+        if self._exporter.export([item.span for item in batch]) is not SpanExportResult.SUCCESS:
+            raise ExportError
+        return [Delivered()] * len(batch)
+
+    def close(self) -> None:
+        pass
+
+
+class ExportError(Exception):
+    """The inner exporter could not send a batch; its own log says why."""
+
+
+_exporters: weakref.WeakSet[PatientSpanExporter] = weakref.WeakSet()
+_inherited: list[object] = []
+"""What a fork left of the parent's, as in `ragspan.delivery.writer`."""
+
+
+def _start_afresh_in_child() -> None:
+    for exporter in list(_exporters):
+        exporter._start_afresh()  # noqa: SLF001 - part of the class, outside of it so that the hook holds no exporter
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_start_afresh_in_child)

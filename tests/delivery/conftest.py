@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+import pytest
+
+from ragspan.delivery import Delivered, DeliveryOptions, ScoreWriter
+from ragspan.delivery._backoff import Backoff
+from ragspan.delivery._schedule import Schedule
+from ragspan.delivery.stats import Counts
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+
+
+@dataclass(frozen=True)
+class Letter:
+    """Something to deliver."""
+
+    text: str
+    key: str
+    size: int = 100
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def advance(self, seconds):
+        self.now += seconds
+
+
+class Mailbox:
+    """A destination that does as its script says, a reply a batch, and takes everything once that is used up.
+
+    A reply is what `write` returns, an exception to raise, or a function of the batch that does either.
+    """
+
+    def __init__(self):
+        self.script = deque()
+        self.batches = []
+        self.delivered = []
+        self.threads = set()
+        self.is_closed = False
+
+    def write(self, batch):
+        self.batches.append([item.text for item in batch])
+        self.threads.add(threading.current_thread().name)
+        reply = self.script.popleft() if self.script else [Delivered()] * len(batch)
+        if callable(reply):
+            reply = reply(batch)
+        if isinstance(reply, BaseException):
+            raise reply
+        self.delivered += [item.text for item, result in zip(batch, reply, strict=False) if result == Delivered()]
+        return reply
+
+    def close(self):
+        self.is_closed = True
+
+
+class PostOffice(ScoreWriter[Letter]):
+    """A writer that writes a letter for each score."""
+
+    name = "post"
+
+    def __init__(self, delivery=None, **given):
+        self.mailboxes = [Mailbox()]
+        self.connections = 0
+        super().__init__(delivery or DeliveryOptions(linger=0.0), **given)
+
+    @property
+    def mailbox(self):
+        return self.mailboxes[-1]
+
+    def items_of(self, scored, span):
+        return [
+            Letter(f"{metric}={outcome.value}", f"{span.span_id} {metric}")
+            for metric, outcome in scored.outcomes.items()
+            if isinstance(outcome, Score)
+        ]
+
+    def connect(self):
+        self.connections += 1
+        return self.mailbox
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def counts():
+    return Counts()
+
+
+@pytest.fixture
+def make_schedule(clock, counts):
+    """A schedule without jitter, whose items are due at once unless the test says otherwise."""
+
+    def make(**options):
+        return Schedule(
+            DeliveryOptions(**{"linger": 0.0, **options}),
+            counts=counts,
+            backoff=Backoff(draw=lambda: 0.0),
+            clock=clock,
+        )
+
+    return make
+
+
+@pytest.fixture
+def post_office(make_post_office):
+    return make_post_office()
+
+
+@pytest.fixture
+def make_scored():
+    """An answer with these scores, whose span is sampled."""
+
+    def make(span_id=0xB2, *, trace_flags=1, late=False, **scores):
+        return ScoredRecord(
+            record=RagRecord(question="q", contexts=[], response="r"),
+            outcomes={metric: Score(value=value) for metric, value in scores.items()},
+            span=SpanAnchor(trace_id=0xA1, span_id=span_id, trace_flags=trace_flags),
+            late=late,
+        )
+
+    return make
+
+
+@pytest.fixture
+def letter():
+    def make(text, key=None, size=100):
+        return Letter(text, key or text, size)
+
+    return make
+
+
+@pytest.fixture
+def letters(letter):
+    return lambda texts: [letter(text) for text in texts]
+
+
+@pytest.fixture
+def make_post_office():
+    writers = []
+
+    def make(delivery=None, **given):
+        writers.append(PostOffice(delivery, **given))
+        return writers[-1]
+
+    yield make
+    for writer in writers:
+        writer.shutdown(5)

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import os
+import threading
+from importlib.metadata import entry_points
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import SpanContext, TraceFlags
+
+from ragspan.delivery import DeliveryOptions
+from ragspan.delivery.spans import PatientOTLPSpanExporter, PatientSpanExporter
+from ragspan.engine import ScoringEngine
+from ragspan.records import RagRecord
+from ragspan.telemetry import OTelEmitter
+
+PATIENCE_MILLIS = 30_000
+
+
+class FailingAtFirst(SpanExporter):
+    """Fails a number of times, and then takes everything but spans that are called poison."""
+
+    def __init__(self, failures=0):
+        self.failures = failures
+        self.tries = []
+        self.taken = []
+        self.tried = threading.Event()
+        self.is_shut_down = False
+
+    def export(self, spans):
+        self.tries.append([span.name for span in spans])
+        self.tried.set()
+        if self.failures or "poison" in self.tries[-1]:
+            self.failures = max(0, self.failures - 1)
+            return SpanExportResult.FAILURE
+        self.taken += self.tries[-1]
+        return SpanExportResult.SUCCESS
+
+    def shutdown(self):
+        self.is_shut_down = True
+
+
+class Hanging(SpanExporter):
+    """Never answers before it is shut down."""
+
+    def __init__(self):
+        self.entered = threading.Event()
+        self._let_go = threading.Event()
+
+    def export(self, spans):
+        self.entered.set()
+        self._let_go.wait()
+        return SpanExportResult.FAILURE
+
+    def shutdown(self):
+        self._let_go.set()
+
+
+def a_span(name, number=1, **attributes):
+    context = SpanContext(trace_id=1, span_id=number, is_remote=False, trace_flags=TraceFlags(1))
+    return ReadableSpan(name=name, context=context, attributes=attributes)
+
+
+def spans(*names):
+    return [a_span(name, number) for number, name in enumerate(names, start=1)]
+
+
+@pytest.fixture
+def make_exporter():
+    made = []
+
+    def make(inner, **options):
+        made.append(PatientSpanExporter(inner, **options))
+        return made[-1]
+
+    yield make
+    for exporter in made:
+        exporter.shutdown(0)
+
+
+def test_spans_arrive_in_the_order_of_their_export(make_exporter):
+    inner = FailingAtFirst()
+    exporter = make_exporter(inner)
+
+    assert exporter.export(spans("one", "two")) is SpanExportResult.SUCCESS
+    assert exporter.force_flush(PATIENCE_MILLIS)
+
+    assert inner.taken == ["one", "two"]
+    assert exporter.stats().delivered == 2
+
+
+def test_what_could_not_be_sent_is_sent_later(make_exporter):
+    inner = FailingAtFirst(failures=2)
+    exporter = make_exporter(inner)
+
+    exporter.export(spans("one", "two"))
+
+    assert exporter.force_flush(PATIENCE_MILLIS)
+    assert sorted(inner.taken) == ["one", "two"]
+    assert len(inner.tries) > 2
+
+
+def test_an_exporter_that_hangs_does_not_hold_up_whoever_exports(make_exporter):
+    inner = Hanging()
+    exporter = make_exporter(inner, exit_timeout=0.0)
+
+    exporter.export(spans("one"))
+    assert inner.entered.wait(30)
+    exporter.export([a_span("two", 2)])
+
+    assert not exporter.force_flush(0)
+    assert exporter.stats().waiting == 2
+
+
+def test_a_span_that_is_refused_for_good_holds_no_other_up(make_exporter):
+    inner = FailingAtFirst()
+    exporter = make_exporter(inner, delivery=DeliveryOptions(linger=0.0, batch_size=8, retry_window=3.0))
+
+    exporter.export(spans("one", "poison", "two", "three"))
+    exporter.force_flush(PATIENCE_MILLIS)
+
+    assert sorted(inner.taken) == ["one", "three", "two"]
+    assert exporter.stats().dropped == {"failed": 1}
+
+
+def test_what_waits_is_bounded_and_the_oldest_goes(make_exporter):
+    inner = FailingAtFirst(failures=1)
+    exporter = make_exporter(inner, delivery=DeliveryOptions(queue_size=2))  # which lingers for a second
+
+    exporter.export(spans("one", "two", "three"))
+    exporter.force_flush(PATIENCE_MILLIS)
+
+    assert sorted(inner.taken) == ["three", "two"]
+    assert exporter.stats().dropped == {"queue_full": 1}
+
+
+def test_the_bound_on_bytes_counts_what_spans_carry(make_exporter):
+    exporter = make_exporter(FailingAtFirst(), delivery=DeliveryOptions(queue_bytes=100_000))
+
+    exporter.export([a_span("large", text="x" * 100_000)])
+    exporter.export([a_span("small", 2, text="x")])
+    exporter.force_flush(PATIENCE_MILLIS)
+
+    assert exporter.stats().dropped == {"queue_bytes": 1}
+    assert exporter.stats().delivered == 1
+
+
+def test_nothing_is_taken_in_after_the_shutdown(make_exporter):
+    inner = FailingAtFirst()
+    exporter = make_exporter(inner)
+    exporter.shutdown()
+
+    assert exporter.export(spans("one")) is SpanExportResult.FAILURE
+    assert exporter.stats().dropped == {"shutdown": 1}
+    assert inner.is_shut_down
+
+
+def test_the_shutdown_counts_what_it_had_to_leave(make_exporter):
+    inner = Hanging()
+    exporter = make_exporter(inner, exit_timeout=0.0)
+    exporter.export(spans("one", "two"))
+
+    exporter.shutdown()
+
+    assert exporter.stats().dropped == {"shutdown": 2}
+
+
+def test_flushing_an_engine_reaches_what_waits_in_the_exporter(make_exporter):
+    inner = FailingAtFirst(failures=1)
+    exporter = make_exporter(inner)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    engine = ScoringEngine(metrics=[], emitters=[OTelEmitter(tracer_provider=provider)])
+    engine.submit(RagRecord(question="Why?", contexts=["Because."], response="Because.", name="reasons"))
+
+    assert engine.flush(30)
+
+    assert inner.taken == ["rag reasons"]
+    engine.shutdown(30)
+    provider.shutdown()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+def test_the_child_of_a_fork_has_nothing_to_send(make_exporter):
+    inner = Hanging()
+    exporter = make_exporter(inner, exit_timeout=0.0)
+    exporter.export(spans("one"))
+    assert inner.entered.wait(30)
+
+    pid = os.fork()
+    if pid == 0:
+        os._exit(exporter.stats().waiting)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert exporter.stats().waiting == 1
+
+
+def test_it_can_be_chosen_by_name_and_sends_where_the_standard_variables_say(make_otlp_listener, monkeypatch):
+    listener = make_otlp_listener()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", listener.url)
+    (entry,) = entry_points(group="opentelemetry_traces_exporter", name="ragspan_otlp")
+    assert entry.load() is PatientOTLPSpanExporter
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(entry.load()()))
+
+    provider.get_tracer("test").start_span("one").end()
+    provider.shutdown()
+
+    assert [span.name for span in listener.spans] == ["one"]

@@ -1,0 +1,368 @@
+"""The writer with its thread: nothing here sleeps, the scripted destination says when it is reached."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+import time
+import weakref
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from ragspan.delivery import BatchRefused, Delivered, DeliveryOptions, NotThereYet, Refused, Unavailable
+from ragspan.engine import ScoringEngine
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry import is_suppressed
+
+PATIENCE = 20.0
+"""Seconds after which a test gives up waiting for what should have come at once."""
+
+
+class Gate:
+    """A reply that comes when the test lets it."""
+
+    def __init__(self, reply=None):
+        self.is_reached = threading.Event()
+        self.opened = threading.Event()
+        self._reply = reply
+
+    def __call__(self, batch):
+        self.is_reached.set()
+        assert self.opened.wait(PATIENCE)
+        return self._reply or [Delivered()] * len(batch)
+
+
+def wait_until(post_office, happened):
+    """Wait for a change of what the writer's thread knows."""
+    outbox = post_office._outbox
+    with outbox._changed:
+        assert outbox._changed.wait_for(lambda: happened(outbox._schedule), PATIENCE)
+
+
+def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_scored):
+    post_office.emit(make_scored(faithfulness=0.5, completeness=1.0))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5", "completeness=1.0"]
+    assert post_office.mailbox.threads == {"ragspan-post"}
+    assert post_office.stats().delivered == 2
+
+
+def test_it_is_an_emitter_that_others_need_not_wait_for(post_office):
+    assert post_office.score_wait == 0
+    assert post_office.open(RagRecord(question="q", contexts=[], response="r")) is None
+
+
+def test_until_the_first_score_there_is_no_thread_and_no_connection(post_office):
+    assert post_office.flush(0)
+    assert post_office.connections == 0
+    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_instrumentation_is_suppressed_while_it_writes(post_office, make_scored):
+    seen = []
+    post_office.mailbox.script.append(lambda batch: seen.append(is_suppressed()) or [Delivered()])
+
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.flush(PATIENCE)
+    assert seen == [True]
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        None,
+        SpanAnchor(trace_id=1, span_id=2, trace_flags=0),
+        SpanAnchor(trace_id=0, span_id=2),
+        SpanAnchor(trace_id=1, span_id=0),
+    ],
+    ids=["none", "not sampled", "no trace", "no span"],
+)
+def test_an_answer_without_a_sampled_span_is_not_written_but_counted(post_office, span, caplog):
+    outcomes = {"a": Score(value=1.0), "b": Score(value=0.5), "c": NotApplicable(reason="no_contexts")}
+    record = RagRecord(question="q", contexts=[], response="r")
+
+    post_office.emit(ScoredRecord(record=record, outcomes=outcomes, span=span))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.batches == []
+    assert post_office.stats().dropped == {"no_span": 2}
+    assert caplog.messages == []
+
+
+def test_an_answer_without_any_score_is_not_written(post_office):
+    outcomes = {"a": MetricFailure(error_type="Timeout", message="m"), "b": NotApplicable(reason="no_contexts")}
+    record, span = RagRecord(question="q", contexts=[], response="r"), SpanAnchor(trace_id=1, span_id=2)
+
+    post_office.emit(ScoredRecord(record=record, outcomes=outcomes, span=span))
+
+    assert post_office.stats().offered == 0
+
+
+def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    post_office.emit(make_scored(first=0.1))
+    assert gate.is_reached.wait(PATIENCE)
+
+    post_office.emit(make_scored(second=0.2))
+
+    assert post_office.stats().waiting == 2
+    gate.opened.set()
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.batches == [["first=0.1"], ["second=0.2"]]
+
+
+def test_a_score_that_finds_the_thread_idle_wakes_it(post_office, make_scored):
+    post_office.emit(make_scored(first=0.1))
+    wait_until(post_office, lambda schedule: schedule.stats().delivered == 1)
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+
+    post_office.emit(make_scored(second=0.2))
+
+    assert gate.is_reached.wait(PATIENCE)
+    gate.opened.set()
+
+
+def test_late_scores_are_delivered_as_well(post_office, make_scored):
+    post_office.emit(make_scored(faithfulness=0.5))
+    post_office.emit(make_scored(completeness=1.0, late=True))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5", "completeness=1.0"]
+
+
+def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_scored):
+    post_office.mailbox.script += [Unavailable("away", retry_after=60.0), [NotThereYet()], RuntimeError("500")]
+    post_office.emit(make_scored(faithfulness=0.5))
+    wait_until(post_office, lambda schedule: schedule.wait() > 10)
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+
+
+def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    post_office.emit(make_scored(faithfulness=0.5))
+    assert gate.is_reached.wait(PATIENCE)
+
+    assert post_office.flush(0) is False
+    gate.opened.set()
+    assert post_office.flush(PATIENCE) is True
+
+
+def test_a_flush_says_true_of_what_was_refused(post_office, make_scored):
+    post_office.mailbox.script.append([Refused("http_422")])
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.flush(PATIENCE) is True
+    assert post_office.stats().refused == {"http_422": 1}
+
+
+def test_a_flush_says_false_of_what_is_dropped_while_it_waits(make_post_office, make_scored):
+    post_office = make_post_office(DeliveryOptions(linger=0.0, queue_size=2))
+    gate, answers = Gate(), []
+    post_office.mailbox.script.append(gate)
+    post_office.emit(make_scored(first=0.1))
+    assert gate.is_reached.wait(PATIENCE)
+    post_office.emit(make_scored(second=0.2))
+
+    flushing = threading.Thread(target=lambda: answers.append(post_office.flush(PATIENCE)))
+    flushing.start()
+    wait_until(post_office, lambda schedule: schedule._hurried)
+    post_office.emit(make_scored(third=0.3))
+    gate.opened.set()
+    flushing.join(PATIENCE)
+
+    assert answers == [False]
+    assert post_office.stats().dropped == {"queue_full": 1}
+
+
+def test_a_shutdown_delivers_what_is_there_and_closes_the_connection(make_post_office, make_scored):
+    post_office = make_post_office(DeliveryOptions(linger=60.0))
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    post_office.shutdown(PATIENCE)
+
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+    assert post_office.mailbox.is_closed
+    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_shutdown_keeps_its_time_and_counts_what_is_left(make_post_office, make_scored, caplog):
+    post_office = make_post_office()
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    post_office.emit(make_scored(first=0.1))
+    assert gate.is_reached.wait(PATIENCE)
+    post_office.emit(make_scored(second=0.2))
+
+    began = time.monotonic()
+    post_office.shutdown(0.05)
+
+    assert time.monotonic() - began < PATIENCE / 2
+    assert post_office.stats().dropped == {"shutdown": 2}
+    assert caplog.messages == ["post: 2 scores were dropped: shutdown"]
+    gate.opened.set()
+    post_office.shutdown(PATIENCE)
+    assert post_office.stats().delivered == 0
+
+
+def test_nothing_is_taken_after_a_shutdown(post_office, make_scored):
+    post_office.shutdown(PATIENCE)
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.stats().dropped == {"shutdown": 1}
+    assert post_office.connections == 0
+
+
+def test_a_connection_that_cannot_be_made_is_tried_again(make_post_office, make_scored):
+    post_office = make_post_office()
+    connect, failures = post_office.connect, iter([ImportError("httpx"), OSError()])
+
+    def stumble():
+        if error := next(failures, None):
+            raise error
+        return connect()
+
+    post_office._outbox._connect = stumble
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+
+
+def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, make_scored, monkeypatch):
+    """As at the end of the interpreter."""
+
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    post_office.mailbox.script += [[NotThereYet()], Unavailable("away")]
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+    assert post_office.mailbox.threads == {threading.current_thread().name}
+    post_office.shutdown(PATIENCE)
+    assert post_office.mailbox.is_closed
+
+
+def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, caplog):
+    post_office.mailbox.script += [
+        Unavailable("http_503"),
+        ValueError("the user's own words"),
+        BatchRefused("http_422"),
+        [Refused("http_422")],
+    ]
+    for name in ("first", "second"):
+        post_office.emit(make_scored(**{name: 0.5}))
+        assert post_office.flush(PATIENCE)
+
+    assert caplog.messages == [
+        "post took no scores: http_503; 1 wait to be tried again",
+        "post: 1 scores were refused: http_422",
+    ]
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_a_batch_that_is_split_shows_in_the_log_by_what_is_refused_in_the_end(post_office, make_scored, caplog):
+    post_office.mailbox.script += [BatchRefused("http_422"), BatchRefused("http_422")]
+    post_office.emit(make_scored(a=0.1, b=0.2))
+
+    assert post_office.flush(PATIENCE)
+    assert caplog.messages == ["post: 1 scores were refused: http_422"]
+
+
+def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_scored):
+    reader = InMemoryMetricReader()
+    post_office = make_post_office(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
+    post_office.mailbox.script += [[Delivered(), Refused("http_422"), Delivered()]]
+
+    post_office.emit(make_scored(a=0.1, b=0.2, c=0.3))
+    post_office.emit(make_scored(d=0.4, trace_flags=0))
+    post_office.shutdown(PATIENCE)
+
+    (metric,) = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
+    assert metric.name == "ragspan.deliveries"
+    assert {tuple(sorted(point.attributes.items())): point.value for point in metric.data.data_points} == {
+        (("ragspan.destination", "post"), ("ragspan.result", "delivered")): 2,
+        (("ragspan.destination", "post"), ("ragspan.reason", "http_422"), ("ragspan.result", "refused")): 1,
+        (("ragspan.destination", "post"), ("ragspan.reason", "no_span"), ("ragspan.result", "dropped")): 1,
+    }
+
+
+def test_a_writer_that_was_shut_down_is_collected(make_scored, make_post_office):
+    post_office = type(make_post_office())()
+    post_office.emit(make_scored(faithfulness=0.5))
+    post_office.shutdown(PATIENCE)
+    reference = weakref.ref(post_office)
+
+    del post_office
+    gc.collect()
+
+    assert reference() is None
+
+
+def test_an_engine_delivers_through_it(make_post_office):
+    class Constant:
+        name = "constant"
+
+        async def score(self, record):
+            return Score(value=0.5)
+
+    class Tracer:
+        score_wait = 0.0
+
+        def open(self, record):
+            return SpanAnchor(trace_id=1, span_id=2)
+
+        def emit(self, scored):
+            pass
+
+        def flush(self, timeout):
+            return True
+
+        def shutdown(self, timeout):
+            pass
+
+    post_office = make_post_office()
+    with ScoringEngine(metrics=[Constant()], emitters=[Tracer(), post_office], judging="thread") as engine:
+        engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
+        assert engine.flush(PATIENCE)
+
+    assert post_office.mailbox.delivered == ["constant=0.5"]
+    assert post_office.mailbox.is_closed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_the_child_of_a_fork_starts_with_nothing_and_connects_anew(post_office, make_scored):
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    post_office.emit(make_scored(parents=0.1))
+    assert gate.is_reached.wait(PATIENCE)
+
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            post_office.mailboxes.append(type(post_office.mailbox)())
+            post_office.emit(make_scored(childs=0.2))
+            fresh = post_office.flush(PATIENCE) and post_office.mailbox.delivered == ["childs=0.2"]
+            status = 0 if fresh and post_office.connections == 2 else 1
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    gate.opened.set()
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["parents=0.1"]
