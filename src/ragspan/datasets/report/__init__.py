@@ -1,0 +1,20 @@
+"""The report of an evaluation: one HTML file that people look at, and plots as pictures."""
+
+from __future__ import annotations
+
+from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, ScoredRun, compare
+from ragspan.datasets.report.plots import write_plots
+from ragspan.datasets.report.signs import Sign, signs_of
+from ragspan.datasets.report.writing import write_report
+
+__all__ = [
+    "Comparison",
+    "MetricComparison",
+    "Regression",
+    "ScoredRun",
+    "Sign",
+    "compare",
+    "signs_of",
+    "write_plots",
+    "write_report",
+]

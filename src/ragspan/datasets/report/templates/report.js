@@ -1,0 +1,153 @@
+"use strict";
+// The page is whole without this script: it draws the plots and makes the answers and tables sortable.
+
+(() => {
+  const list = document.getElementById("answer-list");
+  const answers = list ? [...list.children] : [];
+  const scoresOf = new Map(answers.map((answer) => [answer, JSON.parse(answer.dataset.scores)]));
+  const textOf = new Map(); // lower case, made when it is first searched
+
+  // Plots --------------------------------------------------------------------------------------------------------
+
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const themes = ["(prefers-color-scheme: dark)", "print"].map((query) => matchMedia(query));
+
+  function drawPlots() {
+    if (typeof Plotly === "undefined") return;
+    const style = getComputedStyle(document.documentElement);
+    const colour = (role) => style.getPropertyValue("--" + role).trim();
+    const themed = (figure) => {
+      const [histogram, box] = structuredClone(figure.data);
+      histogram.marker.color = histogram.marker.color.map(colour);
+      box.line.color = colour(box.line.color);
+      box.fillcolor = colour(box.fillcolor);
+      const layout = structuredClone(figure.layout);
+      for (const shape of layout.shapes || []) shape.line.color = colour(shape.line.color);
+      for (const note of layout.annotations || []) note.font.color = colour(note.font.color);
+      for (const axis of [layout.xaxis, layout.yaxis, layout.yaxis2]) axis.gridcolor = colour("line");
+      layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
+      layout.font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("soft") };
+      layout.hoverlabel = { bgcolor: colour("panel"), bordercolor: colour("line"), font: { color: colour("ink") } };
+      return [[histogram, box], layout];
+    };
+    for (const place of document.querySelectorAll("[data-figure]")) {
+      const still = place.querySelector("svg.bars");
+      const [data, layout] = themed(figures[place.dataset.figure]);
+      if (still) still.remove();
+      Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
+    }
+  }
+  drawPlots();
+  for (const theme of themes) theme.addEventListener("change", drawPlots);
+
+  // Filter and order ---------------------------------------------------------------------------------------------
+
+  const form = document.getElementById("filter");
+
+  function matches(answer, metric, label, words) {
+    const scores = scoresOf.get(answer);
+    const looked = metric ? [scores[metric]].filter(Boolean) : Object.values(scores);
+    if (!looked.length || (label && !looked.some(([, state]) => state === label))) return false;
+    if (!words) return true;
+    if (!textOf.has(answer)) textOf.set(answer, answer.textContent.toLowerCase());
+    return textOf.get(answer).includes(words);
+  }
+
+  function valueOf(answer, metric, missing) {
+    const scores = scoresOf.get(answer);
+    const values = (metric ? [scores[metric] || [null]] : Object.values(scores)).map(([value]) => value).filter((value) => value !== null);
+    return values.length ? values.reduce((sum, value) => sum + value) / values.length : missing;
+  }
+
+  function ordered(order, metric) {
+    const last = Infinity;
+    const by = {
+      low: (one, other) => valueOf(one, metric, last) - valueOf(other, metric, last),
+      high: (one, other) => valueOf(other, metric, -last) - valueOf(one, metric, -last),
+      row: (one, other) => one.dataset.row - other.dataset.row,
+    }[order];
+    return by ? [...answers].sort((one, other) => by(one, other) || 0) : answers;
+  }
+
+  function show() {
+    const { metric, label, order, text } = form.elements;
+    const words = text.value.trim().toLowerCase();
+    let shown = 0;
+    for (const answer of answers) {
+      answer.hidden = !matches(answer, metric.value, label.value, words);
+      shown += !answer.hidden;
+    }
+    list.append(...ordered(order.value, metric.value));
+    document.getElementById("found").value = `${shown} of ${answers.length} answers` + (shown ? "" : ": none matches");
+  }
+
+  if (form) {
+    const unfold = document.getElementById("unfold");
+    form.hidden = false;
+    form.addEventListener("input", show);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.addEventListener("reset", () => setTimeout(show));
+    unfold.addEventListener("click", () => {
+      const open = unfold.textContent === "Open all";
+      for (const answer of answers) answer.open = open && !answer.hidden;
+      unfold.textContent = open ? "Close all" : "Open all";
+    });
+    show();
+  }
+
+  // Tables -------------------------------------------------------------------------------------------------------
+
+  function sortKey(row, column) {
+    const text = row.cells[column].textContent.trim();
+    const number = Number.parseFloat(text.replace(/,/g, "").replace("−", "-"));
+    return Number.isNaN(number) ? text : number;
+  }
+
+  function compared(one, other) {
+    if (typeof one === "number" && typeof other === "number") return one - other;
+    if (typeof one !== typeof other) return typeof one === "number" ? -1 : 1;
+    return one.localeCompare(other);
+  }
+
+  function sortBy(table, header, column) {
+    const descending = header.getAttribute("aria-sort") === "ascending";
+    for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    const rows = [...table.tBodies[0].rows].sort((one, other) => compared(sortKey(one, column), sortKey(other, column)));
+    table.tBodies[0].append(...(descending ? rows.reverse() : rows));
+  }
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    [...table.tHead.rows[0].cells].forEach((header, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...header.childNodes);
+      header.append(button);
+      button.addEventListener("click", () => sortBy(table, header, column));
+    });
+  }
+
+  // Links into folded answers, and paper -------------------------------------------------------------------------
+
+  function openTarget() {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    const answer = target && target.closest("details.answer");
+    if (!answer) return;
+    if (answer.hidden) form.reset();
+    answer.hidden = false;
+    answer.open = true;
+    answer.scrollIntoView();
+  }
+  addEventListener("hashchange", openTarget);
+  openTarget();
+
+  let unfolded = [];
+  addEventListener("beforeprint", () => {
+    unfolded = [...document.querySelectorAll("details:not([open])")].filter((item) => !item.closest("[hidden]"));
+    for (const item of unfolded) item.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const item of unfolded) item.open = false;
+    unfolded = [];
+  });
+})();

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from datetime import datetime
+
+import pytest
+
+from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan.datasets.report.page import moment, share
+from ragspan.datasets.results import BadRow
+from ragspan.judges.base import ChunkVerdict, ClaimVerdict
+from ragspan.outcomes import Usage
+
+HOSTILE = [
+    "</script><script>hacked()</script>",
+    '"><img src=x onerror=hacked()>',
+    "' onmouseover='hacked()",
+    "<style>*{background:url(https://evil.example)}</style>",
+    "{{ 7 * 7 }} {% raw %}",
+    "javascript:hacked()",
+    "</title></details><h1>taken over</h1>",
+    "&lt;b&gt; &amp;",
+]
+
+
+def everywhere(answered, text):
+    """A row with a text in every place that data or a judge can fill."""
+    outcomes = {
+        f"metric {text}": Score(
+            value=0.1,
+            threshold=0.5,
+            explanation=text,
+            judge=text,
+            prompt_version=text,
+            details={text: 0.5},
+            evidence=(
+                ClaimVerdict(index=0, supported=False, claim=text, explanation=text),
+                ChunkVerdict(index=0, useful=True, explanation=text),
+            ),
+        ),
+        "absent": NotApplicable(reason=text, detail=text),
+        "failed": MetricFailure(error_type=text, message=text),
+    }
+    passage = RetrievedContext(text=text, id=text, source=text)
+    return answered(1, outcomes, record_id=text, question=text, contexts=[passage], response=text)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_text_from_data_stays_text_in_every_place(text, answered, evaluation_of, page_of):
+    harmless = page_of(evaluation_of([everywhere(answered, "harmless")], bad_rows=[BadRow(row=2, reason="harmless")]))
+    hostile = evaluation_of([everywhere(answered, text)], bad_rows=[BadRow(row=2, reason=text)], bad_row_count=1)
+
+    page = page_of(hostile, title=text)
+
+    assert " ".join(text.split()) in page.text
+    assert len(page.tags("script")) == len(harmless.tags("script")) == 3
+    assert [tag for tag, _ in page.elements if tag in ("img", "h1", "style")] == ["style", "h1"]
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    assert all(link.startswith("#") for link in page.attributes("href"))
+
+
+def test_scripts_are_those_that_the_policy_names_and_no_others(scored, page_of):
+    page = page_of(scored("faithfulness", [0.2, 0.9]))
+
+    running = re.findall(r"<script>(.*?)</script>", page.source, re.DOTALL)
+    (policy,) = [
+        meta["content"] for meta in page.tags("meta") if "content-security" in meta.get("http-equiv", "").lower()
+    ]
+    assert [len(script) > 1_000_000 for script in running] == [True, False]
+    for script in running:
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
+    assert "default-src 'none'" in policy
+    assert list(json.loads(page.scripts[0])) == ["metric-1"]
+
+
+def test_nothing_in_the_page_is_loaded_from_anywhere(scored, page_of):
+    page = page_of(scored("faithfulness", [0.2, 0.9]))
+
+    assert page.attributes("src") == []
+    assert [tag for tag, _ in page.elements if tag in ("link", "iframe", "object", "img", "base")] == []
+
+
+def test_unprintable_characters_are_made_visible_and_the_page_can_be_encoded(answered, evaluation_of, page_of):
+    page = page_of(evaluation_of([everywhere(answered, "nul \x00, half \ud800, turned \u202e")]))
+
+    assert "nul ␀, half \ufffd, turned [U+202E]" in page.text
+    assert page.source.encode()
+
+
+def test_a_formula_is_shown_as_it_is(answered, evaluation_of, page_of):
+    assert "=1+cmd|' /C calc'!A0" in page_of(evaluation_of([everywhere(answered, "=1+cmd|' /C calc'!A0")])).text
+
+
+def test_the_headline_says_how_many_by_whom_and_when(answered, evaluation_of, page_of):
+    rows = [answered(row, {"a": 0.9, "b": 0.9}) for row in range(1, 40)]
+    rows.append(answered(40, {"a": 0.9, "b": NotApplicable(reason="no_claims")}))
+
+    text = page_of(evaluation_of(rows, usage=Usage(requests=12, input_tokens=900, output_tokens=100, usd=0.5))).text
+
+    assert "No signs of high risk." in text
+    assert "Answers 40 Scored 39 to 40 Judge overlap Written 20 November 2026, 21:42 UTC" in text
+    assert "12 requests, 1,000 tokens, $0.50" in text
+
+
+def test_signs_of_high_risk_are_named_at_the_top_and_explained(scored, page_of):
+    text = page_of(scored("faithfulness", [0.1, 0.2, 0.3, 0.55] * 10)).text
+
+    assert "Signs of high risk in 1 of 1 metrics: faithfulness." in text
+    assert "faithfulness: very low mean and median" in text
+    assert "What to look at: the explanation lists what to look for: inventions" in text
+
+
+def test_the_summary_has_every_figure_and_no_nan(answered, evaluation_of, page_of):
+    rows = [answered(1, {"a": 0.25}), answered(2, {"a": 0.75}), answered(3, {"a": NotApplicable(reason="no_claims")})]
+
+    page = page_of(evaluation_of(rows))
+
+    assert "a 0.500 0.500 0.250 0.750 0.354 2 1 1 no_claims 1" in page.text
+    assert "nan" not in page.text.lower().split()
+
+
+def test_a_metric_that_scored_nothing_has_dashes_and_no_plot(answered, evaluation_of, page_of):
+    page = page_of(evaluation_of([answered(1, {"a": NotApplicable(reason="no_claims")})]))
+
+    assert "– nothing scored" in page.text
+    assert page.attributes("data-figure") == []
+    assert len(page.source) < 100_000  # and no library that would draw one
+
+
+def test_an_empty_table_has_a_page_as_well(evaluation_of, page_of):
+    assert "No answers were evaluated." in page_of(evaluation_of([])).text
+
+
+def test_an_interrupted_evaluation_says_so(scored, evaluation_of, answered, page_of):
+    assert "was interrupted" in page_of(evaluation_of([answered(1, {"a": 0.5})], is_complete=False)).text
+    assert "was interrupted" not in page_of(scored("a", [0.5])).text
+
+
+def test_rows_that_could_not_be_read_are_listed_up_to_a_number(answered, evaluation_of, page_of):
+    bad = [BadRow(row=row, reason="no answer", line=row + 1) for row in range(1, 31)]
+
+    text = page_of(evaluation_of([answered(40, {"a": 0.5})], bad_rows=bad, bad_row_count=1_500)).text
+
+    assert "row 20 (line 21): no answer" in text
+    assert "row 21 " not in text
+    assert "… and 1,480 more." in text
+
+
+def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of):
+    claims = (ClaimVerdict(index=0, supported=False, claim="It is green.", explanation="no word of it"),)
+    verdicts = (ChunkVerdict(index=0, useful=True), ChunkVerdict(index=1, useful=False))
+    outcomes = {
+        "faithfulness": Score(value=0.0, threshold=0.8, evidence=claims, explanation="Not supported: It is green."),
+        "context_utilization": Score(value=1.0, threshold=0.5, evidence=verdicts),
+    }
+    row = answered(7, outcomes, question="What colour is it?", contexts=["Paris.", "Cats."], response="It is green.")
+
+    page = page_of(evaluation_of([row]))
+
+    assert "What colour is it? faithfulness 0.00 ✗ fail" in page.text
+    assert "It is green.1" in page.text
+    assert "✗ not supported 1 It is green. no word of it" in page.text
+    assert "1 ✓ useful Paris. 2 not used Cats." in page.text
+    assert {"class": "unsupported"} in page.tags("mark")
+    assert "hidden" in next(form for form in page.tags("form"))  # what only a script can do is not offered
+
+
+def test_an_answer_can_be_filtered_by_its_values_and_labels(answered, evaluation_of, page_of):
+    page = page_of(evaluation_of([answered(1, {"a": 0.25, "b": NotApplicable(reason="no_claims")})]))
+
+    assert json.loads(page.attributes("data-scores")[0]) == {"a": [0.25, "fail"], "b": [None, "not scored"]}
+
+
+def test_a_score_that_just_fails_does_not_look_as_if_it_passed(scored, page_of):
+    text = page_of(scored("a", [0.4996, 0.5])).text
+
+    assert "a 0.4996 ✗ fail" in text
+    assert "a 0.50 ✓ pass" in text
+
+
+def test_a_comparison_shows_both_runs_and_where_it_fell(answered, evaluation_of, page_of):
+    run = evaluation_of([answered(row, {"a": 0.2}, record_id=f"id {row}") for row in range(1, 6)])
+    baseline = evaluation_of([answered(row, {"a": 0.7}, record_id=f"id {row}") for row in range(1, 8)])
+
+    page = page_of(run, baseline=baseline)
+
+    assert "5 answers are in both runs, paired by record id. 0 only in this run, 2 only in the baseline" in page.text
+    assert "a 5 0.700 0.200 −0.500 −0.500 to −0.500 worse 5 0" in page.text
+    assert "1 id 1 a 0.70 0.20 −0.50 pass → fail" in page.text
+    assert "#row-1" in page.attributes("href")
+
+
+def test_a_difference_of_nothing_has_no_sign(scored, page_of):
+    run = scored("a", [0.2, 0.4])
+
+    assert "a 2 0.300 0.300 0.000 0.000 to 0.000 no clear difference 0 0" in page_of(run, baseline=run).text
+
+
+def test_without_a_baseline_nothing_is_compared(scored, page_of):
+    assert "baseline" not in page_of(scored("a", [0.5])).text
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(0.0, "0%"), (0.004, "<1%"), (0.5, "50%"), (0.996, ">99%"), (1.0, "100%")]
+)
+def test_nothing_is_called_none_or_all_that_is_not(value, words):
+    assert share(value) == words
+
+
+def test_a_time_without_a_zone_is_told_without_one():
+    assert moment(datetime(2026, 1, 5, 9, 3)) == "5 January 2026, 09:03"  # noqa: DTZ001 - that is the case
