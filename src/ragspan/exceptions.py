@@ -3,6 +3,7 @@
 RagspanError
 ├── ConfigurationError   a setting or argument that cannot be right
 ├── RecordError          JSON that is no record
+├── TableError           a table that cannot be read or lacks a column
 └── JudgeError           a judge could not give a verdict
     └── BudgetExhausted  ... because the engine's budget does not allow the request
 """
@@ -22,6 +23,10 @@ class ConfigurationError(RagspanError, ValueError):
 
 class RecordError(RagspanError, ValueError):
     """Text that should be a record is none; the message names the field."""
+
+
+class TableError(RagspanError, ValueError):
+    """A table cannot be evaluated; the message says where it is wrong, and what would be right."""
 
 
 class JudgeError(RagspanError):

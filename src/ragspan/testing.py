@@ -1,6 +1,7 @@
 """What users of ragspan need in their own tests.
 
-A sink that keeps records, a judge that says what it is told, and OpenTelemetry providers that keep what they get.
+A sink that keeps records, a judge that says what it is told, OpenTelemetry providers that keep what they get, and an
+assertion about scores.
 
     sink = RecordingSink()
     chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
@@ -12,9 +13,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Judge, Rating, Vote
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord, SpanAnchor
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
-__all__ = ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink"]
+__all__ = ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink", "assert_scores"]
 
 _T = TypeVar("_T")
 
@@ -176,6 +177,28 @@ class InMemoryTelemetry:
                 ]
                 found.setdefault(metric.name, []).extend(points)
         return found
+
+
+def assert_scores(records: Any, judge: Judge | str | None = None, **minimums: float) -> None:
+    """Fail a test unless the mean of each named metric reaches its minimum.
+
+        assert_scores([RagRecord(question=..., contexts=[...], response=...)], faithfulness=0.8)
+
+    It may be called inside a running event loop, which stands still meanwhile.
+
+    Args:
+        records: whatever `ragspan.datasets.evaluate` takes: records, dictionaries, a data frame, a path.
+        judge: a judge, `"overlap"` or `"openai:<model>"`; by default that of `RAGSPAN_JUDGE`.
+        minimums: means from 0 to 1 by metric.
+
+    Raises:
+        AssertionError: a mean is lower, or nothing was scored; it tells the lowest scores and why they are low.
+        ConfigurationError: there is no such metric.
+        TableError: one of the records cannot be read.
+    """
+    from ragspan.datasets.assertion import require_scores
+
+    require_scores(records, minimums, judge)
 
 
 def _repeated(values: Sequence[_T], count: int) -> list[_T]:

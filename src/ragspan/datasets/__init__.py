@@ -1,0 +1,46 @@
+"""The same metrics over tables: files, data frames, and anything that has rows.
+
+from ragspan.datasets import evaluate
+
+evaluation = evaluate("answers.csv", ["faithfulness"])
+evaluation.summary["faithfulness"].mean
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragspan.datasets.evaluation import aevaluate, evaluate
+    from ragspan.datasets.result_file import ResultFile
+    from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, MetricSummary, ResultRow
+
+__all__ = [
+    "BadRow",
+    "EvaluatedRow",
+    "Evaluation",
+    "MetricSummary",
+    "ResultFile",
+    "ResultRow",
+    "aevaluate",
+    "evaluate",
+]
+
+# The command line reads the options of a command from here; the engine is needed only where the command is run.
+_LAZY = {
+    **dict.fromkeys(("aevaluate", "evaluate"), "evaluation"),
+    "ResultFile": "result_file",
+    **dict.fromkeys(("BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultRow"), "results"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'ragspan.datasets' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"ragspan.datasets.{_LAZY[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,153 @@
+"""Sends the scores of answers to the spans that the answers had when they were given.
+
+The exporters are those of the environment, as in the helper process, and the emitters those of `RAGSPAN_EMITTERS`. A row
+without a valid span sends nothing: its scores would have no place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from typing import TYPE_CHECKING, Any
+
+from ragspan.config import Settings
+from ragspan.defaults import emitters_from
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.environment import (
+    EnvironmentProviders,
+    Signal,
+    exporter_is_configured,
+    make_exporter,
+    providers_from_environment,
+)
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+_MS = 1000
+_OTEL = "otel"  # what `RAGSPAN_EMITTERS` calls OpenTelemetry
+
+
+class OnlyTraced:
+    """An emitter that is told of the records that belong to a span, and of no others."""
+
+    def __init__(self, emitter: Emitter) -> None:
+        self._emitter = emitter
+        self.is_flushed = True
+        """Whether the last flush found that everything was sent."""
+
+    @property
+    def score_wait(self) -> float:
+        return self._emitter.score_wait
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:
+        if record.parent is None:
+            return None
+        self._emitter.open(record)
+        return record.parent  # it is the answer's span, whoever else would make another
+
+    def emit(self, scored: ScoredRecord) -> None:
+        if scored.record.parent is not None:
+            self._emitter.emit(scored)
+
+    def flush(self, timeout: float) -> bool:
+        self.is_flushed = self._emitter.flush(timeout)
+        return self.is_flushed
+
+    def shutdown(self, timeout: float) -> None:
+        self._emitter.shutdown(timeout)
+
+
+class BackFill:
+    """The emitters of a back-fill, and what became of what they sent.
+
+    Args:
+        settings: which emitters there are, and how the one to OpenTelemetry writes.
+
+    Raises:
+        ConfigurationError: there is nowhere to send scores to, or an exporter or emitter is not installed.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._counts: list[_Counting] = []
+        self._providers: EnvironmentProviders | None = None
+        self._is_all_out: bool | None = None
+        names = tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
+        if not names:
+            raise ConfigurationError(
+                "--to-trace sends scores where your spans are, but no exporter is configured: "
+                "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
+            )
+        if _OTEL in names:
+            self._providers = providers_from_environment(make=self._make)
+        emitters = emitters_from(replace(settings, emitters=names, spans="scores"), self._providers)
+        self.emitters = [OnlyTraced(emitter) for emitter in emitters]
+
+    @property
+    def sent(self) -> int:
+        """Spans that an exporter says it sent."""
+        return sum(count.sent for count in self._counts)
+
+    @property
+    def failed(self) -> int:
+        """Spans that an exporter could not send."""
+        return sum(count.failed for count in self._counts)
+
+    def finish(self, timeout: float = 30.0) -> bool:
+        """Send what is left and let go of the exporters; whether everything went out, as far as they tell.
+
+        It comes after the engine's end, which has flushed the emitters. A second call returns the same.
+        """
+        if self._is_all_out is None:
+            self._is_all_out = self._finish(timeout)
+        return self._is_all_out
+
+    def _finish(self, timeout: float) -> bool:
+        flushed = [emitter.is_flushed for emitter in self.emitters]
+        if self._providers is not None:
+            flushed.append(self._providers.tracer_provider.force_flush(int(timeout * _MS)))
+            self._providers.tracer_provider.shutdown()
+            self._providers.meter_provider.shutdown()
+            if self._providers.logger_provider is not None:
+                self._providers.logger_provider.shutdown()
+        return all(flushed) and not self.failed
+
+    def _make(self, kind: Signal, entry: EntryPoint) -> Any:
+        exporter = make_exporter(kind, entry)
+        if kind != "traces":
+            return exporter
+        self._counts.append(_Counting(exporter))
+        return self._counts[-1]
+
+
+class _Counting:
+    """An exporter of spans that counts what became of them."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self.sent = 0
+        self.failed = 0
+
+    def export(self, spans: Sequence[Any]) -> Any:
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        try:
+            result = self._exporter.export(spans)
+        except Exception:
+            self.failed += len(spans)
+            raise
+        if result is SpanExportResult.SUCCESS:
+            self.sent += len(spans)
+        else:
+            self.failed += len(spans)
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._exporter.force_flush(timeout_millis)

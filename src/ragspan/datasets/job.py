@@ -1,0 +1,212 @@
+"""What `ragspan evaluate` does: the evaluation, and everything that is written and said about it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ragspan.datasets.back_fill import BackFill
+from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.interruption import Interruption
+from ragspan.datasets.metrics import metrics_for, settings_with
+from ragspan.datasets.minimums import parse_minimums, require_minimums, shortfalls
+from ragspan.datasets.plan import Plan, carry_out, journal_of
+from ragspan.datasets.progress import progress_on_stderr
+from ragspan.datasets.records import RecordReader
+from ragspan.datasets.result_file import ResultFile
+from ragspan.datasets.results import Evaluation
+from ragspan.datasets.run import OnError, Standing
+from ragspan.datasets.terminal import as_plain, bad_row_lines, headline, not_scored_lines, summary_table
+from ragspan.defaults import budget_from
+from ragspan.exceptions import ConfigurationError, TableError
+
+DONE = 0
+BELOW = 1
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """What the command was asked for; see its options."""
+
+    data: str
+    columns: ColumnChoices
+    of_file: Mapping[str, Any]
+    metrics: str | None = None
+    judge: str | None = None
+    output: Path | None = None
+    resume: bool = False
+    report: Path | None = None
+    compare: Path | None = None
+    plots: Path | None = None
+    json: Path | None = None
+    fail_under: tuple[str, ...] = ()
+    limit: int | None = None
+    concurrency: int | None = None
+    on_error: str = "skip"
+    to_trace: bool = False
+    quiet: bool = False
+
+
+def run_job(job: Job) -> int:
+    """Evaluate, write and print; returns the exit code.
+
+    Raises:
+        RagspanError: the input or an option is wrong.
+    """
+    try:
+        return _run(job)
+    except KeyboardInterrupt:  # before the first row, or for the second time
+        _tell(*_how_to_go_on(job))
+        return INTERRUPTED
+
+
+def _run(job: Job) -> int:
+    minimums = parse_minimums(job.fail_under)
+    baseline = _baseline(job)
+    settings = settings_with(job.judge, concurrency=job.concurrency)
+    metrics = metrics_for(job.metrics, settings)
+    require_minimums(minimums, [metric.name for metric in metrics])
+    _require_report_packages(job)
+    back_fill = BackFill(settings) if job.to_trace else None
+    seen = _Seen()
+    with ExitStack() as stack:
+        if back_fill is not None:
+            stack.callback(back_fill.finish)  # what was scored before a failure is sent all the same
+        interruption = stack.enter_context(Interruption())
+        on_row = stack.enter_context(progress_on_stderr(quiet=job.quiet))
+        evaluation = carry_out(
+            Plan(
+                data=job.data,
+                metrics=metrics,
+                settings=settings,
+                budget=budget_from(settings),
+                columns=job.columns,
+                of_file=job.of_file,
+                output=job.output,
+                resume=job.resume,
+                on_error=cast("OnError", job.on_error),
+                limit=job.limit,
+                emitters=back_fill.emitters if back_fill else (),
+                with_spans=job.to_trace,
+                on_begin=seen.begin,
+                on_row=on_row,
+                should_stop=interruption.is_requested,
+                reading=interruption.reading,
+            )
+        )
+    _tell(*bad_row_lines(evaluation.bad_rows, evaluation.bad_row_count))
+    is_delivered = back_fill is None or _told_delivery(back_fill, seen)
+    below = shortfalls(evaluation, minimums) if evaluation.is_complete else {}
+    _print_summary(evaluation, new_rows=evaluation.rows + evaluation.bad_row_count - seen.resumed)
+    if job.json is not None:
+        text = json.dumps(as_plain(evaluation, below), indent=2, allow_nan=False)
+        _write(job.json, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+    if not evaluation.is_complete:
+        _tell(*_how_to_go_on(job))
+        return INTERRUPTED
+    _write_report(job, evaluation, baseline)
+    _tell(*(f"below its minimum: {told}" for told in below.values()))
+    return BELOW if below or not is_delivered else DONE
+
+
+class _Seen:
+    """What the run knows beside its result."""
+
+    def __init__(self) -> None:
+        self.standing: Standing | None = None
+        self.reader: RecordReader | None = None
+
+    def begin(self, standing: Standing, reader: RecordReader) -> None:
+        self.standing, self.reader = standing, reader
+
+    @property
+    def resumed(self) -> int:
+        return self.standing.resumed if self.standing is not None else 0
+
+
+def _tell(*lines: str) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)  # noqa: T201 - a command's own words
+
+
+def _baseline(job: Job) -> ResultFile | None:
+    if job.compare is None:
+        return None
+    if job.report is None:
+        raise ConfigurationError("--compare puts two runs side by side in a report: give --report FILE.html, too")
+    baseline = ResultFile(job.compare)
+    if not baseline.metrics:  # reads it: a wrong file is better known before than after an hour of judging
+        raise TableError(f"{job.compare} holds no results to compare with")
+    return baseline
+
+
+def _require_report_packages(job: Job) -> None:
+    """What the report needs should be missed before the evaluation, and not after it."""
+    wanted = ["plotly", "jinja2"] if job.report is not None else []
+    wanted += ["matplotlib"] if job.plots is not None else []
+    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(f'reports and plots need {", ".join(missing)}: pip install "ragspan[report]"')
+
+
+def _print_summary(evaluation: Evaluation, *, new_rows: int) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    console.print(summary_table(evaluation))
+    for line in not_scored_lines(evaluation):
+        console.print(line, markup=False)
+    console.print(headline(evaluation, new_rows=new_rows), markup=False)
+    if not evaluation.rows:
+        _tell("the table has no rows that can be evaluated")
+
+
+def _write_report(job: Job, evaluation: Evaluation, baseline: ResultFile | None) -> None:
+    if job.report is not None:
+        from ragspan.datasets.report import write_report
+
+        _write(job.report, lambda path: write_report(evaluation, path, baseline=baseline))
+    if job.plots is not None:
+        from ragspan.datasets.report import write_plots
+
+        _write(job.plots, lambda path: write_plots(evaluation, path))
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
+    try:
+        write(path)
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _how_to_go_on(job: Job) -> list[str]:
+    if job.output is None:
+        return ["stopped. Without --output nothing is kept that could be gone on with"]
+    return [
+        f"stopped; what is done is kept in {journal_of(job.output)}. The same command with --resume goes on from there"
+    ]
+
+
+def _told_delivery(back_fill: BackFill, seen: _Seen) -> bool:
+    """Say what became of the scores; whether all that could be sent was."""
+    is_delivered = back_fill.finish()
+    reader = seen.reader
+    if reader is not None:
+        for row, trouble in list(reader.span_troubles.items())[:_TROUBLES_SHOWN]:
+            _tell(f"not sent: row {row} {trouble}")
+        if reader.span_trouble_count > _TROUBLES_SHOWN:
+            _tell(f"... and {reader.span_trouble_count - _TROUBLES_SHOWN:,} more rows whose ids name no span")
+        _tell(f"{reader.traced:,} rows name a span; {back_fill.sent:,} evaluation spans were sent")
+    if not is_delivered:
+        _tell(f"not everything was sent: {back_fill.failed:,} spans failed; the log above says why")
+    return is_delivered
+
+
+_TROUBLES_SHOWN = 10

@@ -1,0 +1,134 @@
+"""Turns the rows of a table into records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from ragspan.datasets.cells import CellError, identifier_of, metadata_of, nanoseconds_of, span_of, text_of
+from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for
+from ragspan.datasets.passages import contexts_of
+from ragspan.datasets.results import BadRow
+from ragspan.datasets.tables.base import Table, TableRow
+from ragspan.records import RagRecord, SpanAnchor
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordRow:
+    """A row that has become a record."""
+
+    row: int
+    record: RagRecord
+
+
+class RecordReader:
+    """Reads records from the rows of one table.
+
+    Args:
+        choices: the columns to read.
+        table: what is known of it beforehand.
+        with_spans: read the spans that the answers belong to, and the answers' times, as well.
+
+    Raises:
+        TableError: a column is missing.
+    """
+
+    def __init__(self, choices: ColumnChoices, table: Table, *, with_spans: bool = False) -> None:
+        self._choices = choices
+        self._with_spans = with_spans
+        self._readers: dict[str, CellReader] | None = None
+        if table.sample:
+            self._readers = readers_for(choices, table.columns, table.sample)
+        self.span_troubles: dict[int, str] = {}
+        """Rows whose ids name no span, the first hundred of them, and why."""
+        self.span_trouble_count = 0
+        self.traced = 0
+        """Records that belong to a span."""
+
+    def read(self, entry: TableRow) -> RecordRow | BadRow:
+        """The record of a row, or what is wrong with the row."""
+        try:
+            record = entry.data if isinstance(entry.data, RagRecord) else self._record(entry.row, entry.data)
+        except CellError as error:
+            return BadRow(row=entry.row, line=entry.line, reason=str(error))
+        self.traced += record.parent is not None
+        return RecordRow(row=entry.row, record=record)
+
+    def _record(self, row: int, values: Mapping[str, Any]) -> RagRecord:
+        if self._readers is None:  # there were only records before
+            self._readers = readers_for(self._choices, list(values), [values])
+        times = self._times(values) if self._with_spans else {}
+        return RagRecord(
+            question=self._text("question", values),
+            contexts=self._contexts(values),
+            response=self._text("answer", values),
+            record_id=identifier_of(self._cell("id", values)) or f"row-{row}",
+            framework="table",
+            parent=self._span(row, values) if self._with_spans else None,
+            session_id=identifier_of(self._cell("session_id", values)),
+            user_id=identifier_of(self._cell("user_id", values)),
+            metadata=metadata_of(self._cell("metadata", values)),
+            **times,
+        )
+
+    def _cell(self, part: str, values: Mapping[str, Any]) -> Any:
+        reader = (self._readers or {}).get(part)
+        if reader is None:
+            return None
+        try:
+            return reader(values)
+        except Exception as error:  # noqa: BLE001 - of a user's function; its message may quote the row
+            raise CellError(f"the function for the {part} raised {type(error).__name__}") from None
+
+    def _text(self, part: str, values: Mapping[str, Any]) -> str | None:
+        cell = self._cell(part, values)
+        try:
+            return text_of(cell)
+        except CellError as error:
+            raise CellError(f"the {part} {error}") from None
+
+    def _contexts(self, values: Mapping[str, Any]) -> Any:
+        cell = self._cell("contexts", values)
+        try:
+            return contexts_of(cell)
+        except CellError as error:
+            raise CellError(f"the contexts {error}") from None
+
+    def _span(self, row: int, values: Mapping[str, Any]) -> SpanAnchor | None:
+        try:
+            return span_of(self._cell("trace_id", values), self._cell("span_id", values))
+        except CellError as error:
+            self.span_trouble_count += 1
+            if len(self.span_troubles) < _TROUBLES_KEPT:
+                self.span_troubles[row] = str(error)
+            return None
+
+    def _times(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        times: dict[str, Any] = {}
+        for part in ("started", "ended"):
+            try:
+                moment = nanoseconds_of(self._cell(part, values))
+            except CellError as error:
+                raise CellError(f"the column {part} {error}") from None
+            if moment is not None:
+                times[f"{part}_ns"] = moment
+        if "ended_ns" in times:
+            times.setdefault("started_ns", times["ended_ns"])
+        return times
+
+
+def digest_of(record: RagRecord) -> str:
+    """Tells whether a record is the one that was evaluated before: of what is judged, not of ids and times."""
+    digest = blake2b(digest_size=8)
+    texts = [record.question, record.response, None if record.contexts is None else ""]
+    texts += [context.text for context in record.contexts or ()]
+    for text in texts:
+        data = b"" if text is None else text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % (-1 if text is None else len(data)))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+_TROUBLES_KEPT = 100

@@ -1,0 +1,181 @@
+"""The three formats of result files, written and read as streams.
+
+A CSV file is opened by spreadsheets, which take a cell that begins with one of a few characters for a formula and compute
+it. Texts in the results quote documents that anybody may have written. So such texts get an apostrophe in front, as OWASP
+recommends against CSV injection; reading takes it away again. The other formats hold texts as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from ragspan.datasets.results import RESULT_COLUMNS, ResultRow
+from ragspan.datasets.tables.parquet_rows import import_parquet
+from ragspan.exceptions import ConfigurationError, TableError
+
+ResultFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+_BY_ENDING: dict[str, ResultFormat] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_INTEGERS = frozenset({"row", "requests", "input_tokens", "output_tokens"})
+_FLOATS = frozenset({"score", "usd"})
+_BATCH = 4096  # rows of a Parquet file that are written at a time
+_FORMULA_STARTS = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are the first in full width
+_values = attrgetter(*RESULT_COLUMNS)
+
+
+def format_of(path: Path) -> ResultFormat:
+    """The format that a result file's ending stands for.
+
+    Raises:
+        ConfigurationError: it stands for none, or for one that needs pyarrow where that is not installed.
+    """
+    chosen = _BY_ENDING.get(path.suffix.lower())
+    if chosen is None:
+        raise ConfigurationError(
+            f"results are written as one of {', '.join(_BY_ENDING)}, which {path.name!r} does not end with"
+        )
+    if chosen == "parquet":
+        import_parquet()
+    return chosen
+
+
+def write_results(path: Path, chosen: ResultFormat, results: Iterable[ResultRow]) -> None:
+    """Write a result file from its first row to its last."""
+    _WRITERS[chosen](path, results)
+
+
+def read_results(path: Path, chosen: ResultFormat) -> Iterator[ResultRow]:
+    """The rows of a result file.
+
+    Raises:
+        TableError: it is none.
+    """
+    try:
+        for plain in _READERS[chosen](path):
+            yield ResultRow(**{name: plain.get(name) for name in RESULT_COLUMNS})  # type: ignore[arg-type]
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, csv.Error) as error:
+        raise TableError(f"{path} is no file of results: {error}") from None
+
+
+def without_formula(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if _would_be_formula(text) else text
+
+
+def with_formula(text: str) -> str:
+    """The text that `without_formula` was given."""
+    return text[1:] if text.startswith("'") and _would_be_formula(text[1:]) else text
+
+
+def _would_be_formula(text: str) -> bool:
+    # Apostrophes count as well: what begins with one and could have been made here must be told apart from that.
+    return text.lstrip("'")[:1] in _FORMULA_STARTS if text else False
+
+
+def _encodable(value: Any) -> Any:
+    """Half of a surrogate pair, which text from JSON can hold and UTF-8 cannot, becomes a question mark."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-8", "replace").decode()
+
+
+def _write_csv(path: Path, results: Iterable[ResultRow]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it; with another, a lone \r goes unquoted
+        writer.writerow(RESULT_COLUMNS)
+        for result in results:
+            writer.writerow(map(_csv_cell, _values(result)))
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_formula(_encodable(value))
+    return repr(value) if isinstance(value, float) else value
+
+
+def _write_jsonl(path: Path, results: Iterable[ResultRow]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for result in results:
+            plain = dict(zip(RESULT_COLUMNS, map(_encodable, _values(result)), strict=True))
+            file.write(json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+
+
+def _write_parquet(path: Path, results: Iterable[ResultRow]) -> None:
+    arrow, parquet = import_parquet()
+    kinds = [
+        arrow.int64() if name in _INTEGERS else arrow.float64() if name in _FLOATS else arrow.string()
+        for name in RESULT_COLUMNS
+    ]
+    schema = arrow.schema(list(zip(RESULT_COLUMNS, kinds, strict=True)))
+    rows = iter(results)
+    with parquet.ParquetWriter(path, schema) as writer:
+        while batch := list(islice(rows, _BATCH)):
+            columns = zip(*(map(_encodable, _values(result)) for result in batch), strict=True)
+            arrays = [arrow.array(column, type=kind) for column, kind in zip(columns, kinds, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+def _read_csv(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        _require_columns(path, rows.fieldnames or ())
+        for row in rows:
+            yield {name: _from_csv(name, cell) for name, cell in row.items()}
+
+
+def _from_csv(name: str, cell: str) -> Any:
+    if not cell:
+        return None
+    if name in _INTEGERS:
+        return int(cell)
+    return float(cell) if name in _FLOATS else with_formula(cell)
+
+
+def _read_jsonl(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        for line in filter(str.strip, file):
+            plain = json.loads(line)
+            _require_columns(path, plain)
+            yield plain
+
+
+def _read_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
+    arrow, parquet = import_parquet()
+    try:
+        with parquet.ParquetFile(path) as file:
+            _require_columns(path, file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=_BATCH, columns=list(RESULT_COLUMNS)):
+                yield from batch.to_pylist()
+    except arrow.ArrowException as error:
+        raise TableError(f"{path} is no file of results: {error}") from None
+
+
+def _require_columns(path: Path, names: Iterable[str]) -> None:
+    missing = [name for name in RESULT_COLUMNS if name not in names]
+    if missing:
+        raise TableError(f"{path} is no file of results: it has no column {missing[0]!r}")
+
+
+_WRITERS: dict[ResultFormat, Callable[[Path, Iterable[ResultRow]], None]] = {
+    "csv": _write_csv,
+    "jsonl": _write_jsonl,
+    "parquet": _write_parquet,
+}
+_READERS = cast(
+    "dict[ResultFormat, Callable[[Path], Iterator[Mapping[str, Any]]]]",
+    {"csv": _read_csv, "jsonl": _read_jsonl, "parquet": _read_parquet},
+)

@@ -1,0 +1,129 @@
+"""Rows of JSON: one object a line, or one array of objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from ragspan.datasets.cells import kind_of
+from ragspan.datasets.results import BadRow
+from ragspan.datasets.tables.base import Entry, Table, TableRow, sampled
+from ragspan.exceptions import TableError
+
+
+def json_lines_table(lines: Iterable[str], *, name: str, **known: Any) -> Table:
+    """A table with an object on each line; blank lines are nothing.
+
+    Raises:
+        TableError: there is no line at all.
+    """
+    numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    first = next(numbered, None)
+    if first is None:
+        raise TableError(f"{name} is empty: a table has an object on each line")
+    return sampled(_line_entries(chain([first], numbered)), **known)
+
+
+def json_table(characters: Iterable[str], *, name: str, **known: Any) -> Table:
+    """A table of one array of objects.
+
+    Raises:
+        TableError: it is no array; while it is read: it is no JSON from some place on.
+    """
+    return sampled(_array_entries(_elements(iter(characters), name)), **known)
+
+
+def _line_entries(lines: Iterable[tuple[int, str]]) -> Iterator[Entry]:
+    for row, (number, line) in enumerate(lines, 1):
+        value, trouble = _parsed(line)
+        yield _entry(row, value, number) if trouble is None else BadRow(row=row, line=number, reason=trouble)
+
+
+def _parsed(line: str) -> tuple[Any, str | None]:
+    """The value of a line, and what is wrong with it."""
+    try:
+        return json.loads(line), None
+    except json.JSONDecodeError as error:
+        return None, f"it is no JSON: {error.msg}, at column {error.colno}"
+    except (RecursionError, ValueError):  # the latter for a number of thousands of digits
+        return None, "it is JSON that cannot be read: it is nested too deep, or has too long a number"
+
+
+def _array_entries(elements: Iterable[Any]) -> Iterator[Entry]:
+    for row, value in enumerate(elements, 1):
+        yield _entry(row, value, None)
+
+
+def _entry(row: int, value: Any, line: int | None) -> Entry:
+    if isinstance(value, dict):
+        return TableRow(row=row, line=line, data=value)
+    return BadRow(row=row, line=line, reason=f"it is {kind_of(value)}, but should be an object")
+
+
+class _Ahead:
+    """Text that is read on when it is not enough."""
+
+    def __init__(self, pieces: Iterator[str]) -> None:
+        self._pieces = pieces
+        self.text = ""
+
+    def more(self) -> bool:
+        """Read as much again as there is, so that long elements are not tried over and over; False at the end."""
+        wanted = max(1, len(self.text))
+        read: list[str] = []
+        while wanted > 0 and (piece := next(self._pieces, None)) is not None:
+            read.append(piece)
+            wanted -= len(piece)
+        self.text += "".join(read)
+        return bool(read)
+
+    def next_character(self) -> str:
+        """The next one that is no white space, which stays where it is; empty at the end."""
+        while True:
+            self.text = self.text.lstrip(" \t\r\n")
+            if self.text or not self.more():
+                return self.text[:1]
+
+    def skip(self, characters: int) -> None:
+        self.text = self.text[characters:]
+
+
+def _elements(pieces: Iterator[str], name: str) -> Iterator[Any]:
+    ahead = _Ahead(pieces)
+    if ahead.next_character() != "[":
+        raise TableError(f"{name} is no array of objects")
+    ahead.skip(1)
+    row = 0
+    is_first = True
+    while True:
+        following = ahead.next_character()
+        if following == "]":
+            return
+        if not is_first:
+            if following != ",":
+                raise TableError(f"{name} is no JSON after row {row}: a comma or the end of the array is missing")
+            ahead.skip(1)
+            ahead.next_character()
+        row, is_first = row + 1, False
+        yield _element(ahead, f"{name} is no JSON in row {row}")
+
+
+def _element(ahead: _Ahead, complaint: str) -> Any:
+    """The next value, which is known to be whole when something follows it."""
+    while True:
+        try:
+            value, end = _decode(ahead.text)
+        except RecursionError:
+            raise TableError(f"{complaint}: it is nested too deep") from None
+        except ValueError as error:
+            if not ahead.more():
+                raise TableError(f"{complaint}: {error}") from None
+            continue
+        if end < len(ahead.text) or not ahead.more():
+            ahead.skip(end)
+            return value
+
+
+_decode = json.JSONDecoder().raw_decode

@@ -1,0 +1,88 @@
+"""What the command says when it is done: a table for people, and the same for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from ragspan.datasets.progress import duration
+from ragspan.datasets.results import BadRow, Evaluation, MetricSummary
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_BAD_ROWS_SHOWN = 10
+_FIGURES = ("mean", "median", "minimum", "maximum", "standard_deviation")
+
+
+def summary_table(evaluation: Evaluation) -> Table:
+    """The summary, a line a metric."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric", no_wrap=True)
+    for name in ("mean", "median", "min", "max", "std", "scored", "passed"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for summary in evaluation.summary.values():
+        table.add_row(*_cells(summary))
+    return table
+
+
+def _cells(summary: MetricSummary) -> list[str]:
+    figures = [getattr(summary, name) for name in _FIGURES]
+    passed = f"{summary.passed / summary.scored:.0%}" if summary.scored and summary.threshold is not None else "-"
+    return [
+        summary.metric,
+        *("-" if figure is None else f"{figure:.3f}" for figure in figures),
+        f"{summary.scored:,}",
+        passed,
+    ]
+
+
+def not_scored_lines(evaluation: Evaluation) -> list[str]:
+    """Why rows have no score, once for all metrics that have the same to say."""
+    by_reasons: dict[str, list[str]] = {}
+    for summary in evaluation.summary.values():
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.not_scored.items())
+        by_reasons.setdefault(reasons, []).append(summary.metric)
+    if len(by_reasons) == 1:
+        return [f"not scored: {reasons}" for reasons in by_reasons if reasons]
+    return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
+
+
+def headline(evaluation: Evaluation, *, new_rows: int) -> str:
+    """How much was done, in how long, for how much."""
+    text = f"{evaluation.rows:,} rows evaluated"
+    if new_rows < evaluation.rows + evaluation.bad_row_count:
+        text += f", {new_rows:,} of the table's rows in this run"
+    text += f", {duration(evaluation.seconds)}"
+    if new_rows and evaluation.seconds:
+        text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
+    usage = evaluation.usage
+    if usage.requests:
+        text += f"; {usage.requests:,} requests, {usage.input_tokens + usage.output_tokens:,} tokens"
+    return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
+
+
+def bad_row_lines(bad_rows: Iterable[BadRow], count: int) -> list[str]:
+    """The first bad rows, and how many more there are."""
+    lines = [f"skipped {bad}" for bad, _ in zip(bad_rows, range(_BAD_ROWS_SHOWN), strict=False)]
+    if count > len(lines):
+        lines.append(f"... and {count - len(lines):,} more; --json lists them")
+    return lines
+
+
+def as_plain(evaluation: Evaluation, shortfalls: Mapping[str, str]) -> dict[str, Any]:
+    """The summary as JSON has it."""
+    return {
+        "rows": evaluation.rows,
+        "complete": evaluation.is_complete,
+        "seconds": round(evaluation.seconds, 3),
+        "metrics": {metric: asdict(summary) for metric, summary in evaluation.summary.items()},
+        "usage": asdict(evaluation.usage),
+        "bad_row_count": evaluation.bad_row_count,
+        "bad_rows": [asdict(bad) for bad in evaluation.bad_rows],
+        "below_minimum": dict(shortfalls),
+    }

@@ -1,0 +1,79 @@
+"""Scores on the spans that answers had when they were given."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from ragspan.cli import app
+from ragspan.datasets.back_fill import OnlyTraced
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.testing import RecordingEmitter
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+ENDED = 1_577_880_000_000_000_000
+ROW = {"question": "q", "contexts": ["a tower"], "answer": "a tower"}
+
+
+@pytest.fixture
+def back_fill(otlp_listener, monkeypatch, write_jsonl):
+    """Evaluates rows with `--to-trace` against an endpoint on this machine."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", otlp_listener.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+    def run(rows, *arguments):
+        return CliRunner().invoke(
+            app, ["evaluate", str(write_jsonl(rows)), "--metrics", "faithfulness", "--to-trace", *arguments]
+        )
+
+    return run
+
+
+def test_scores_go_to_the_spans_that_the_rows_name(back_fill, otlp_listener):
+    done = back_fill([{**ROW, "trace_id": TRACE, "span_id": SPAN, "ended": ENDED}, ROW])
+
+    assert done.exit_code == 0, done.stderr
+    (span,) = otlp_listener.spans
+    assert (span.name, span.trace_id, span.parent_id) == ("evaluation faithfulness", TRACE, SPAN)
+    assert span.attributes["ragspan.score.faithfulness"] == 1.0
+    assert "1 rows name a span; 1 evaluation spans were sent" in done.stderr
+
+
+def test_rows_whose_ids_name_no_span_are_told_and_send_nothing(back_fill, otlp_listener):
+    done = back_fill([{**ROW, "trace_id": TRACE, "span_id": "zz"}])
+
+    assert done.exit_code == 0
+    assert "not sent: row 1 has a span id that is not 16 hexadecimal digits, or zero" in done.stderr
+    assert otlp_listener.spans == []
+    assert "1 rows evaluated" in done.stdout
+
+
+def test_ids_may_be_in_other_columns(back_fill, otlp_listener):
+    row = {**ROW, "trace": {"trace": TRACE, "span": SPAN}}
+    done = back_fill([row], "--trace-id-column", "trace.trace", "--span-id-column", "trace.span")
+
+    assert done.exit_code == 0, done.stderr
+    assert [span.parent_id for span in otlp_listener.spans] == [SPAN]
+
+
+def test_scores_that_could_not_be_sent_are_exit_code_1(back_fill, otlp_listener):
+    otlp_listener.answers(400, b"no")
+    done = back_fill([{**ROW, "trace_id": TRACE, "span_id": SPAN}])
+
+    assert done.exit_code == 1
+    assert "not everything was sent: 1 spans failed" in done.stderr
+
+
+def test_an_emitter_is_told_of_records_that_belong_to_a_span_and_of_no_others():
+    emitter = RecordingEmitter()
+    only = OnlyTraced(emitter)
+    parent = SpanAnchor(trace_id=1, span_id=2)
+    for span in (None, parent):
+        record = RagRecord(question="q", contexts=None, response="r", parent=span)
+        assert only.open(record) == span
+        only.emit(ScoredRecord(record=record, outcomes={"m": Score(value=1.0)}))
+
+    assert [scored.record.parent for scored in emitter.scored] == [parent]
+    assert only.flush(1.0) is only.is_flushed is True

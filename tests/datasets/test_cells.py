@@ -1,0 +1,94 @@
+"""Single cells."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragspan.datasets.cells import CellError, identifier_of, metadata_of, nanoseconds_of, span_of, text_of
+
+NOON = 1_577_880_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"), [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5"), (None, None), (pd.NA, None)]
+)
+def test_texts_and_numbers_are_text(cell, text):
+    assert text_of(cell) == text
+
+
+@pytest.mark.parametrize("cell", [["a"], {"a": 1}, b"a"])
+def test_anything_else_is_no_text(cell):
+    with pytest.raises(CellError, match="but should be text"):
+        text_of(cell)
+
+
+@pytest.mark.parametrize(
+    ("cell", "identifier"), [(7, "7"), (" ", None), ([], None), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]
+)
+def test_what_identifies_nothing_is_no_identifier(cell, identifier):
+    assert identifier_of(cell) == identifier
+
+
+@pytest.mark.parametrize("cell", [{"a": 1, "b": []}, '{"a": 1, "b": []}'])
+def test_plain_entries_of_metadata_are_kept(cell):
+    assert metadata_of(cell) == {"a": 1}
+
+
+@pytest.mark.parametrize("cell", [None, "text", "[1]", 7])
+def test_what_is_no_dictionary_is_no_metadata(cell):
+    assert metadata_of(cell) == {}
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "2020-01-01T12:00:00",
+        "2020-01-01T12:00:00Z",
+        "2020-01-01 13:00:00+01:00",
+        NOON,
+        str(NOON),
+        np.int64(NOON),
+        dt.datetime(2020, 1, 1, 12),  # noqa: DTZ001  without a zone, as data frames have them
+        pd.Timestamp("2020-01-01 12:00"),
+    ],
+)
+def test_times_are_read_as_nanoseconds_and_as_utc_without_a_zone(cell):
+    assert nanoseconds_of(cell) == NOON
+
+
+@pytest.mark.parametrize("cell", ["noon", -1, 1.5, 2**63, True])
+def test_what_is_no_time_is_told(cell):
+    with pytest.raises(CellError, match="is no time"):
+        nanoseconds_of(cell)
+
+
+def test_a_missing_time_is_none():
+    assert nanoseconds_of(pd.NaT) is nanoseconds_of(None) is None
+
+
+def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
+    span = span_of("4BF92F3577B34DA6A3CE929D0E0E4736", "00f067aa0ba902b7")
+
+    assert (f"{span.trace_id:032x}", f"{span.span_id:016x}") == ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
+    assert span_of(None, "") is None
+
+
+@pytest.mark.parametrize(
+    ("trace_id", "span_id"),
+    [
+        ("0" * 32, "1" * 16),
+        ("1" * 32, None),
+        ("1" * 31, "1" * 16),
+        ("1" * 32, "0x" + "1" * 14),
+        ("1" * 32, "g" * 16),
+        (1, 2),
+    ],
+)
+def test_ids_that_are_none_are_told(trace_id, span_id):
+    with pytest.raises(CellError, match="hexadecimal digits, or zero"):
+        span_of(trace_id, span_id)

@@ -1,0 +1,339 @@
+"""A table in, scores out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from ragspan.datasets import ResultFile, aevaluate, evaluate
+from ragspan.datasets.plan import journal_of
+from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.outcomes import NotApplicable, Score, ScoredRecord, Usage
+from ragspan.records import RagRecord
+from ragspan.testing import FakeJudge, RecordingEmitter
+
+METRICS = ["faithfulness", "context_utilization"]
+PATIENCE = 20.0
+
+
+def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge):
+    evaluation = evaluate(rows, METRICS, judge=judge)
+    lines = [(line.row, line.record_id, line.metric, line.score, line.reason) for line in evaluation.results()]
+
+    assert lines == [
+        (1, "a", "faithfulness", 1.0, None),
+        (1, "a", "context_utilization", 1.0, None),
+        (2, "b", "faithfulness", None, "no_contexts"),
+        (2, "b", "context_utilization", None, "no_contexts"),
+        (3, "c", "faithfulness", None, "no_response"),
+        (3, "c", "context_utilization", None, "no_response"),
+        (4, "d", "faithfulness", 1.0, None),
+        (4, "d", "context_utilization", 1.0, None),
+    ]
+    assert (evaluation.rows, evaluation.metrics, evaluation.is_complete) == (4, tuple(METRICS), True)
+    assert evaluation.summary["faithfulness"].not_scored == {"no_contexts": 1, "no_response": 1}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple])
+def test_every_kind_of_table_has_the_same_results(rows, judge, make):
+    assert list(evaluate(make(rows), METRICS, judge=judge).results()) == list(
+        evaluate(rows, METRICS, judge=judge).results()
+    )
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_the_output_has_the_results_and_the_journal_is_gone(rows, judge, tmp_path, ending):
+    output = tmp_path / f"results.{ending}"
+    evaluation = evaluate(rows, METRICS, judge=judge, output=output)
+
+    assert list(ResultFile(output).results()) == list(evaluation.results())
+    assert [path.name for path in tmp_path.iterdir()] == [output.name]
+
+
+def test_unknown_contexts_are_told_from_none_and_no_cell_is_nan(judge):
+    rows = pd.DataFrame({"question": ["a", "b"], "contexts": [math.nan, []], "answer": ["r", "r"]})
+    frame = evaluate(rows, "faithfulness", judge=judge).to_pandas()
+
+    assert list(frame["reason"]) == ["contexts_unknown", "no_contexts"]
+    assert list(frame["score"]) == [pd.NA, pd.NA]
+    assert str(frame["score"].dtype) == "Float64"
+
+
+def test_frames_of_results_have_a_type_for_each_column_even_without_rows(judge):
+    header_only = pd.DataFrame({"question": [], "contexts": [], "answer": []})
+    evaluation = evaluate(header_only, METRICS, judge=judge)
+
+    assert (evaluation.rows, len(evaluation.to_pandas()), evaluation.to_polars().height) == (0, 0, 0)
+    assert evaluation.to_polars().schema["score"] == pl.Float64
+    assert evaluation.summary["faithfulness"].mean is None
+
+
+def test_polars_has_null_where_there_is_nothing(rows, judge):
+    frame = evaluate(rows, "faithfulness", judge=judge).to_polars()
+
+    assert frame["score"].to_list() == [1.0, None, None, 1.0]
+
+
+def test_the_columns_may_be_named_and_the_answer_may_be_called_ground_truth(length_metric):
+    data = [{"ask": "q", "output": {"truth": "x" * 40, "docs": "one passage"}}]
+    evaluation = evaluate(
+        data, [length_metric], question_column="ask", contexts_column="output.docs", ground_truth_column="output.truth"
+    )
+
+    assert list(evaluation.values("length")) == [0.4]
+    assert [context.text for context in evaluation.worst[0].record.contexts] == ["one passage"]
+
+
+def test_the_worst_rows_keep_their_texts_and_the_evidence(rows):
+    evaluation = evaluate(rows, "faithfulness", judge=FakeJudge(supported=[False]))
+    worst = evaluation.worst_by("faithfulness")
+
+    assert [evaluated.record.question for evaluated in worst] == ["q1", "q4"]
+    assert worst[0].outcomes["faithfulness"].evidence[0].claim == "r1"
+
+
+def test_bad_rows_are_skipped_and_reported(rows, judge):
+    rows[1]["answer"] = ["r"]
+    evaluation = evaluate(rows, METRICS, judge=judge)
+
+    assert (evaluation.rows, evaluation.bad_row_count) == (3, 1)
+    assert list(map(str, evaluation.bad_rows)) == ["row 2: the answer is a list, but should be text"]
+    assert {line.row for line in evaluation.results()} == {1, 3, 4}
+
+
+def test_a_bad_row_stops_the_run_where_that_is_asked_for_and_what_was_done_is_kept(rows, judge, tmp_path):
+    rows[2]["answer"] = ["r"]
+    output = tmp_path / "results.csv"
+
+    with pytest.raises(TableError, match=r"stopped at a bad row.* row 3: the answer is a list"):
+        evaluate(rows, METRICS, judge=judge, output=output, on_error="stop")
+    assert not output.exists()
+    rows[2]["answer"] = "r"
+    assert evaluate(rows, METRICS, judge=judge, output=output, resume=True).rows == 4
+
+
+def test_only_the_first_rows_are_evaluated_where_a_limit_is_set(judge):
+    endless = ({"question": "q", "contexts": "c", "answer": "r"} for _ in iter(int, 1))
+
+    assert evaluate(endless, METRICS, judge=judge, limit=3).rows == 3
+
+
+class Paid:
+    """Costs something for each record."""
+
+    name = "paid"
+
+    async def score(self, record):
+        return Score(value=0.5, usage=Usage(requests=1, input_tokens=10, output_tokens=5, usd=0.25))
+
+
+def test_what_judging_took_is_added_up(rows):
+    evaluation = evaluate(rows, [Paid()])
+
+    assert evaluation.usage == Usage(requests=4, input_tokens=40, output_tokens=20, usd=1.0)
+    assert [line.usd for line in evaluation.results()] == [0.25] * 4
+
+
+def test_further_emitters_get_every_record(rows, judge):
+    emitter = RecordingEmitter()
+    evaluate(rows, METRICS, judge=judge, emitters=[emitter])
+
+    assert sorted(scored.record.record_id for scored in emitter.scored) == ["a", "b", "c", "d"]
+
+
+def test_the_share_of_answers_that_production_samples_is_no_matter_here(rows, judge, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SAMPLE_RATE", "0")
+    monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "1")
+
+    assert evaluate(rows, "faithfulness", judge=judge).summary["faithfulness"].scored == 2
+
+
+def test_judge_and_metrics_are_those_of_the_environment_by_default(rows, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_METRICS", "context_utilization")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+    evaluation = evaluate(rows)
+
+    assert evaluation.metrics == ("context_utilization",)
+    assert next(evaluation.results()).judge == "overlap"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": "faithfulnes"}, "no metric 'faithfulnes' here.*did you mean 'faithfulness'"),
+        ({"metrics": []}, "metrics is empty"),
+        ({"judge": "gpt"}, "judge is 'gpt', but should be 'overlap' or"),
+        ({"limit": 0}, "limit is 0"),
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"on_error": "raise"}, "on_error is 'raise'"),
+        ({"output": "results.xlsx"}, "'results.xlsx' does not end with"),
+        ({"resume": True}, "nothing to resume without the output"),
+        ({"answer_column": "a", "ground_truth_column": "b"}, "give one of them"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_that_names_it(rows, options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate(rows, **{"metrics": "faithfulness", **options})
+
+
+def test_nothing_is_evaluated_where_scoring_is_switched_off(rows, judge, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+
+    with pytest.raises(ConfigurationError, match="RAGSPAN_ENABLED is false"):
+        evaluate(rows, "faithfulness", judge=judge)
+
+
+def test_a_missing_column_leaves_no_journal_behind(rows, judge, tmp_path):
+    with pytest.raises(TableError, match="no column 'output'"):
+        evaluate(rows, METRICS, judge=judge, answer_column="output", output=tmp_path / "r.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+class GivesUpAfter:
+    """Interrupts the program with a row of its choice."""
+
+    def __init__(self, rows, after):
+        self._rows, self._after = rows, after
+
+    def __iter__(self):
+        yield from self._rows[: self._after]
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def interrupted(judge, tmp_path):
+    """The table and the output of a run that was interrupted somewhere."""
+    table = [{"question": f"q{number}", "contexts": "c", "answer": "r" * number} for number in range(200)]
+    output = tmp_path / "r.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(GivesUpAfter(table, 150), METRICS, judge=judge, output=output)
+    return table, output
+
+
+def test_an_interrupted_run_goes_on_where_it_was_with_the_same_result(interrupted, judge, tmp_path):
+    table, output = interrupted
+    done = journal_of(output).read_bytes().count(b"\n") - 1
+    judged = []
+    evaluation = evaluate(
+        table, METRICS, judge=judge, output=output, resume=True, emitters=[RecordingEmitter(on_emit=judged.append)]
+    )
+    whole = evaluate(table, METRICS, judge=judge, output=tmp_path / "whole.jsonl")
+
+    assert 0 < done < 200
+    assert len(judged) == 200 - done
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert evaluation.summary == whole.summary
+    assert [(bad.row, bad.record.question) for bad in evaluation.worst] == [
+        (bad.row, bad.record.question) for bad in whole.worst
+    ]
+
+
+def test_an_interrupted_run_is_not_begun_anew_by_mistake(interrupted, judge):
+    table, output = interrupted
+
+    with pytest.raises(TableError, match="--resume"):
+        evaluate(table, METRICS, judge=judge, output=output)
+
+
+def test_an_interrupted_run_does_not_go_on_with_other_settings(interrupted, judge):
+    table, output = interrupted
+
+    with pytest.raises(TableError, match="metrics was"):
+        evaluate(table, ["faithfulness"], judge=judge, output=output, resume=True)
+    with pytest.raises(TableError, match=r'columns was .*"answer".* and is .*"question"'):
+        evaluate(table, METRICS, judge=judge, output=output, resume=True, answer_column="question")
+
+
+def test_an_interrupted_run_does_not_go_on_with_another_table(interrupted, judge):
+    table, output = interrupted
+
+    with pytest.raises(TableError, match="row 1 is not what it was"):
+        evaluate([{**row, "answer": "other"} for row in table], METRICS, judge=judge, output=output, resume=True)
+    with pytest.raises(TableError, match="the table ends before row 3"):
+        evaluate(table[:2], METRICS, judge=judge, output=output, resume=True)
+
+
+def test_an_interrupted_run_does_not_go_on_with_another_file(write_jsonl, rows, judge, tmp_path):
+    rows[2]["answer"] = ["r"]
+    with pytest.raises(TableError, match="stopped"):
+        evaluate(write_jsonl(rows), METRICS, judge=judge, output=tmp_path / "r.csv", on_error="stop")
+
+    with pytest.raises(TableError, match=r"differs from this one, so it cannot be continued: input was .*size"):
+        evaluate(write_jsonl(rows[:3]), METRICS, judge=judge, output=tmp_path / "r.csv", resume=True)
+
+
+def test_resuming_what_is_finished_is_an_error_and_resuming_nothing_begins(rows, judge, tmp_path):
+    output = tmp_path / "r.csv"
+    evaluate(rows, METRICS, judge=judge, output=output, resume=True)
+
+    with pytest.raises(TableError, match="there is nothing to resume"):
+        evaluate(rows, METRICS, judge=judge, output=output, resume=True)
+
+
+async def test_it_works_inside_a_running_loop_which_goes_on_meanwhile(rows):
+    loop = asyncio.get_running_loop()
+    answered = threading.Event()
+
+    class AsksTheLoop:
+        name = "asks"
+
+        def score(self, record):
+            loop.call_soon_threadsafe(answered.set)
+            return Score(value=1.0) if answered.wait(PATIENCE) else NotApplicable(reason="stuck")
+
+    assert (await aevaluate(rows, [AsksTheLoop()])).summary["asks"].scored == 4
+
+
+async def test_without_await_it_works_inside_a_running_loop_as_well(rows, judge):
+    assert evaluate(rows, METRICS, judge=judge).rows == 4
+
+
+async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path):
+    read = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def endless():
+        for number in iter(int, 1):
+            loop.call_soon_threadsafe(read.set)
+            yield {"question": "q", "contexts": "c", "answer": f"r{number}"}
+
+    work = asyncio.ensure_future(aevaluate(endless(), [length_metric], output=tmp_path / "r.csv"))
+    await asyncio.wait_for(read.wait(), PATIENCE)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(work, PATIENCE)
+
+    assert not (tmp_path / "r.csv").exists()
+
+
+def test_records_of_ones_own_are_evaluated_with_their_ids(judge):
+    records = [RagRecord(question="q", contexts=["c"], response="r", record_id="mine")]
+
+    assert next(evaluate(records, METRICS, judge=judge).results()).record_id == "mine"
+
+
+def test_files_are_read_by_their_path(write_jsonl, rows, judge):
+    assert evaluate(write_jsonl(rows), METRICS, judge=judge).rows == 4
+    assert evaluate(str(write_jsonl(rows)), METRICS, judge=judge).rows == 4
+
+
+def test_no_number_in_a_json_result_is_nan(rows, judge, tmp_path):
+    evaluate(rows, METRICS, judge=judge, output=tmp_path / "r.jsonl")
+
+    for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+
+
+def test_what_emitters_get_is_a_whole_record(rows, judge):
+    emitter = RecordingEmitter()
+    evaluate(rows[:1], METRICS, judge=judge, emitters=[emitter])
+
+    (scored,) = emitter.scored
+    assert isinstance(scored, ScoredRecord)
+    assert (set(scored.outcomes), scored.late) == (set(METRICS), False)

@@ -1,0 +1,144 @@
+"""What is done is kept, whatever comes."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from ragspan.datasets.journal import Journal, JournalRow
+from ragspan.datasets.results import BadRow, EvaluatedRow
+from ragspan.exceptions import TableError
+from ragspan.outcomes import NotApplicable, Score
+from ragspan.records import RagRecord
+
+ABOUT = {"metrics": [{"name": "m"}], "limit": None}
+BAD = BadRow(row=2, reason="bad", line=3)
+
+
+def evaluated(row=1, text="r"):
+    record = RagRecord(question="q", contexts=["c"], response=text, record_id="a")
+    return EvaluatedRow(
+        row=row, record=record, outcomes={"m": Score(value=0.5), "n": NotApplicable(reason="no_claims")}
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "results.csv.partial"
+
+
+@pytest.fixture
+def written(path):
+    journal = Journal.begin(path, ABOUT)
+    journal.add(evaluated())
+    journal.add(BAD)
+    journal.close()
+    return path
+
+
+def test_rows_are_read_as_they_were_added(written):
+    journal = Journal.resume(written, ABOUT)
+    first, second = journal.done()
+    journal.close()
+
+    assert isinstance(first, JournalRow)
+    assert (first.row, first.record_id, first.outcomes) == (1, "a", evaluated().outcomes)
+    assert (second, journal.rows) == (BAD, 2)
+
+
+def test_each_row_is_in_the_file_at_once(path):
+    journal = Journal.begin(path, ABOUT)
+    journal.add(BAD)
+
+    assert path.read_bytes().count(b"\n") == 2
+    journal.close()
+
+
+def test_a_line_that_was_not_finished_is_cut_off(written):
+    whole = written.read_bytes()
+    written.write_bytes(whole + b'{"row":3,"id":"b","outc')
+    journal = Journal.resume(written, ABOUT)
+    journal.add(evaluated(3))
+    journal.close()
+
+    assert [noted.row for noted in journal.done()] == [1, 2, 3]
+
+
+def test_a_first_line_that_was_not_finished_is_begun_again(path):
+    path.write_bytes(b'{"jour')
+    journal = Journal.resume(path, ABOUT)
+    journal.add(BAD)
+    journal.close()
+
+    assert list(journal.done()) == [BAD]
+
+
+def test_a_journal_that_is_there_is_not_written_over(written):
+    before = written.read_bytes()
+
+    with pytest.raises(TableError, match=r"holds 2 rows of an earlier run .* --resume"):
+        Journal.begin(written, ABOUT)
+    assert written.read_bytes() == before
+
+
+def test_other_settings_are_an_error_that_names_them(written):
+    with pytest.raises(TableError, match="limit was not set and is 5") as error:
+        Journal.resume(written, {**ABOUT, "limit": 5})
+    assert "metrics" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["question,answer\n", '{"journal": 99}\n', "[]\n"])
+def test_what_is_no_journal_is_not_continued(path, text):
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(TableError, match="delete it to begin anew"):
+        Journal.resume(path, ABOUT)
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "line", [b"{}\n", b'{"row":1,"id":"a","digest":"","outcomes":{"m":{"is":"Score"}}}\n', b"text\n"]
+)
+def test_damaged_lines_are_an_error(written, line):
+    written.write_bytes(written.read_bytes() + line)
+    journal = Journal.resume(written, ABOUT)
+
+    with pytest.raises(TableError, match="damaged"):
+        list(journal.done())
+    journal.close()
+
+
+def test_half_of_a_surrogate_pair_can_be_noted(path):
+    journal = Journal.begin(path, ABOUT)
+    journal.add(evaluated(text="\ud800"))
+    journal.close()
+
+    assert len(list(journal.done())) == 1
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(TableError, match="cannot be written: No such file"):
+        Journal.begin(tmp_path / "absent" / "j", ABOUT)
+
+
+def test_a_temporary_journal_is_gone_with_its_last_user():
+    journal = Journal.temporary(ABOUT)
+    path = journal.path
+    rows = journal.done()
+    assert path.exists()
+
+    del journal, rows
+    gc.collect()
+    assert not path.exists()
+
+
+def test_a_journal_without_rows_leaves_nothing_behind(path, written):
+    Journal(written).remove_if_empty()
+    assert written.exists()
+
+    written.unlink()
+    journal = Journal.begin(path, ABOUT)
+    journal.close()
+    journal.remove_if_empty()
+    assert not path.exists()

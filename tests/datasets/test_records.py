@@ -1,0 +1,109 @@
+"""Rows as records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.records import RecordReader, digest_of
+from ragspan.datasets.results import BadRow
+from ragspan.datasets.tables import table_of
+from ragspan.exceptions import TableError
+from ragspan.records import RagRecord
+
+SPAN = {"trace_id": "1" * 32, "span_id": "2" * 16}
+
+
+def read(*rows, with_spans=False, **choices):
+    table = table_of(list(rows))
+    reader = RecordReader(ColumnChoices(**choices), table, with_spans=with_spans)
+    return [reader.read(entry) for entry in table.entries], reader
+
+
+def test_a_row_becomes_a_record_with_all_that_it_has(rows):
+    more = {"session_id": "s", "user_id": 7, "metadata": {"model": "m"}}
+    (entry,), _ = read({**rows[0], **more})
+    record = entry.record
+
+    assert (entry.row, record.record_id, record.question, record.response) == (1, "a", "q1", "r1")
+    assert [context.text for context in record.contexts] == ["one", "two"]
+    assert (record.session_id, record.user_id, record.metadata) == ("s", "7", {"model": "m"})
+
+
+def test_rows_without_an_id_are_named_by_their_number(rows):
+    del rows[0]["id"], rows[1]["id"]
+    entries, _ = read(*rows[:2])
+
+    assert [entry.record.record_id for entry in entries] == ["row-1", "row-2"]
+
+
+def test_records_are_taken_as_they_are(rows):
+    record = RagRecord(question="q", contexts=None, response="r")
+    entries, _ = read(record, rows[0])
+
+    assert entries[0].record is record
+    assert entries[1].record.record_id == "a"
+
+
+def test_a_cell_that_no_record_can_hold_makes_a_bad_row(rows):
+    entries, _ = read({**rows[0], "answer": ["r"]}, {**rows[1], "contexts": [None]})
+
+    assert [entry.reason for entry in entries] == [
+        "the answer is a list, but should be text",
+        "the contexts hold nothing in place 1, but should hold a text there",
+    ]
+
+
+def test_a_function_that_raises_makes_a_bad_row_and_quotes_nothing(rows):
+    (entry,), _ = read(rows[0], answer=lambda row: {}[row["question"]])
+
+    assert entry == BadRow(row=1, reason="the function for the answer raised KeyError")
+
+
+def test_a_missing_column_is_known_before_the_first_row_is_read(rows):
+    with pytest.raises(TableError, match="no column 'output'"):
+        read(rows[0], answer="output")
+
+
+def test_a_row_belongs_to_the_span_that_it_names_only_where_that_is_asked_for(rows):
+    row = {**rows[0], **SPAN, "started": "2020-01-01T12:00:00Z", "ended": "2020-01-01T12:00:01Z"}
+    (with_span,), reader = read(row, with_spans=True)
+    (without,), _ = read(row)
+
+    assert (with_span.record.parent.trace_id, with_span.record.parent.span_id) == (int("1" * 32, 16), int("2" * 16, 16))
+    assert with_span.record.ended_ns - with_span.record.started_ns == 1_000_000_000
+    assert (without.record.parent, reader.traced) == (None, 1)
+
+
+def test_an_end_without_a_start_is_both(rows):
+    (entry,), _ = read({**rows[0], **SPAN, "ended": 5}, with_spans=True)
+
+    assert (entry.record.started_ns, entry.record.ended_ns) == (5, 5)
+
+
+def test_ids_that_name_no_span_are_told_and_the_row_is_scored_all_the_same(rows):
+    (bad_id, none), reader = read(
+        {**rows[0], **SPAN, "span_id": "x"}, {**rows[1], "trace_id": None, "span_id": None}, with_spans=True
+    )
+
+    assert (bad_id.record.parent, none.record.parent) == (None, None)
+    assert reader.span_troubles == {1: "has a span id that is not 16 hexadecimal digits, or zero"}
+    assert (reader.span_trouble_count, reader.traced) == (1, 0)
+
+
+def test_a_time_that_is_none_makes_a_bad_row(rows):
+    (entry,), _ = read({**rows[0], **SPAN, "started": "yesterday"}, with_spans=True)
+
+    assert entry.reason == "the column started is no time: give ISO 8601 text or Unix nanoseconds"
+
+
+def test_the_digest_is_of_what_is_judged_and_of_nothing_else():
+    record = RagRecord(question="q", contexts=["ab", "c"], response="r")
+    same = RagRecord(question="q", contexts=["ab", "c"], response="r", record_id="other")
+    others = [{"question": None}, {"response": "q"}, {"contexts": None}, {"contexts": ()}, {"contexts": ("a", "bc")}]
+
+    assert digest_of(record) == digest_of(same)
+    digests = {digest_of(replace(record, **changes)) for changes in others}
+    assert len(digests - {digest_of(record)}) == len(others)
