@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MEMBERS := -e '.[test]' -e integrations/langchain -e integrations/llama-index
+MEMBERS := -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/mlflow -e integrations/phoenix -e integrations/nats
 PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 
 # LlamaIndex brings what it needs, and looks elsewhere where these are set.
@@ -12,10 +12,20 @@ unexport TIKTOKEN_CACHE_DIR NLTK_DATA
 LLAMA_INDEX_RELEASES := 0.14.21 0.14.24
 LLAMA_INDEX_TOOLS := pytest pytest-asyncio llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn
 
+HHEM_TORCH := torch==2.13.0
+HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
+
 PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-retrievers-bm25 pytest pytest-asyncio \
   hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
 
-.PHONY: demo test test-llama-index-releases peers check format install build constraints clean
+# The tools whose pages the end-to-end tests read: other releases of them may look different.
+PHOENIX := 20.26.1
+MLFLOW := 3.17.2
+E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow
+E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
+E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
+
+.PHONY: e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem peers check format install build constraints clean
 
 demo: install  ## answer a dozen questions and show every answer's trace with its scores
 	@$(BIN)/ragspan demo
@@ -66,6 +76,53 @@ test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.install
 	$(call install_into,$(@D),$(@D)/constraints.txt,llama-index-core==$* -e . -e integrations/llama-index $(LLAMA_INDEX_TOOLS))
 	@touch $@
 
+test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which the others skip; compares with transformers
+	.venv-hhem/bin/python -m pytest -q -k hhem tests/judges/hhem tests/test_defaults.py
+
+# torch by pip, whose configuration may name a place for builds without CUDA, a tenth of the size; uv does not read it.
+.venv-hhem/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	@echo "Installing torch into $(@D) ..."
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(HHEM_TORCH)
+	$(call install_into,$(@D),constraints.txt,-e '.[hhem]' $(HHEM_TORCH) $(HHEM_TOOLS))
+	@touch $@
+
+e2e: $(E2E) chromium  ## answers with their scores in a real Phoenix and a real MLflow, as a browser shows them
+	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e
+
+pictures: $(E2E) chromium  ## the documentation's pictures, from what the browser shows
+	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e -k "show or picture" --pictures=docs/images
+
+phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix on this machine with the demo's answers, until Ctrl-C
+	@.venv-e2e/bin/python e2e/show_phoenix.py
+
+.venv-e2e/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),constraints.txt,$(E2E_MEMBERS) $(E2E_TOOLS))
+	@touch $@
+
+# What these bring along is theirs to choose. They are not made anew when ragspan's dependencies change.
+.venv-phoenix/.installed-%: | $(VENV)/.installed
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Phoenix needs Python 3.11 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),/dev/null,arize-phoenix==$*)
+	@touch $@
+
+.venv-mlflow/.installed-%: | $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),/dev/null,mlflow==$*)
+	@touch $@
+
+CHROMIUM := chromium fonts-dejavu-core
+chromium:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit 0; done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Chromium ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $(CHROMIUM) >/dev/null; \
+	else \
+	  echo "make e2e needs Chromium; on Debian and Ubuntu, as root: apt-get install $(CHROMIUM)" >&2; exit 1; \
+	fi
+
 peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchmarks compare ragspan with; needs uv
 
 # The frameworks are the tested ones; whatever else the peers bring is theirs to choose.
@@ -87,8 +144,8 @@ build: install  ## wheels of every member, into dist/
 
 constraints: install  ## resolve the tested versions anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-annotate --all-extras \
-	  pyproject.toml integrations/*/pyproject.toml | grep -Ev '^(-e |ragspan)' > constraints.tmp
+	  pyproject.toml integrations/*/pyproject.toml | grep -Ev '^(-e |ragspan|torch|triton|nvidia-|cuda-)' > constraints.tmp
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-peers .venv-judging-peers dist
+	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .phoenix dist

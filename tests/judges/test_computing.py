@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ragspan.judges.computing import computed, computing_at
+from ragspan.judges.computing import computed, computing_at, has_own_thread, only_waits
 from ragspan.records import RagRecord
 
 
@@ -71,3 +71,14 @@ async def test_the_place_itself_asks_the_judge_without_one(record):
 
 def test_a_marked_method_keeps_its_name_and_its_documentation():
     assert (Judge.judge.__name__, Judge.judge.__doc__) == ("judge", "One verdict.")
+
+
+def test_a_place_can_see_which_methods_only_wait():
+    class WaitingJudge:
+        @computed
+        @has_own_thread
+        async def judge(self, record: RagRecord) -> list[object]:
+            return []
+
+    assert only_waits(WaitingJudge().judge)
+    assert not only_waits(Judge().judge)

@@ -18,6 +18,7 @@ from ragspan.records import RagRecord
 _J = TypeVar("_J")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_C = TypeVar("_C", bound=Callable[..., object])
 
 
 class ComputingPlace(Protocol):
@@ -64,3 +65,17 @@ def computed(
         return cast("_T", await place.compute(self, method.__name__, record, args, kwargs))
 
     return cast("Callable[Concatenate[_J, RagRecord, _P], Coroutine[Any, Any, _T]]", ask)
+
+
+def has_own_thread(method: _C) -> _C:
+    """Mark a judge's method, before `computed` does, as one that only waits for a thread of the judge's own.
+
+    It may be asked in any event loop, any number of times at once. A place that is no other process adds nothing to it.
+    """
+    vars(method)["has_own_thread"] = True
+    return method
+
+
+def only_waits(method: Callable[..., object]) -> bool:
+    """Whether it is marked with `has_own_thread`."""
+    return getattr(method, "has_own_thread", False)

@@ -73,6 +73,17 @@ def test_a_judge_computes_in_a_thread_of_this_process_if_asked_to(engine_of, exp
     }
 
 
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+def test_a_judge_with_a_thread_of_its_own_is_asked_about_several_records_at_once(
+    engine_of, explanations, obedient, judging
+):
+    engine, emitter = engine_of(obedient.WaitingJudge(), judging=judging)
+
+    explained = explanations(engine, emitter, "meet 1", "meet 2")
+
+    assert set(explained.values()) == {"MainThread" if judging == "helper" else "ragspan-worker"}
+
+
 def test_an_engine_whose_judges_do_not_compute_starts_no_helper(fakes, make_engine, helper_of):
     engine = make_engine(fakes.ConstantMetric())
     engine.submit(fakes.a_record())
@@ -296,6 +307,18 @@ def test_the_helper_forgets_records(engine_of, explanations):
     explanations(engine, emitter, *(f"tell_process {number}" for number in range(50)))
 
     assert explanations(engine, emitter, "count_records")["count_records"] == "1"
+
+
+def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of, explanations, obedient):
+    """What it is still at would keep those waiting that ask now, until nobody gets an answer in time."""
+    engine, emitter = engine_of(obedient.WaitingJudge(), metric_timeout=2.0)
+    while explanations(engine, emitter, "count_waiting 0")["count_waiting 0"] == "timeout":
+        emitter.scored.clear()  # the helper is being started
+
+    explained = explanations(engine, emitter, *(f"wait_for_ever {number}" for number in range(3)))
+    explained |= explanations(engine, emitter, "count_waiting 1")
+
+    assert [*explained.values()] == ["0", "timeout", "timeout", "timeout", "0"]
 
 
 def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, obedient, helper_of, monkeypatch):

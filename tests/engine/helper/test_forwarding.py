@@ -224,11 +224,12 @@ def test_a_helper_that_is_killed_in_mid_work_loses_no_record(
     fakes, exporting, obedient, otlp_listener, blockade, helper_of
 ):
     engine = exporting(obedient.Obeying(), concurrency=8)
-    for number, question in enumerate([blockade.question, *["tell_process"] * 20]):
+    # As many are held up as are in work at a time: none has been scored, and waits for its export, when the helper dies.
+    for number, question in enumerate([*[blockade.question] * 8, *["tell_process"] * 13]):
         engine.submit(fakes.a_record(question=question, name=str(number)))
     killed = blockade.wait_until_started()
-    blockade.let_go()
     os.kill(killed, signal.SIGKILL)
+    blockade.let_go()
     engine.flush(fakes.PATIENCE)
 
     stats = assert_conserved(engine)

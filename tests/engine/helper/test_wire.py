@@ -35,6 +35,18 @@ contexts = st.builds(
     metadata=metadata,
 )
 passages = st.lists(contexts, max_size=3).map(tuple)
+anchors = st.none() | st.builds(
+    SpanAnchor, trace_id=times, span_id=times, trace_flags=st.integers(0, 255), trace_state=texts
+)
+searches = st.builds(
+    Retrieval,
+    name=texts,
+    query=maybe_texts,
+    started_ns=times,
+    ended_ns=times,
+    contexts=passages,
+    span=anchors,
+)
 records = st.builds(
     RagRecord,
     question=maybe_texts,
@@ -47,12 +59,8 @@ records = st.builds(
     record_id=texts,
     started_ns=times,
     ended_ns=times,
-    parent=st.none()
-    | st.builds(SpanAnchor, trace_id=times, span_id=times, trace_flags=st.integers(0, 255), trace_state=texts),
-    retrievals=st.lists(
-        st.builds(Retrieval, name=texts, query=maybe_texts, started_ns=times, ended_ns=times, contexts=passages),
-        max_size=2,
-    ).map(tuple),
+    parent=anchors,
+    retrievals=st.lists(searches, max_size=2).map(tuple),
     generations=st.lists(
         st.builds(Generation, model=maybe_texts, provider=maybe_texts, started_ns=times, ended_ns=times), max_size=2
     ).map(tuple),

@@ -191,6 +191,19 @@ def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter
     assert loads == ["ragspan-hhem"]
 
 
+def test_what_is_given_up_while_the_classifier_is_loaded_is_not_computed(letter_classifier, guard):
+    load = guard(lambda: letter_classifier)
+    computer = BatchComputer(load, batch_size=3)
+    given_up = ask(computer, "given up")
+    load.wait_for_arrival()
+    wanted = ask(computer, "wanted")
+    given_up.cancel()
+    load.admit_all()
+
+    assert probabilities(wanted) == [0.06]
+    assert letter_classifier.batches == [["wanted"]]
+
+
 def test_event_loops_go_on_while_it_computes(computer, busy):
     async def turns_taken_until_answered():
         answer = asyncio.wrap_future(ask(computer, "second"))
@@ -267,6 +280,16 @@ def test_a_failed_load_is_logged_once(letter_classifier, clock, caplog):
     assert caplog.record_tuples == [
         ("ragspan", logging.WARNING, "HHEM does not score (hhem_reference_mismatch): other weights")
     ]
+
+
+def test_a_classifier_that_leaves_pairs_out_fails_and_the_next_question_is_answered(computer, letter_classifier):
+    compute = letter_classifier.probabilities
+    letter_classifier.probabilities = lambda prompts: compute(prompts)[1:]
+    with pytest.raises(JudgeError, match="HHEM failed with ValueError"):
+        ask(computer, "one", "two").result(PATIENCE)
+    letter_classifier.probabilities = compute
+
+    assert probabilities(ask(computer, "three")) == [0.05]
 
 
 @pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])

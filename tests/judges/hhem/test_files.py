@@ -154,7 +154,17 @@ def test_a_copy_of_the_models_own_files_gets_the_tokenizer_of_its_foundation(hub
     assert hub.asked == [f"/{files.FOUNDATION}/resolve/{files.FOUNDATION_REVISION}/tokenizer.json"]
 
 
-def test_a_folder_without_weights_is_refused(tmp_path):
-    with pytest.raises(JudgeError, match=r"holds no model\.safetensors") as refused:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("config.json", r"holds no model\.safetensors$"),
+        ("model-00001-of-00002.safetensors", r"holds no model\.safetensors, but weights in several files"),
+        ("pytorch_model.bin", r"holds no model\.safetensors, but weights as a pickle"),
+    ],
+)
+def test_a_folder_without_weights_that_can_be_read_is_refused(tmp_path, name, message):
+    (tmp_path / name).touch()
+
+    with pytest.raises(JudgeError, match=message) as refused:
         files.find_files(str(tmp_path), "main")
     assert refused.value.error_type == "hhem_unavailable"

@@ -2,7 +2,8 @@
 
 Guarantees:
 - A question about which helpers died fails. It is not tried in a thread: what kills them would kill the application.
-- The application's event loops, the worker's among them, never compute: without a helper, a single thread does.
+- The application's event loops, the worker's among them, never compute: without a helper, a single thread does, or the
+  judge's own.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from ragspan.engine.helper import wire
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.exceptions import JudgeError
-from ragspan.judges.computing import ComputingPlace, computing_at
+from ragspan.judges.computing import ComputingPlace, computing_at, only_waits
 from ragspan.judges.usage import report_usage
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
@@ -63,7 +64,7 @@ class Computing(Protocol):
 
 
 class ThreadComputing:
-    """Computes in one thread of this process."""
+    """Computes in one thread of this process. Judges that have threads of their own take none of its time."""
 
     def __init__(self) -> None:
         self._threads = DaemonThreads(1, name="ragspan-judge")
@@ -71,6 +72,9 @@ class ThreadComputing:
     async def compute(
         self, judge: object, question: str, record: RagRecord, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> object:
+        if only_waits(getattr(judge, question)):
+            with computing_at(None):
+                return await getattr(judge, question)(record, *args, **kwargs)
         context = contextvars.copy_context()
         call = self._threads.submit(context.run, attempt, _judge, judge, question, record, args, kwargs)
         answer, error = await asyncio.wrap_future(call)

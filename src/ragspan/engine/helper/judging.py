@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.link import Link
@@ -15,6 +16,7 @@ from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 
 _MAX_JUDGES = 16
+_T = TypeVar("_T")
 
 
 def serve(_: Link) -> Judging:
@@ -25,19 +27,23 @@ class Judging:
     """Asks copies of the application's judges.
 
     A record is sent with the first question about it and kept until it is forgotten, so that a judge that reads it once
-    for all questions can do so here, too.
+    for all questions can do so here, too. Nobody waits any more for what was asked about a forgotten record: a judge that is
+    still at it is told to stop, or else those who do wait would have to wait for that, too.
     """
 
     def __init__(self) -> None:
         self._judges: OrderedDict[bytes, Any] = OrderedDict()
         self._records: dict[int, RagRecord] = {}
+        self._at_work: defaultdict[int, set[asyncio.Task[Any]]] = defaultdict(set)
 
     def handle(self, kind: str, payload: list[Any]) -> Awaitable[object] | None:
         if kind == "judge":
             judge, question, key, record, arguments = payload
-            return self._judge(judge, question, self._record(key, record), arguments)
+            return self._work_for(key, self._judge(judge, question, self._record(key, record), arguments))
         for key in payload:  # "forget"
             self._records.pop(key, None)
+            for task in self._at_work.pop(key, ()):
+                task.cancel()
         return None
 
     @property
@@ -51,6 +57,17 @@ class Judging:
         if data is not None:
             self._records[key] = wire.unpacked_for_judges(data)
         return self._records[key]
+
+    async def _work_for(self, key: int, judging: Awaitable[_T]) -> _T:
+        """What it returns, unless the record is forgotten before."""
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        self._at_work[key].add(task)
+        try:
+            return await judging
+        finally:
+            self._at_work[key].discard(task)
+            if not self._at_work[key]:
+                del self._at_work[key]
 
     async def _judge(self, judge: bytes, question: str, record: RagRecord, arguments: bytes) -> tuple[str, Any, str]:
         """`("verdicts", them and their usage, "")`; else `("failed", error type, message)` or `("unfit", reason, "")`."""

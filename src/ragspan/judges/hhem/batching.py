@@ -176,7 +176,7 @@ class BatchComputer:
     def _take_arrived(self) -> list[_Question]:
         with self._lock:
             arrived, self._arrived = self._arrived, []
-        return arrived
+        return [question for question in arrived if not question.is_over]  # a load takes longer than some have patience
 
     def _fail_to_load(self, error: BaseException) -> None:
         reason = _judge_error(error)
@@ -203,11 +203,12 @@ class BatchComputer:
             return
         try:
             probabilities = classifier.probabilities([waiting.pair.tokens for waiting in batch])
+            found = [*zip(batch, probabilities, strict=True)]
         except BaseException as error:  # noqa: BLE001 - likewise
             for waiting in batch:
                 waiting.question.fail(_judge_error(error))
         else:
-            for waiting, probability in zip(batch, probabilities, strict=True):
+            for waiting, probability in found:
                 waiting.question.take(Finding(probability=probability, remark=waiting.pair.remark))
 
 

@@ -46,10 +46,19 @@ def find_files(model: str, revision: str) -> ModelFiles:
         )
     weights, tokenizer = folder / WEIGHTS_FILE, folder / TOKENIZER_FILE
     if not weights.is_file():
-        raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}")
+        raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}{_explanation_of(folder)}")
     if not tokenizer.is_file():  # a copy of HHEM's own files has none
         tokenizer = _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
     return ModelFiles(weights=weights, tokenizer=tokenizer)
+
+
+def _explanation_of(folder: Path) -> str:
+    """Why weights that lie there in another form are not read."""
+    if any(folder.glob("model-*.safetensors")):
+        return ", but weights in several files; they have to be saved as one"
+    if any(folder.glob("*.bin")):
+        return ", but weights as a pickle, and to read one is to run its code; they have to be saved as safetensors"
+    return ""
 
 
 def _fetched(repository: str, name: str, revision: str) -> Path:

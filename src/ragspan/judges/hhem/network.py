@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ragspan.exceptions import JudgeError
+from ragspan.judges.hhem.gate import GATE
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -121,7 +122,7 @@ class Network:
         """
         import torch
 
-        with torch.inference_mode():
+        with GATE, torch.inference_mode():
             states = self._encoded(prompts)
             firsts = torch.stack([prompt[0] for prompt in states.split([*map(len, prompts)])])
             logits = torch.nn.functional.linear(firsts, self._weights[_HEAD], self._weights[_HEAD_BIAS])
@@ -138,6 +139,7 @@ class Network:
         bias = self._position_bias(max(lengths))
         states = self._weights[_SHARED][torch.tensor([*chain.from_iterable(prompts)], device=self._device)]
         for layer in range(self._sizes.layers):
+            GATE.step()
             states = states + self._attended(
                 layer, self._normed(states, _BLOCK.format(layer, "0.layer_norm")), lengths, bias
             )

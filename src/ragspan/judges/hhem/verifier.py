@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ClaimVerdict
-from ragspan.judges.computing import computed
+from ragspan.judges.computing import computed, has_own_thread
 from ragspan.judges.hhem.batching import BatchComputer
 from ragspan.judges.hhem.classifier import ModelChoice, load
 from ragspan.judges.hhem.files import MODEL, REVISION
@@ -91,6 +91,7 @@ class HHEMVerifier:
         return partial(HHEMVerifier, **arguments), ()
 
     @computed
+    @has_own_thread
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim; none at all if the record has no passage with text.
 

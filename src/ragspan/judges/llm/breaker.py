@@ -93,7 +93,7 @@ class CircuitBreaker:
         now = self._clock()
         if now < state.until:
             message = f"{state.failures} requests in a row failed; the next is sent in {state.until - now:.0f} s"
-            raise JudgeError("judge_unavailable", message)
+            raise JudgeError("judge_unavailable", message, outage=True)
         self._state = replace(state, until=now + state.pause)  # this one tries, the others go on waiting
         return state.epoch
 

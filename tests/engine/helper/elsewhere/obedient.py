@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.computing import computed
+from ragspan.judges.computing import computed, has_own_thread
 from ragspan.judges.usage import report_usage
 from ragspan.outcomes import Score, Usage
 from ragspan.records import RagRecord
@@ -89,10 +89,47 @@ class ObedientJudge:
 
 
 @dataclass
+class WaitingJudge:
+    """Waits in the event loop that it is asked in, as one does whose work is done in a thread of its own."""
+
+    baggage: object = None
+    waiting: int = field(default=0, compare=False)
+    _have_met: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
+
+    def __reduce__(self):
+        return WaitingJudge, (self.baggage,)
+
+    @computed
+    @has_own_thread
+    async def obey(self, record):
+        self.waiting += 1
+        try:
+            return await getattr(self, record.question.partition(" ")[0])()
+        finally:
+            self.waiting -= 1
+
+    async def wait_for_ever(self):
+        await asyncio.Event().wait()
+
+    async def meet(self):
+        """Wait until another one waits."""
+        if self.waiting > 1:
+            self._have_met.set()
+        await self._have_met.wait()
+        return threading.current_thread().name
+
+    async def count_waiting(self):
+        """Those that still wait when all that was decided so far has been done; this one is no such."""
+        for _ in range(10):
+            await asyncio.sleep(0)
+        return self.waiting - 1
+
+
+@dataclass
 class Obeying:
     """A metric that explains its score by what its judge returned."""
 
-    judge: ObedientJudge = field(default_factory=ObedientJudge)
+    judge: ObedientJudge | WaitingJudge = field(default_factory=ObedientJudge)
     args: tuple[object, ...] = ()
     name: str = "obeying"
 
