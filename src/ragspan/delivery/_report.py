@@ -22,14 +22,21 @@ class Report:
 
     Args:
         name: of the destination.
+        items: what it is given.
         meter_provider: None means the global one, whenever it is set.
         log: at most one line a minute for each kind of trouble.
     """
 
     def __init__(
-        self, name: str, *, meter_provider: MeterProvider | None = None, log: ThrottledLog | None = None
+        self,
+        name: str,
+        *,
+        items: str = "scores",
+        meter_provider: MeterProvider | None = None,
+        log: ThrottledLog | None = None,
     ) -> None:
         self._name = name
+        self._items = items
         self._metrics = DeliveryMetrics(name, meter_provider)
         self._log = log or ThrottledLog()
 
@@ -45,7 +52,11 @@ class Report:
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._metrics.ended(number, result, reason)
             if result != "delivered" and reason != _NO_TROUBLE:
-                self._log.trouble(f"{result} {reason}", "%s: %d scores were %s: %s", self._name, number, result, reason)
+                self._log.trouble(
+                    f"{result} {reason}", "%s: %d %s were %s: %s", self._name, number, self._items, result, reason
+                )
         if trouble is not None and not isinstance(trouble, BatchRefused):  # that shows in what was refused
             kind = trouble.reason if isinstance(trouble, Unavailable) else type(trouble).__name__
-            self._log.trouble("trouble", "%s took no scores: %s; %d wait to be tried again", self._name, kind, waiting)
+            self._log.trouble(
+                "trouble", "%s took no %s: %s; %d wait to be tried again", self._name, self._items, kind, waiting
+            )

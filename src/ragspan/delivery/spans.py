@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.trace import ReadableSpan
 
-_NAME = "spans"
+_NAME = "exporter"
 _SPAN_BYTES = 1000  # a span without attributes, about
 _ENTRY_BYTES = 100
 _DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
@@ -66,7 +66,7 @@ class PatientSpanExporter(SpanExporter):
         self._exporter = exporter
         self._delivery = delivery or _DELIVERY
         self._exit_timeout = exit_timeout
-        self._report = Report(_NAME, meter_provider=meter_provider)
+        self._report = Report(_NAME, items="spans", meter_provider=meter_provider)
         self._is_closed = False
         self._outbox = self._new_outbox()
         _exporters.add(self)

@@ -22,7 +22,7 @@ async def outcome_of(scoring: Awaitable[Outcome]) -> Outcome:
     try:
         return await scoring
     except JudgeError as error:
-        return MetricFailure(error_type=error.error_type, message=str(error))
+        return MetricFailure(error_type=error.error_type, message=str(error), outage=error.outage)
 
 
 def quorum_failure(kind: str, *, asked: int, valid: int) -> MetricFailure | None:

@@ -1,0 +1,90 @@
+"""What a person does in Phoenix's web page."""
+
+from __future__ import annotations
+
+from backends.server import eventually
+
+_SECONDS = 20.0
+
+
+class PhoenixScreen:
+    """The spans of a project, and one trace of them."""
+
+    def __init__(self, screen, phoenix) -> None:
+        self._screen = screen
+        self._page = screen.page
+        self._phoenix = phoenix
+
+    def open_spans(self, project: str) -> None:
+        """Open the table; Phoenix itself puts the filter `parent_id is None` there, which hides spans below others."""
+        self._page.goto(f"{self._phoenix.url}/projects/{self._phoenix.project_id(project)}/spans")
+        self._page.locator("table tbody tr").first.wait_for()
+
+    def filter(self, condition: str) -> None:
+        """Type a filter in place of the one that is there."""
+        box = self._page.get_by_role("textbox", name="Filter spans")
+        box.click()
+        self._page.keyboard.press("ControlOrMeta+A")
+        self._page.keyboard.type(condition)
+        assert box.inner_text() == condition
+        self._page.keyboard.press("Escape")  # the suggestions, which lie above the rows
+        self._page.wait_for_function("() => location.search.includes('spanFilterCondition=')")
+
+    def add_column(self, annotation: str) -> None:
+        """Tick an annotation in the menu of columns."""
+        self._page.get_by_role("button", name="Columns").click()
+        self._page.get_by_role("dialog").locator("label").filter(has_text=annotation).click()
+        self._page.keyboard.press("Escape")
+        self._page.locator("table thead th").filter(has_text=annotation).wait_for()
+
+    def widen(self, column: str, *, by: int) -> None:
+        """Drag the edge of a column to the right, by so many pixels."""
+        edge = self._page.locator("table thead th").filter(has_text=column).locator(".resizer").bounding_box()
+        x, y = edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] / 2
+        self._page.mouse.move(x, y)
+        self._page.mouse.down()
+        self._page.mouse.move(x + by, y, steps=5)
+        self._page.mouse.up()
+
+    def column(self, name: str) -> list[str]:
+        """What stands in a column, row by row."""
+        heads = [head.strip() for head in self._page.locator("table thead th").all_inner_texts()]
+        place = next(number for number, head in enumerate(heads) if head.split("\n")[0] == name)
+        cells = self._page.locator(f"table tbody tr td:nth-child({place + 1})").all_inner_texts()
+        return [cell.replace("\N{NO-BREAK SPACE}", " ").replace("\nView annotation details", "") for cell in cells]
+
+    def wait_for_column(self, name: str, expected) -> None:
+        """Wait until the column holds these texts, in any order."""
+        eventually(
+            lambda: sorted(self.column(name)),
+            until=sorted(expected).__eq__,
+            seconds=_SECONDS,
+            what=f"{sorted(expected)} in the column {name}",
+        )
+
+    def open_trace(self, span_id: str) -> None:
+        """Follow Phoenix's link to a span."""
+        self._page.goto(f"{self._phoenix.url}/redirects/spans/{span_id}")
+        self._page.get_by_placeholder("Search trace").wait_for()
+
+    def tree(self) -> str:
+        """The text of the trace's tree."""
+        return self._page.locator("ul[data-testid=trace-tree]").inner_text()
+
+    def details(self) -> str:
+        """The text beside the tree, about the span that was opened."""
+        return self._page.get_by_test_id("span-details").first.inner_text()
+
+    def picture_of_trace(self, name: str) -> None:
+        self._screen.picture(name, clip=_upper_part(self._page.get_by_role("dialog").bounding_box(), height=560))
+
+    def picture_of_table(self, name: str, *, until_column: str) -> None:
+        """From the filter to the right edge of a column."""
+        table = self._page.get_by_test_id("table-content").bounding_box()
+        last = self._page.locator("table thead th").filter(has_text=until_column).bounding_box()
+        width = last["x"] + last["width"] - table["x"]
+        self._screen.picture(name, clip=_upper_part(table, height=280) | {"width": width})
+
+
+def _upper_part(box: dict[str, float], *, height: float) -> dict[str, float]:
+    return box | {"height": min(height, box["height"])}

@@ -1,0 +1,145 @@
+"""Scores in MLflow: as assessments by its API, and as people find them in its web page and with its client."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from application import DOCUMENTATION, METRICS, Application, KnownSpans, engine_for
+from backends.server import eventually
+from mlflow_screen import MLflowScreen
+from ragspan_mlflow import MLflowAssessments
+from traffic import SCRIPT
+
+EXPERIMENT = "library"
+SECONDS = 30.0
+BAD_QUESTIONS = [asked.question for asked in SCRIPT if not asked.is_good] * 2  # one for each framework
+CONDITION = "feedback.faithfulness < 0.5"
+
+
+@pytest.fixture(scope="module")
+def scored(mlflow):
+    """What was scored, once MLflow has it all. The answers are roots: MLflow's table shows the texts of roots only."""
+    writer = MLflowAssessments(tracking_uri=mlflow.url, experiment=EXPERIMENT)
+    application = Application(writer.span_exporter(), writer=writer)
+    application.ask_everything(in_requests=False)
+    answers = application.scored()
+    application.close()
+    assert writer.stats().delivered == writer.stats().offered == len(METRICS) * len(answers)
+    eventually(
+        lambda: len(mlflow.traces(EXPERIMENT)), until=len(answers).__eq__, seconds=SECONDS, what="all traces"
+    )  # fmt: skip
+    return answers
+
+
+@pytest.fixture
+def shown(screen, mlflow, scored):
+    screen.resize(width=2000, height=800)
+    return MLflowScreen(screen, mlflow)
+
+
+def trace_id(one):
+    return f"tr-{one.span.trace_id:032x}"
+
+
+def bad_traces(scored):
+    return {trace_id(one) for one in scored if one.record.question in BAD_QUESTIONS}
+
+
+def assessments_of(mlflow, scored):
+    """By trace and span: each assessment, with the source that MLflow shows."""
+    return Counter(
+        (
+            trace_id(one),
+            found["span_id"],
+            found["assessment_name"],
+            found["feedback"]["value"],
+            found["source"]["source_type"],
+        )
+        for one in scored
+        for found in mlflow.assessments(trace_id(one))
+    )
+
+
+def test_every_score_is_one_assessment_of_the_answers_span(mlflow, scored):
+    assert assessments_of(mlflow, scored) == Counter(
+        (trace_id(one), f"{one.span.span_id:016x}", metric, outcome.value, "CODE")
+        for one in scored
+        for metric, outcome in one.outcomes.items()
+    )
+
+
+def test_the_explanation_is_the_rationale(mlflow, scored):
+    for one in scored:
+        assert {found["assessment_name"]: found["rationale"] for found in mlflow.assessments(trace_id(one))} == {
+            metric: outcome.explanation for metric, outcome in one.outcomes.items()
+        }
+
+
+def test_a_second_run_of_the_same_records_leaves_no_duplicate(mlflow, scored):
+    before = assessments_of(mlflow, scored)
+    again = MLflowAssessments(tracking_uri=mlflow.url)
+    engine = engine_for(KnownSpans({one.record.record_id: one.span for one in scored}), again)
+
+    for one in scored:
+        engine.submit(one.record)
+    assert engine.flush(SECONDS)
+    engine.shutdown(SECONDS)
+
+    assert again.stats().delivered == sum(before.values())
+    assert assessments_of(mlflow, scored) == before
+
+
+def test_an_answer_within_a_request_has_its_assessments_in_the_requests_trace(mlflow):
+    writer = MLflowAssessments(tracking_uri=mlflow.url, experiment="requests")
+    application = Application(writer.span_exporter(), writer=writer)
+    application.ask_everything()
+    answers = application.scored()
+    application.close()
+
+    assert sum(assessments_of(mlflow, answers).values()) == writer.stats().delivered == len(METRICS) * len(answers)
+    assert {trace["trace_id"] for trace in mlflow.traces("requests", CONDITION)} == bad_traces(answers)
+
+
+def test_the_search_of_mlflows_client_finds_exactly_the_bad_answers(mlflow, scored):
+    assert set(mlflow.found_by_its_client(EXPERIMENT, CONDITION)) == bad_traces(scored)
+    assert f'filter_string="{CONDITION}"' in DOCUMENTATION
+
+
+def test_the_columns_show_the_scores(screen, shown, scored):
+    screen.resize(width=2460, height=800)
+    shown.open_traces(EXPERIMENT)
+
+    shown.wait_for_column("faithfulness", [f"{one.outcomes['faithfulness'].value:.0f}" for one in scored])
+    shown.wait_for_column("completeness", [f"{one.outcomes['completeness'].value:.2f}" for one in scored])
+    shown.picture("mlflow-traces", height=580)
+
+
+def test_the_trace_shows_the_scores(shown, scored):
+    bad = next(one for one in scored if one.record.question == BAD_QUESTIONS[0])
+
+    shown.open_trace(EXPERIMENT, trace_id(bad))
+
+    eventually(
+        shown.trace,
+        until=lambda text: all(metric in text for metric in METRICS),
+        seconds=SECONDS,
+        what="the assessments of the answer",
+    )
+    shown.picture("mlflow-trace", height=560)
+
+
+def test_the_filter_of_the_page_compares_feedback_only_with_one_value(shown):
+    """Else the documentation should show the condition there, too."""
+    shown.open_traces(EXPERIMENT)
+
+    assert shown.operators_for_feedback() == ["=", "!="]
+
+
+def test_the_filter_of_the_page_finds_the_answers_with_one_score(shown):
+    shown.open_traces(EXPERIMENT)
+
+    shown.filter_feedback("faithfulness", "=", "0.0")
+
+    shown.wait_for_column("Input", [f'"{question}"' for question in BAD_QUESTIONS])
