@@ -156,6 +156,6 @@ def test_a_service_streams_its_answers_and_scores_them_before_it_ends(service):
     assert [answer.headers["Transfer-Encoding"] for answer in answers] == ["chunked"] * 3
     assert [answer.read() for answer in answers] == [b"Beta settles card payments after midnight."] * 3
     printed, log = service.stop()
-    assert "scored 3 answers at the end, 0 were left" in log
+    assert "scored 3 answers, 0 were left at the end" in log
     assert printed.count('"ragspan.score.faithfulness": 1.0') == 3
     assert {f'"session.id": "s{number}"' in printed for number in range(3)} == {True}

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.slow
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "tail_latency.py"
 MODEL_MS = 30
 """What the model waits before it answers."""
+_ROUNDING = 0.01  # the machine's clock ticks a hundred times a second
 
 
 @pytest.fixture(scope="module")
@@ -57,5 +58,5 @@ def test_a_ratio_is_that_of_the_two_percentiles(measured):
 
 def test_processor_time_is_told_apart(measured):
     for pair in measured["pairs"]:
-        assert 0 < pair["on"]["application_share"] < pair["on"]["machine_share"] <= 1
+        assert 0 < pair["on"]["application_share"] < pair["on"]["machine_share"] <= 1 + _ROUNDING
         assert pair["on"]["helper_share"] > 0 == pair["off"]["helper_share"]
