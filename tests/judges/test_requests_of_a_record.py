@@ -9,6 +9,7 @@ from itertools import takewhile
 
 import pytest
 
+from ragspan import ScoringEngine
 from ragspan.metrics import (
     AnswerRelevance,
     ChunkAttribution,
@@ -156,3 +157,13 @@ async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judg
     endpoint.answer = answer_together
     scores = await asyncio.gather(*(metric(judge).score(record) for metric in THE_FOUR))
     assert [score.label for score in scores] == ["pass"] * 4
+
+
+def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_passages):
+    judge = openai_judge()
+    with ScoringEngine(metrics=[metric(judge) for metric in THE_FOUR], emitters=[]) as engine:
+        engine.submit(five_passages)
+        engine.flush(30)
+
+    assert [endpoint.question(request) for request in endpoint.requests][0] == "claims"
+    assert len(endpoint.requests) == 5

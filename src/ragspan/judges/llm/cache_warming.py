@@ -23,7 +23,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 _MAX_CASES = 128
-_TURNS = 3
+_TURNS = 2
 """Rounds of the event loop within which requests of metrics that start together are all there."""
 
 
