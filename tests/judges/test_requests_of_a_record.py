@@ -165,5 +165,5 @@ def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_pas
         engine.submit(five_passages)
         engine.flush(30)
 
-    assert [endpoint.question(request) for request in endpoint.requests][0] == "claims"
+    assert endpoint.question(endpoint.requests[0]) == "claims"
     assert len(endpoint.requests) == 5

@@ -233,5 +233,5 @@ async def test_an_endpoint_that_refuses_the_request_is_a_failure_of_that_type(fa
 
     outcome = await Faithfulness(openai_judge()).score(super_bowl)
 
-    assert outcome == MetricFailure(error_type="RateLimitError", message=outcome.message)
+    assert outcome == MetricFailure(error_type="RateLimitError", message=outcome.message, outage=True)
     assert "Slow down." in outcome.message
