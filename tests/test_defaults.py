@@ -46,6 +46,27 @@ def test_turned_off_it_takes_nothing_and_needs_no_judge(monkeypatch):
     assert dict(engine.stats().dropped) == {"not_running": 1}
 
 
+def test_the_emitters_are_those_that_are_named(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,phoenix")
+    emitters = ragspan.default_engine()._options.emitters
+
+    assert [type(emitter).__name__ for emitter in emitters] == ["OTelEmitter", "PhoenixAnnotations"]
+
+
+def test_an_emitter_that_is_not_installed_is_an_error_that_says_what_would_be(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,fenix")
+
+    with pytest.raises(ConfigurationError, match=r"names 'fenix', but no such emitter .*otel, phoenix.*ragspan-fenix"):
+        ragspan.default_engine()
+
+
+def test_turned_off_it_makes_no_emitters(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "not-installed")
+
+    assert ragspan.default_engine()._options.emitters == ()
+
+
 def test_the_metrics_and_the_judge_are_those_of_the_settings():
     metrics = metrics_from(Settings(metrics=("faithfulness", "completeness")))
 

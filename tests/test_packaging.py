@@ -51,6 +51,13 @@ def test_the_constraints_name_no_address():
     assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
+def test_the_wheel_has_every_page_of_the_documentation():
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+
+    assert set(build["targets"]["wheel"]["force-include"]) == pages
+
+
 def run(*command, cwd):
     done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -87,12 +94,14 @@ def installed(tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
-        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index\n"
+        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index, ragspan_mlflow, ragspan_phoenix\n"
         "from ragspan.demo.corpus import documentation\n"
         "from ragspan import default_engine\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
         "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"
         "assert ragspan_llama_index.RagspanCallbackHandler().open_spans == 0\n"
+        "assert ragspan_mlflow.MLflowAssessments(tracking_uri='http://localhost:5000').stats().offered == 0\n"
+        "assert ragspan_phoenix.PhoenixAnnotations(base_url='http://localhost:6006').stats().offered == 0\n"
         "assert default_engine().stats().submitted == 0\n"
         "print(len(documentation()), importlib.util.find_spec('langchain_classic'))\n"
     )
@@ -114,6 +123,7 @@ def test_the_command_is_installed(installed):
     [
         ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
         ("ragspan_demo", ["langchain", "llama-index"]),
+        ("ragspan_emitter", ["mlflow", "phoenix"]),
     ],
 )
 def test_the_entry_points_can_be_loaded(installed, group, names):

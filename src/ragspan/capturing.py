@@ -127,16 +127,16 @@ def capture(
 
     Args:
         question: the user's own words; may also be set on the answer.
-        sink: gets the capture; `ragspan.default_engine()` when none is given.
+        sink: gets the capture; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
         name: what answers; the span is called `rag <name>`.
         session_id: the conversation that the answer belongs to.
         user_id: who asked.
         tags: short labels of the record.
         metadata: plain data of the record.
     """
-    from ragspan.defaults import default_engine
+    from ragspan.defaults import default_sink
 
-    target = default_engine() if sink is None else sink
+    target = default_sink() if sink is None else sink
     about = RagRecord(
         question=None,
         contexts=None,

@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo` and `ragspan doctor`."""
+"""The command line: `ragspan demo`, `ragspan evaluate` and `ragspan doctor`; other packages bring further commands."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Annotated
 
 import typer
 
+from ragspan.commands import Commands
+from ragspan.datasets.command import evaluate
 from ragspan.exceptions import ConfigurationError
 
 app = typer.Typer(
     name="ragspan",
+    cls=Commands,
     help="Know in production whether a RAG system's answers are grounded.",
     no_args_is_help=True,
     add_completion=False,
@@ -51,6 +54,9 @@ def demo(
         raise typer.Exit(2) from None
     if not delivered:
         raise typer.Exit(1)
+
+
+app.command()(evaluate)
 
 
 @app.command()

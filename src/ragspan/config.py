@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from typing import Literal, TypeAlias, TypeVar
 
 from ragspan.exceptions import ConfigurationError
@@ -92,6 +93,12 @@ class Settings:
     """`RAGSPAN_JUDGING`: where judges compute that need the processor, in a `helper` process or a `thread`."""
     export: ExportPlace = "application"
     """`RAGSPAN_EXPORT`: who scores and exports whole records, the `application` or its `helper` process."""
+    sink: str | None = field(default=None, repr=False)
+    """`RAGSPAN_SINK`: the address of a broker, such as `nats://broker:4222`, that handlers send records to in place of scoring
+    them here; workers elsewhere do."""
+    emitters: tuple[str, ...] = ("otel",)
+    """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel`, OpenTelemetry, and those that packages such
+    as ragspan-phoenix and ragspan-mlflow bring, which write to the spans that `otel` makes or finds."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     openinference: bool = True
@@ -120,6 +127,17 @@ class Settings:
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
         return cls(**values)  # type: ignore[arg-type]
+
+    @classmethod
+    def with_overrides(cls, **values: str | None) -> Settings:
+        """The settings of this process, with these values in place of its variables'; None leaves a variable as it is.
+
+        Raises:
+            ConfigurationError: a value is not allowed.
+        """
+        return cls.from_environment(
+            {**os.environ, **{name: value for name, value in values.items() if value is not None}}
+        )
 
 
 def is_enabled() -> bool:
@@ -190,6 +208,13 @@ def _metrics(name: str, value: str) -> tuple[str, ...]:
     return chosen
 
 
+def _names(name: str, value: str) -> tuple[str, ...]:
+    chosen = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",") if part.strip()))
+    if not chosen:
+        raise _wrong(name, value, "one or more names, separated by commas, such as 'otel,phoenix'")
+    return chosen
+
+
 def _choice(*allowed: str) -> Callable[[str, str], str]:
     def read(name: str, value: str) -> str:
         if value.lower() not in allowed:
@@ -217,6 +242,13 @@ _share = _number(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
 _amount = _number(float, "a number above 0", lambda number: 0 < number < math.inf)
 _seconds = _number(float, "a number of seconds, 0 or more", lambda number: 0 <= number < math.inf)
 _some_seconds = _number(float, "a number of seconds, more than 0", lambda number: 0 < number < math.inf)
+
+
+def _address(name: str, value: str) -> str:
+    if value.partition("://")[2]:
+        return value
+    # Not shown: what is no address may be a part of one, with its password.
+    raise ConfigurationError(f"{name} should be an address, such as 'nats://broker:4222'")
 
 
 def _price(name: str, value: str) -> tuple[float, ...]:
@@ -272,6 +304,8 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_SCORE_WAIT": ("score_wait", _seconds),
     "RAGSPAN_JUDGING": ("judging", _choice("helper", "thread")),
     "RAGSPAN_EXPORT": ("export", _choice("application", "helper")),
+    "RAGSPAN_SINK": ("sink", _address),
+    "RAGSPAN_EMITTERS": ("emitters", _names),
     "RAGSPAN_SPANS": ("spans", _choice("answer", "scores")),
     "RAGSPAN_OPENINFERENCE": ("openinference", _boolean),
     "RAGSPAN_EXPLANATIONS": ("explanations", _boolean),
@@ -284,8 +318,16 @@ def unknown_names(environment: Mapping[str, str] | None = None) -> dict[str, str
     environment = os.environ if environment is None else environment
     known = {name.removeprefix(_PREFIX): name for name in _VARIABLES}  # what all have in common resembles everything
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
+    if unknown:
+        others = _prefixes_of_others()
+        unknown = [name for name in unknown if not name.startswith(others)]
     close = {name: difflib.get_close_matches(name.removeprefix(_PREFIX), known, n=1) for name in unknown}
     return {name: known[resembling[0]] if resembling else None for name, resembling in close.items()}
+
+
+def _prefixes_of_others() -> tuple[str, ...]:
+    """What the variables begin with that installed packages for other sinks read: `RAGSPAN_NATS_`."""
+    return tuple(f"{_PREFIX}{entry.name.upper()}_" for entry in entry_points(group="ragspan_sink"))
 
 
 def names_by_field() -> dict[str, str]:

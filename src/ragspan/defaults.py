@@ -21,8 +21,11 @@ from ragspan.metrics import (
     FaithfulnessWithHHEM,
     Metric,
 )
-from ragspan.telemetry import OTelEmitter
+from ragspan.records import RecordSink
+from ragspan.sinks import sink_from
+from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.environment import EnvironmentProviders
+from ragspan.telemetry.installed import installed_emitter
 
 _METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself whether the judge can answer it
     "context_adherence": ContextAdherence,
@@ -37,6 +40,7 @@ _METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself wheth
 
 _lock = threading.Lock()
 _engine: ScoringEngine | None = None
+_sink: RecordSink | None = None
 
 
 def default_engine() -> ScoringEngine:
@@ -57,6 +61,26 @@ def default_engine() -> ScoringEngine:
     return _engine
 
 
+def default_sink() -> RecordSink:
+    """Where handlers send captures when they are given no sink.
+
+    That is `default_engine()`, or the sink that `RAGSPAN_SINK` names, made once. An engine that was set or used before stays.
+
+    Raises:
+        ConfigurationError: a variable has a value that is not allowed, or the sink's package is not installed.
+    """
+    global _sink  # noqa: PLW0603  one sink per process, likewise
+    if _engine is not None or _sink is not None:
+        return _engine or _sink or default_engine()
+    settings = Settings.from_environment()
+    if settings.sink is None or not settings.enabled:
+        return default_engine()
+    with _lock:
+        if _sink is None:
+            _sink = sink_from(settings)
+    return _sink
+
+
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     """Replace the engine that handlers use when they are given none; returns the one before, which is not shut down."""
     global _engine
@@ -65,27 +89,24 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     return previous
 
 
-def engine_from(settings: Settings, providers: EnvironmentProviders | None = None) -> ScoringEngine:
+def engine_from(
+    settings: Settings,
+    providers: EnvironmentProviders | None = None,
+    *,
+    emitters: Sequence[Emitter] | None = None,
+) -> ScoringEngine:
     """An engine as these settings describe it.
 
     Args:
         settings: all that `RAGSPAN_*` variables can say.
         providers: where it exports to; None means the global ones.
+        emitters: in place of those that the settings name.
     """
+    if emitters is None:
+        emitters = emitters_from(settings, providers)
     return ScoringEngine(
         metrics=metrics_from(settings) if settings.enabled else (),
-        emitters=[
-            OTelEmitter(
-                score_wait=settings.score_wait,
-                spans=settings.spans,
-                capture_content=settings.capture_content,
-                explanations=settings.explanations,
-                openinference=settings.openinference,
-                tracer_provider=providers.tracer_provider if providers else None,
-                meter_provider=providers.meter_provider if providers else None,
-                logger_provider=providers.logger_provider if providers else None,
-            )
-        ],
+        emitters=emitters,
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,
@@ -100,6 +121,30 @@ def engine_from(settings: Settings, providers: EnvironmentProviders | None = Non
         judging=settings.judging,
         export=settings.export,
         meter_provider=providers.meter_provider if providers else None,
+    )
+
+
+def emitters_from(settings: Settings, providers: EnvironmentProviders | None = None) -> list[Emitter]:
+    """The emitters that these settings name.
+
+    Raises:
+        ConfigurationError: one of them is not installed.
+    """
+    return [_emitter(name, settings, providers) for name in settings.emitters] if settings.enabled else []
+
+
+def _emitter(name: str, settings: Settings, providers: EnvironmentProviders | None) -> Emitter:
+    if name != "otel":
+        return installed_emitter(name)
+    return OTelEmitter(
+        score_wait=settings.score_wait,
+        spans=settings.spans,
+        capture_content=settings.capture_content,
+        explanations=settings.explanations,
+        openinference=settings.openinference,
+        tracer_provider=providers.tracer_provider if providers else None,
+        meter_provider=providers.meter_provider if providers else None,
+        logger_provider=providers.logger_provider if providers else None,
     )
 
 
@@ -147,13 +192,13 @@ def hhem_from(settings: Settings) -> Verifier:
     return HHEMVerifier(model=settings.hhem_model, device=settings.hhem_device)
 
 
-def metrics_from(settings: Settings) -> Sequence[Metric]:
-    """The metrics that these settings name, with their judge.
+def metrics_from(settings: Settings, judge: Judge | None = None) -> Sequence[Metric]:
+    """The metrics that these settings name, with their judge or with the one given.
 
     Raises:
         ConfigurationError: the judge cannot answer what one of the metrics asks; the message names both.
     """
-    judge = judge_from(settings)
+    judge = judge_from(settings) if judge is None else judge
     return [
         _METRICS[name](judge) if name in _METRICS else FaithfulnessWithHHEM(judge, hhem_from(settings))
         for name in settings.metrics

@@ -79,6 +79,13 @@ def test_the_worker_goes_on_after_a_task_of_a_metric_that_exits(fakes, make_engi
     assert engine.stats().errors["worker"] == 2
 
 
+@pytest.mark.parametrize("outage", [True, False])
+def test_a_failure_says_whether_the_judges_service_is_out(fakes, outcomes_of, outage: bool):
+    outcomes = outcomes_of(fakes.CallingMetric(lambda _: raise_(JudgeError("RateLimitError", "no", outage=outage))))
+
+    assert [outcome.outage for outcome in outcomes.values()] == [outage]
+
+
 def test_an_error_of_few_kinds_is_named_by_itself(outcomes_of, fakes):
     outcomes = outcomes_of(fakes.CallingMetric(lambda _: raise_(JudgeError("RateLimitError", "slow down"))))
 

@@ -7,7 +7,9 @@ import os
 
 import pytest
 from opentelemetry._logs import LogRecord
+from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.environment import exporter_is_configured, exporter_names, providers_from_environment
@@ -199,3 +201,34 @@ def test_a_generator_of_ids_that_is_not_installed_is_an_error(set_variables):
 
     with pytest.raises(ConfigurationError, match="OTEL_PYTHON_ID_GENERATOR is 'dice'"):
         providers_from_environment()
+
+
+def test_whoever_hands_spans_on_himself_gets_the_exporters(set_variables, make_providers):
+    given, ended = [], []
+
+    class Handing(SpanProcessor):
+        def on_end(self, span):
+            ended.append(span.name)
+
+    def processor(exporters):
+        given.extend(exporters)
+        return Handing()
+
+    set_variables(TRACES_EXPORTER="console")
+
+    make_providers(processor=processor).tracer_provider.get_tracer("test").start_span("one").end()
+
+    assert [type(exporter) for exporter in given] == [ConsoleSpanExporter]
+    assert ended == ["one"]
+
+
+def test_a_generator_of_ids_that_is_given_comes_before_the_one_that_is_named(set_variables, make_providers):
+    class Counted(RandomIdGenerator):
+        def generate_span_id(self):
+            return 7
+
+    set_variables(PYTHON_ID_GENERATOR="nobody")
+
+    span = make_providers(id_generator=Counted()).tracer_provider.get_tracer("test").start_span("one")
+
+    assert span.get_span_context().span_id == 7

@@ -235,3 +235,13 @@ def test_a_child_process_tells_about_its_own_engines(telemetry):
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert engine
+
+
+def test_what_is_done_with_a_record_has_the_name_that_its_sink_gives_it(telemetry, name):
+    counts = Engine(name=f"{name} elsewhere", scored=3)
+
+    SelfMetrics(telemetry.meter_provider).watch(
+        counts.stats, counts.queue_bytes, name, max_records=1, max_bytes=1, finished_as="published"
+    )
+
+    assert telemetry.values("ragspan.records")[attributes(engine=name, result="published")] == 3

@@ -56,6 +56,7 @@ from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
 from ragspan_langchain import LangChainChatClient, RagspanCallbackHandler, RagspanLangChainInstrumentor
 from ragspan_llama_index import LlamaIndexChatClient
+from ragspan_phoenix import PhoenixAnnotations
 
 
 def build_an_engine() -> ScoringEngine:
@@ -66,7 +67,10 @@ def build_an_engine() -> ScoringEngine:
         ContextUtilization(judge),
         Faithfulness(judge),
     ]
-    emitters: list[Emitter] = [OTelEmitter(score_wait=5.0, spans="scores", capture_content=True)]
+    emitters: list[Emitter] = [
+        OTelEmitter(score_wait=5.0, spans="scores", capture_content=True),
+        PhoenixAnnotations(base_url="http://127.0.0.1:6006", api_key="key"),
+    ]
     return ScoringEngine(metrics=metrics, emitters=emitters, queue_size=10, drop="newest", sample_rate=0.5)
 
 

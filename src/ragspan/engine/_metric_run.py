@@ -254,4 +254,5 @@ def _failure(error: BaseException) -> MetricFailure:
     own, _ = attempt(getattr, error, "error_type", None)
     error_type = own if isinstance(own, str) and own else type(error).__name__
     text, _ = attempt(str, error)
-    return MetricFailure(error_type=error_type[:_MAX_TYPE], message=(text or "")[:_MAX_MESSAGE])
+    outage, _ = attempt(getattr, error, "outage", None)
+    return MetricFailure(error_type=error_type[:_MAX_TYPE], message=(text or "")[:_MAX_MESSAGE], outage=outage is True)

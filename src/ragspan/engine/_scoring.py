@@ -5,7 +5,7 @@ All of it runs in the worker's event loop. A record ends in the ledger exactly o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -76,7 +76,13 @@ class Scoring:
     async def score_record(self, item: Item, record: RagRecord) -> None:
         """Bring an item to its end that has become a record."""
         span = self._emission.open(record)
-        work = _Work(item=item, record=record, span=span, refusal=self._is_refusal(record))
+        work = _Work(
+            item=item,
+            record=record,
+            span=span,
+            retrieval_spans=self._emission.retrieval_spans(record),
+            refusal=self._is_refusal(record),
+        )
         await self._judge(work)
         self._account.end_scored(item)
 
@@ -90,12 +96,11 @@ class Scoring:
             self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
         if run.is_over_budget:
             self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", run.name)
+        self._tell(self._self_metrics.ended, run.name, outcome)
         if isinstance(outcome, NotApplicable) and run.usage is None:
             return
         judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
-        _, error = attempt(self._self_metrics.judged, run.name, judge, run.seconds, run.usage)
-        if error is not None:
-            self.went_wrong("self_metrics", error)
+        self._tell(self._self_metrics.judged, run.name, judge, run.seconds, run.usage)
 
     def close(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         """Nothing that ends from here on counts."""
@@ -152,10 +157,16 @@ class Scoring:
                 outcomes=outcomes,
                 late=late,
                 span=work.span,
+                retrieval_spans=work.retrieval_spans,
                 refusal=work.refusal,
                 durations=durations,
             )
         )
+
+    def _tell(self, instrument: Callable[..., None], *about: object) -> None:
+        _, error = attempt(instrument, *about)
+        if error is not None:
+            self.went_wrong("self_metrics", error)
 
     def _is_refusal(self, record: RagRecord) -> bool:
         if record.response is None:
@@ -192,6 +203,7 @@ class _Work:
     item: Item
     record: RagRecord
     span: SpanAnchor | None
+    retrieval_spans: tuple[SpanAnchor | None, ...]
     refusal: bool
 
 

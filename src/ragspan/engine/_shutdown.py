@@ -10,21 +10,44 @@ Guarantees:
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from ragspan.engine._backlog import Backlog
 from ragspan.engine._deadline import Deadline
+from ragspan.engine._worker import Worker
 from ragspan.engine.stats import ShutdownReport
-
-if TYPE_CHECKING:
-    from ragspan.engine._parts import Parts
+from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.04  # seconds for the worker to end, even if no time is left: emitters should not be shut down under it
+
+
+class _Closes(Protocol):
+    def close(self, deadline: Deadline) -> None: ...
+
+
+class _ShutsDown(Protocol):
+    def shutdown(self, deadline: Deadline) -> None: ...
+
+
+class _Parts(Protocol):
+    """What is shut down: an engine, or a sink that is built like one."""
+
+    @property
+    def backlog(self) -> Backlog: ...
+    @property
+    def scoring(self) -> _Closes: ...
+    @property
+    def worker(self) -> Worker: ...
+    @property
+    def emission(self) -> _ShutsDown: ...
+    @property
+    def log(self) -> ThrottledLog: ...
 
 
 class Shutdown:
     """Shuts the parts of an engine down."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: _Parts) -> None:
         self._parts = parts
         self._mutex = threading.Lock()
         self._under_way_in: int | None = None

@@ -15,20 +15,37 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from ragspan.engine._backlog import Backlog
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._loop import WorkerLoop
 from ragspan.engine._queue import Item
-from ragspan.engine._scoring import Scoring
 from ragspan.engine._threads import DaemonThreads
-from ragspan.engine.helper.forwarding import Forwarding
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
 _RESTART_PATIENCE = 5.0  # seconds for a worker that died to clean up
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, where workers die or cannot be started
+
+
+class Work(Protocol):
+    """What is done with each item: it is scored, or sent to where that is done."""
+
+    async def score(self, item: Item) -> None:
+        """Bring an item to its end."""
+        ...
+
+    def prepare_for_exit(self) -> None: ...
+
+    def hang_up(self) -> None:
+        """The event loop has stopped, and its tasks are about to be cancelled."""
+        ...
+
+    def let_go(self) -> None:
+        """The event loop is closed."""
+        ...
 
 
 class Worker:
@@ -41,7 +58,7 @@ class Worker:
     def __init__(
         self,
         backlog: Backlog,
-        scoring: Scoring | Forwarding,
+        scoring: Work,
         *,
         concurrency: int,
         name: str,

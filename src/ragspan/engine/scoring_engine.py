@@ -16,32 +16,30 @@ Until the first submit there is no thread. From then on the engine lives until `
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import index
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
+from ragspan.engine._admission import Admission
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
 from ragspan.engine._options import Options
-from ragspan.engine._queue import Item
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import EngineStats, ShutdownReport
-from ragspan.records import Capture
 
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
+    from ragspan.engine._parts import Parts
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
-_STACK = 12  # calls: more than letting a capture in takes
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
-class ScoringEngine:
+class ScoringEngine(Admission):
     """Scores captured answers in the background.
 
     Args:
@@ -121,26 +119,14 @@ class ScoringEngine:
         self._assemble()
         watch_forks(self, ScoringEngine._start_afresh)
         if self._is_enabled:
-            self._self_metrics.watch(self.stats, self._bytes_waiting, name)
+            self._self_metrics.watch(
+                self.stats, self._bytes_waiting, name, max_records=queue_size, max_bytes=queue_bytes
+            )
 
     @property
     def exit_timeout(self) -> float:
         """Seconds that the end of the process may wait for scores."""
         return self._options.exit_timeout
-
-    def submit(self, capture: Capture) -> None:
-        """Take a capture, to be scored later."""
-        backlog = self._parts.backlog
-        try:
-            size = max(0, index(capture.size_hint))
-            _require_stack(_STACK)  # what is needed has to be there before anything is changed
-        except Exception:  # noqa: BLE001 - the capture's code
-            try:
-                backlog.refuse("capture_error")
-            except Exception:  # noqa: BLE001 - no room on the stack
-                backlog.uncounted += 1  # takes no call, for which there may be no room
-        else:
-            backlog.submit(Item(capture, size))
 
     def count_error(self, place: str) -> None:
         """Count something that went wrong on the way to `submit`, by a name of few; it shows in `stats().errors`.
@@ -191,7 +177,7 @@ class ScoringEngine:
     def _assemble(self) -> None:
         from ragspan.engine._parts import assemble
 
-        self._parts = assemble(self._options, self_metrics=self._self_metrics, on_start=lambda: watch_exit(self))
+        self._parts: Parts = assemble(self._options, self_metrics=self._self_metrics, on_start=lambda: watch_exit(self))
         self._shutdown = Shutdown(self._parts)
         if not self._is_enabled:
             self._parts.backlog.close("not_running")
@@ -207,9 +193,3 @@ class ScoringEngine:
 
     def _bytes_waiting(self) -> int:
         return self._parts.backlog.bytes
-
-
-def _require_stack(calls: int) -> None:
-    """Raise `RecursionError` unless there is room on the stack for so many calls, one inside the other."""
-    if calls:
-        _require_stack(calls - 1)

@@ -7,14 +7,24 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 DropReason: TypeAlias = Literal[
-    "queue_full", "queue_bytes", "rate_limited", "shutdown", "capture_error", "not_running", "worker_error"
+    "queue_full",
+    "queue_bytes",
+    "rate_limited",
+    "shutdown",
+    "capture_error",
+    "not_running",
+    "worker_error",
+    "broker_unavailable",
+    "stream_full",
+    "too_large",
 ]
 """Why a capture was not scored.
 
 `queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `rate_limited`: more came than
 may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
 say its size or be made a record. `not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the
-record was in work.
+record was in work. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record
+for as long as that was tried; `too_large`, it takes no message of this size.
 """
 
 

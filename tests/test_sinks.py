@@ -1,0 +1,91 @@
+"""Where handlers send captures when they are given no sink."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import ragspan
+from ragspan import ConfigurationError, Settings, defaults, sinks
+from ragspan.testing import RecordingSink
+
+
+class FarSink(RecordingSink):
+    """Records where it was told to send."""
+
+    def __init__(self, settings):
+        super().__init__()
+        self.address = settings.sink
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    """A sink for addresses that begin with `far`, and one whose package lacks something; nothing is left of them after."""
+    entries = [
+        EntryPoint("far", f"{__name__}:FarSink", "ragspan_sink"),
+        EntryPoint("lost", "nowhere:Sink", "ragspan_sink"),
+    ]
+    monkeypatch.setattr(sinks, "entry_points", lambda group: entries if group == "ragspan_sink" else [])
+    monkeypatch.setattr(defaults, "_sink", None)
+    monkeypatch.setattr(defaults, "_engine", None)
+
+
+def test_a_sink_is_made_once_for_its_address(registered, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
+
+    sink = defaults.default_sink()
+
+    assert sink.address == "far://away"
+    assert defaults.default_sink() is sink
+
+
+def test_captures_without_a_sink_go_there(registered, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
+
+    with ragspan.capture(question="q") as answer:
+        answer.response = "r"
+
+    (record,) = defaults.default_sink().records()
+    assert (record.question, record.response) == ("q", "r")
+
+
+def test_without_an_address_it_is_the_engine(registered, monkeypatch):
+    monkeypatch.delenv("RAGSPAN_SINK", raising=False)
+
+    sink = defaults.default_sink()
+
+    assert sink is ragspan.default_engine()
+    sink.shutdown()
+
+
+def test_an_engine_that_was_set_comes_first(registered, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
+    with ragspan.ScoringEngine(metrics=[]) as engine:
+        ragspan.set_default_engine(engine)
+
+        assert defaults.default_sink() is engine
+
+
+def test_when_all_is_turned_off_nothing_is_sent_anywhere(registered, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+
+    assert defaults.default_sink() is ragspan.default_engine()
+
+
+@pytest.mark.parametrize("address", ["near://user:secret@x", "lost://user:secret@x"])
+def test_an_address_that_nothing_can_send_to_is_an_error_without_its_secrets(registered, address):
+    with pytest.raises(ConfigurationError) as told:
+        sinks.sink_from(Settings(sink=address))
+
+    assert "secret" not in str(told.value)
+
+
+def test_what_is_no_address_is_an_error_that_does_not_show_it(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SINK", "user:secret@broker")
+
+    with pytest.raises(ConfigurationError, match="RAGSPAN_SINK should be an address") as told:
+        Settings.from_environment()
+
+    assert "secret" not in str(told.value)
