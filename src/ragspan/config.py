@@ -11,7 +11,6 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Literal, TypeAlias, TypeVar
 
 from ragspan.exceptions import ConfigurationError
@@ -127,17 +126,6 @@ class Settings:
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
         return cls(**values)  # type: ignore[arg-type]
-
-    @classmethod
-    def with_overrides(cls, **values: str | None) -> Settings:
-        """The settings of this process, with these values in place of its variables'; None leaves a variable as it is.
-
-        Raises:
-            ConfigurationError: a value is not allowed.
-        """
-        return cls.from_environment(
-            {**os.environ, **{name: value for name, value in values.items() if value is not None}}
-        )
 
 
 def is_enabled() -> bool:
@@ -327,6 +315,8 @@ def unknown_names(environment: Mapping[str, str] | None = None) -> dict[str, str
 
 def _prefixes_of_others() -> tuple[str, ...]:
     """What the variables begin with that installed packages for other sinks read: `RAGSPAN_NATS_`."""
+    from importlib.metadata import entry_points
+
     return tuple(f"{_PREFIX}{entry.name.upper()}_" for entry in entry_points(group="ragspan_sink"))
 
 

@@ -11,14 +11,13 @@ Guarantees, beyond those of `ragspan.delivery._outbox`:
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from ragspan.delivery._forks import watch_forks
 from ragspan.delivery._outbox import Outbox
 from ragspan.delivery._report import Report
 from ragspan.delivery._schedule import Schedule
@@ -69,7 +68,7 @@ class PatientSpanExporter(SpanExporter):
         self._report = Report(_NAME, items="spans", meter_provider=meter_provider)
         self._is_closed = False
         self._outbox = self._new_outbox()
-        _exporters.add(self)
+        watch_forks(self)
         flush_as_well(self)
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
@@ -101,9 +100,10 @@ class PatientSpanExporter(SpanExporter):
             schedule, connect=lambda: _Destination(self._exporter), report=self._report, name=f"ragspan-{_NAME}"
         )
 
-    def _start_afresh(self) -> None:
-        _inherited.append(self._outbox)
-        self._outbox = self._new_outbox()
+    def start_afresh(self) -> object:
+        """Begin with nothing to send, as the child of a fork does; returns what is left to the parent."""
+        inherited, self._outbox = self._outbox, self._new_outbox()
+        return inherited
 
 
 class PatientOTLPSpanExporter(PatientSpanExporter):
@@ -155,17 +155,3 @@ class _Destination:
 
 class ExportError(Exception):
     """The inner exporter could not send a batch; its own log says why."""
-
-
-_exporters: weakref.WeakSet[PatientSpanExporter] = weakref.WeakSet()
-_inherited: list[object] = []
-"""What a fork left of the parent's, as in `ragspan.delivery.writer`."""
-
-
-def _start_afresh_in_child() -> None:
-    for exporter in list(_exporters):
-        exporter._start_afresh()  # noqa: SLF001 - part of the class, outside of it so that the hook holds no exporter
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh_in_child)

@@ -10,12 +10,11 @@ Guarantees:
 
 from __future__ import annotations
 
-import os
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from ragspan.delivery._forks import watch_forks
 from ragspan.delivery._outbox import Outbox
 from ragspan.delivery._report import Report
 from ragspan.delivery._schedule import Schedule
@@ -53,7 +52,7 @@ class ScoreWriter(ABC, Generic[_Item]):
         self._delivery = delivery or DeliveryOptions()
         self._report = Report(self.name, meter_provider=meter_provider)
         self._outbox = self._new_outbox()
-        _writers.add(self)
+        watch_forks(self)
 
     @abstractmethod
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[_Item]:
@@ -104,20 +103,7 @@ class ScoreWriter(ABC, Generic[_Item]):
         schedule: Schedule[_Item] = Schedule(self._delivery, counts=Counts())
         return Outbox(schedule, connect=self.connect, report=self._report, name=f"ragspan-{self.name}")
 
-    def _start_afresh(self) -> None:
-        _inherited.append(self._outbox)
-        self._outbox = self._new_outbox()
-
-
-_writers: weakref.WeakSet[ScoreWriter[Any]] = weakref.WeakSet()
-_inherited: list[object] = []
-"""What a fork left of the parent's: to collect it would be to close connections that both processes share."""
-
-
-def _start_afresh_in_child() -> None:
-    for writer in list(_writers):
-        writer._start_afresh()  # noqa: SLF001 - part of the class, outside of it so that the hook holds no writer
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh_in_child)
+    def start_afresh(self) -> object:
+        """Begin with nothing to deliver, as the child of a fork does; returns what is left to the parent."""
+        inherited, self._outbox = self._outbox, self._new_outbox()
+        return inherited
