@@ -5,7 +5,9 @@ from ragspan.doctor.examination import _within
 
 
 def test_the_checks_are_made_in_order():
-    assert tuple(diagnosis.check for diagnosis in examine(timeout=30.0)) == CHECKS
+    made = tuple(diagnosis.check for diagnosis in examine(timeout=30.0))
+
+    assert made == tuple(check for check in CHECKS if check != "sink")
 
 
 def test_settings_that_cannot_be_used_do_not_keep_the_rest_from_being_looked_at(set_variables, otlp_listener):

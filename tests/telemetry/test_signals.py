@@ -29,11 +29,13 @@ def test_scores_and_failures_are_events_and_what_does_not_apply_is_not(telemetry
         "gen_ai.evaluation.explanation": "Two of eight.",
         "ragspan.judge": "gpt",
         "ragspan.record_id": "record-1",
+        "log.record.uid": "record-1/faithfulness/gpt",
     }
     assert dict(failure.attributes) == {
         "gen_ai.evaluation.name": "completeness",
         "error.type": "timeout",
         "ragspan.record_id": "record-1",
+        "log.record.uid": "record-1/completeness",
     }
 
 

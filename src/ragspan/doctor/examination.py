@@ -14,6 +14,7 @@ import dataclasses
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from ragspan.config import Settings
 from ragspan.defaults import judge_from
@@ -22,10 +23,12 @@ from ragspan.doctor.endpoint import Endpoints, examine_endpoints
 from ragspan.doctor.findings import Check, Diagnosis, Finding
 from ragspan.doctor.judge import ask_judge
 from ragspan.doctor.overhearing import overheard
+from ragspan.doctor.publishing import SCORED_ELSEWHERE, publish_record
 from ragspan.doctor.record import pass_record
 from ragspan.doctor.settings import read_settings
 from ragspan.doctor.telemetry import examine_telemetry
 
+_OF_A_SCORER: tuple[Check, ...] = ("judge", "telemetry", "endpoint", "record")
 _INNER = 0.9  # share of a check's time after which it is to come to an end by itself, with more to say
 
 
@@ -52,11 +55,20 @@ class _Examination:
 
     def checks(self) -> Iterator[tuple[Check, Callable[[], Diagnosis]]]:
         yield "settings", self._check_settings
+        if self._sends_records_away:
+            yield "sink", self._check_sink
+            for check in _OF_A_SCORER:
+                yield check, partial(_skipped, check, SCORED_ELSEWHERE)
+            return
         self._import_judge()
         yield "judge", self._check_judge
         yield "telemetry", self._check_telemetry
         yield "endpoint", self._check_endpoint
         yield "record", self._check_record
+
+    @property
+    def _sends_records_away(self) -> bool:
+        return self._settings is not None and self._settings.enabled and self._settings.sink is not None
 
     def _import_judge(self) -> None:
         """Without a limit: the first import of a provider's client takes seconds, which say nothing of the judge."""
@@ -68,6 +80,11 @@ class _Examination:
         with overheard():  # the unknown names are logged, too
             self._settings, findings = read_settings()
         return Diagnosis(check="settings", findings=findings)
+
+    def _check_sink(self) -> Diagnosis:
+        if self._settings is None:
+            return _skipped("sink", "the settings cannot be used")
+        return publish_record(self._settings, self._seconds)
 
     def _check_judge(self) -> Diagnosis:
         if self._settings is None:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-Check: TypeAlias = Literal["settings", "judge", "telemetry", "endpoint", "record"]
+Check: TypeAlias = Literal["settings", "sink", "judge", "telemetry", "endpoint", "record"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
 
 CHECKS: tuple[Check, ...] = get_args(Check)
-"""In the order in which they are made."""
+"""In the order in which they are made; that of the sink only where there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,6 +17,7 @@ from ragspan.telemetry.providers import own_version
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
 _TITLES: dict[Check, str] = {
     "settings": "Settings",
+    "sink": "One record to the broker",
     "judge": "Judge: one small question",
     "telemetry": "OpenTelemetry, as OTEL_* sets it up",
     "endpoint": "Endpoint: a little of each signal",

@@ -34,9 +34,19 @@ def _send_events(providers: Providers, scored: ScoredRecord, context: Context, o
                 context=context,
                 event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
                 attributes=encodable(
-                    {**evaluation_result(metric, outcome, options), semconv.RECORD_ID: scored.record.record_id}
+                    {
+                        **evaluation_result(metric, outcome, options),
+                        semconv.RECORD_ID: scored.record.record_id,
+                        semconv.LOG_RECORD_UID: _uid(scored, metric, outcome),
+                    }
                 ),
             )
+
+
+def _uid(scored: ScoredRecord, metric: str, outcome: Score | MetricFailure) -> str:
+    """The same whenever this record is scored by this judge: a worker of a fleet may score a record a second time."""
+    judge = outcome.judge if isinstance(outcome, Score) else None
+    return "/".join([scored.record.record_id, metric, *([judge] if judge else [])])
 
 
 def _record_scores(providers: Providers, scored: ScoredRecord, context: Context) -> None:

@@ -1,0 +1,169 @@
+"""The commands `ragspan dead-letters list` and `ragspan dead-letters retry`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.access import BrokerAccess
+from ragspan_nats.config import broker_address, stream_name
+from ragspan_nats.connection import BrokerConnection
+from ragspan_nats.dead_letters.letters import DeadLetter, dead_letters, give_back
+from ragspan_nats.streams import StreamNames
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Records that the workers could not score: why, and once more."
+)
+
+_CONNECT = 15.0  # seconds
+_WIDTH = 160  # columns, where it goes to a file or a pipe
+
+Broker: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="URL", help="nats://host:4222 or tls://…; RAGSPAN_SINK by default.")
+]
+Stream: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAME", help="RAGSPAN_NATS_STREAM by default, else ragspan.")
+]
+Reason: TypeAlias = Annotated[str | None, typer.Option(metavar="REASON", help="Only those that were put aside for it.")]
+
+
+@app.command("list")
+def list_letters(
+    broker: Broker = None,
+    stream: Stream = None,
+    reason: Reason = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, for other programs.")] = False,  # noqa: FBT002 - an option
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="The oldest so many.")] = 100,
+) -> None:
+    """Show the dead letters, the oldest first. What users wrote is not shown.
+
+    Exit codes: 0 shown, even if there are none; 1 the broker cannot be used; 2 a setting or an argument cannot be used.
+    """
+    asyncio.run(_with_letters("list", broker, stream, lambda at: _list(at, reason, limit, as_json=as_json)))
+
+
+@app.command()
+def retry(
+    sequences: Annotated[
+        list[int] | None, typer.Argument(metavar="[NUMBER]...", help="As `list` shows them; see also --all.")
+    ] = None,
+    broker: Broker = None,
+    stream: Stream = None,
+    reason: Reason = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them, or all that have the reason.")] = False,  # noqa: FBT002 - an option
+) -> None:
+    """Return dead letters to the stream of records, where they are delivered anew.
+
+    Exit codes: 0 all of them went back; 1 some did not, or the broker cannot be used; 2 an argument cannot be used.
+    """
+    if bool(sequences) == every:
+        typer.echo("ragspan dead-letters retry: name the numbers that `list` shows, or give --all", err=True)
+        raise typer.Exit(2)
+    wanted = set(sequences or ())
+    asyncio.run(_with_letters("retry", broker, stream, lambda at: _retry(at, wanted, reason)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _At:
+    """Where the letters are."""
+
+    jetstream: Any
+    names: StreamNames
+
+
+async def _with_letters(
+    command: str, broker: str | None, stream: str | None, do: Callable[[_At], Awaitable[None]]
+) -> None:
+    from nats.errors import Error
+    from nats.js.errors import NotFoundError
+
+    try:
+        access = BrokerAccess.from_environment(broker_address(broker))
+        names = StreamNames(stream=stream_name(stream))
+        access.options()
+    except ConfigurationError as error:
+        typer.echo(f"ragspan dead-letters {command}: {error}", err=True)
+        raise typer.Exit(2) from None
+    connection = BrokerConnection(access, name="ragspan dead-letters", log=ThrottledLog())
+    try:
+        jetstream = await asyncio.wait_for(connection.jetstream(), _CONNECT)
+        await do(_At(jetstream=jetstream, names=names))
+    except NotFoundError:
+        typer.echo(
+            f"ragspan dead-letters {command}: there is no stream {names.dead_stream} at {access.place}", err=True
+        )
+        raise typer.Exit(1) from None
+    except (Error, OSError, asyncio.TimeoutError) as error:
+        kind = type(error).__name__
+        typer.echo(f"ragspan dead-letters {command}: the broker at {access.place} cannot be used: {kind}", err=True)
+        raise typer.Exit(1) from None
+    finally:
+        await connection.close()
+
+
+async def _list(at: _At, reason: str | None, limit: int, *, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table()
+    for heading in ("number", "put aside", "reason", "deliveries", "record"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("detail")
+    reasons: Counter[str] = Counter()
+    shown = 0
+    async for letter in dead_letters(at.jetstream, at.names):
+        if reason is not None and letter.reason != reason:
+            continue
+        reasons[letter.reason] += 1
+        if shown >= limit:
+            continue
+        shown += 1
+        if as_json:
+            typer.echo(json.dumps(_facts(letter)))
+        else:
+            table.add_row(*map(str, _facts(letter).values()))
+    if as_json:
+        return
+    if shown:
+        Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
+    total = reasons.total() if hasattr(reasons, "total") else sum(reasons.values())
+    by_reason = ", ".join(f"{name} {number}" for name, number in reasons.most_common())
+    typer.echo(f"{total} dead letters in {at.names.dead_stream}" + (f": {by_reason}" if by_reason else ""))
+
+
+def _facts(letter: DeadLetter) -> dict[str, object]:
+    put_aside = datetime.fromtimestamp(letter.put_aside_at, tz=timezone.utc)
+    return {
+        "number": letter.sequence,
+        "put_aside": put_aside.isoformat(timespec="seconds"),
+        "reason": letter.reason,
+        "deliveries": letter.deliveries,
+        "record": letter.record_id,
+        "detail": letter.detail,
+    }
+
+
+async def _retry(at: _At, wanted: set[int], reason: str | None) -> None:
+    returned = 0
+    missing = set(wanted)
+    async for letter in dead_letters(at.jetstream, at.names):
+        missing.discard(letter.sequence)
+        if (wanted and letter.sequence not in wanted) or (reason is not None and letter.reason != reason):
+            continue
+        await give_back(at.jetstream, at.names, letter)
+        returned += 1
+    typer.echo(f"{returned} records returned to the stream {at.names.stream}")
+    if missing:
+        numbers = ", ".join(map(str, sorted(missing)))
+        typer.echo(f"ragspan dead-letters retry: there is no dead letter with the number {numbers}", err=True)
+        raise typer.Exit(1)

@@ -1,0 +1,8 @@
+"""A worker of the fleet: takes records from the stream, scores them, and acknowledges them once their scores are exported.
+
+    Pull ──message──► Worker ──record──► ScoringEngine ──► emitters ──► ExportLine ──► Settlement ──ack──► broker
+                        │                                                                 ▲
+                        └── what is no record, or has used up its deliveries ─────────────┘
+
+`Pull`, `Worker` and `Settlement` live in one event loop, the engine and the export line in threads of their own.
+"""

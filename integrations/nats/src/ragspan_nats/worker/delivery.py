@@ -1,0 +1,93 @@
+"""A message in hand, and how its delivery ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ragspan.records import RagRecord
+
+if TYPE_CHECKING:
+    from nats.aio.msg import Msg
+    from opentelemetry.sdk.trace import ReadableSpan
+
+EARLIER_DELIVERIES = "Ragspan-Earlier-Deliveries"
+"""Header of a dead letter that was returned to the stream: how often it had been delivered before."""
+
+Ending: TypeAlias = Literal["acknowledge", "give_back", "put_aside"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Arrival:
+    """A message as the broker delivered it."""
+
+    reply: str
+    """Where it is acknowledged."""
+    sequence: int
+    """Its place in the stream."""
+    number: int
+    """Which delivery of it this is, from 1."""
+    payload: bytes
+    headers: Mapping[str, str]
+
+    @classmethod
+    def of(cls, message: Msg) -> Arrival:
+        metadata = message.metadata
+        return cls(
+            reply=message.reply,
+            sequence=metadata.sequence.stream,
+            number=metadata.num_delivered,
+            payload=message.data,
+            headers=dict(message.headers or {}),
+        )
+
+    @property
+    def earlier(self) -> int:
+        """Deliveries before it became a dead letter and was returned."""
+        text = self.headers.get(EARLIER_DELIVERIES, "")
+        return int(text) if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004 - digits, not a meaning
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """What is to become of a delivery, and why."""
+
+    ending: Ending
+    reason: str = ""
+    """One of few; empty for one that is acknowledged."""
+    detail: str = ""
+    """For people; never a text of a user."""
+    delay: float = 0.0
+    """Seconds until the broker delivers it again, when it is given back."""
+
+
+ACKNOWLEDGE = Verdict(ending="acknowledge")
+
+
+@dataclass(slots=True, eq=False)
+class Delivery:
+    """A record in hand.
+
+    It belongs to one thread at a time: the worker's loop, then the engine's worker, then the export line, then the loop again.
+    """
+
+    arrival: Arrival
+    record: RagRecord
+    taken_at: float
+    """Seconds of the monotonic clock."""
+    spans: list[ReadableSpan] = field(default_factory=list)
+    """Those of the answer that have ended and are to be exported."""
+    verdict: Verdict | None = None
+    """None as long as it is not scored."""
+    is_exported: bool = False
+    """The exporters have taken its spans."""
+    waits_since: float | None = None
+    """Since when its export is tried in vain."""
+    is_settling: bool = False
+    """The broker is being told how it has ended."""
+
+    @property
+    def count(self) -> int:
+        """Which delivery of the record this is, counting those before it was a dead letter."""
+        return self.arrival.earlier + self.arrival.number

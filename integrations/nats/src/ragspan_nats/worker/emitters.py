@@ -1,0 +1,154 @@
+"""Between the engine and its emitters: tells them apart by delivery, and keeps from them what is to be scored again.
+
+All of it but `flush` and `shutdown` runs in the engine's worker, in the order: the spans' emitter, native writers, `Completion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.base import Emitter
+from ragspan_nats.worker.delivery import ACKNOWLEDGE, Delivery, Verdict
+from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.worker.spans import Current
+
+JUDGE_OUTAGE = "judge_outage"
+
+
+def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
+    """What is to become of a record with these outcomes.
+
+    Where a judge's service failed, the record comes again later. With its last delivery the scores that are there are better
+    than none; without any, it is put aside.
+
+    Args:
+        scored: the record and its outcomes.
+        number: which delivery of it this is, from 1.
+        options: how often and how soon it may come again.
+    """
+    failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
+    outages = [failure.error_type for failure in failures if failure.outage]
+    if not outages:
+        return ACKNOWLEDGE
+    detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
+    if number < options.max_deliveries:
+        return Verdict(ending="give_back", reason=JUDGE_OUTAGE, detail=detail, delay=options.back_off(number))
+    if any(isinstance(outcome, Score) for outcome in scored.outcomes.values()):
+        return ACKNOWLEDGE
+    return Verdict(ending="put_aside", reason=JUDGE_OUTAGE, detail=detail)
+
+
+class AnswerSpans:
+    """The emitter of spans, told whose they are.
+
+    Args:
+        emitter: makes the spans.
+        in_hand: where a record's delivery is found.
+        current: told of it.
+        options: for the verdict.
+    """
+
+    def __init__(self, emitter: OTelEmitter, in_hand: InHand, current: Current, options: WorkerOptions) -> None:
+        self._emitter = emitter
+        self._in_hand = in_hand
+        self._current = current
+        self._options = options
+
+    @property
+    def score_wait(self) -> float:
+        return self._emitter.score_wait
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:
+        with self._current.at(self._in_hand.of(record), "open"):
+            return self._emitter.open(record)
+
+    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
+        return self._emitter.retrieval_spans(record)
+
+    def emit(self, scored: ScoredRecord) -> None:
+        delivery = self._in_hand.of(scored.record)
+        if delivery is None:  # it was given back in the meantime
+            self._let_go(scored)
+            return
+        verdict = verdict_on(scored, delivery.arrival.number, self._options)
+        if verdict.ending == "acknowledge":
+            with self._current.at(delivery, "emit"):
+                self._emitter.emit(scored)
+        else:
+            self._let_go(scored)
+        delivery.verdict = verdict  # after the spans: where they could not be made, there is none
+
+    def flush(self, timeout: float) -> bool:
+        return self._emitter.flush(timeout)
+
+    def shutdown(self, timeout: float) -> None:
+        self._emitter.shutdown(timeout)
+
+    def _let_go(self, scored: ScoredRecord) -> None:
+        """End the spans without scores, events or measurements; nobody collects them."""
+        self._emitter.emit(replace(scored, outcomes={}))
+
+
+class NativeScores:
+    """A native writer, which gets only what is exported.
+
+    Args:
+        emitter: the writer.
+        in_hand: where a record's delivery is found.
+    """
+
+    def __init__(self, emitter: Emitter, in_hand: InHand) -> None:
+        self._emitter = emitter
+        self._in_hand = in_hand
+
+    @property
+    def score_wait(self) -> float:
+        return 0.0  # the worker always waits for all scores
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:
+        return self._emitter.open(record)
+
+    def emit(self, scored: ScoredRecord) -> None:
+        delivery = self._in_hand.of(scored.record)
+        if delivery is not None and delivery.verdict is ACKNOWLEDGE:
+            self._emitter.emit(scored)
+
+    def flush(self, timeout: float) -> bool:
+        return self._emitter.flush(timeout)
+
+    def shutdown(self, timeout: float) -> None:
+        self._emitter.shutdown(timeout)
+
+
+class Completion:
+    """The last emitter: a record that comes here has been through all others.
+
+    Args:
+        in_hand: where a record's delivery is found.
+        on_scored: takes the delivery on; called in the engine's worker.
+    """
+
+    score_wait = 0.0
+
+    def __init__(self, in_hand: InHand, on_scored: Callable[[Delivery], None]) -> None:
+        self._in_hand = in_hand
+        self._on_scored = on_scored
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002 - an emitter's signature
+        return None
+
+    def emit(self, scored: ScoredRecord) -> None:
+        delivery = self._in_hand.of(scored.record)
+        if delivery is not None:
+            self._on_scored(delivery)
+
+    def flush(self, timeout: float) -> bool:  # noqa: ARG002 - likewise
+        return True
+
+    def shutdown(self, timeout: float) -> None:
+        """Nothing to let go of."""

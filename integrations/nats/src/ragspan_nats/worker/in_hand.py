@@ -1,0 +1,61 @@
+"""What a worker has in hand.
+
+The engine's threads look records up here; everything else happens in the worker's loop. Single operations on dictionaries
+are all that the two share, so there is no lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from ragspan.records import RagRecord
+from ragspan_nats.worker.delivery import Delivery
+
+
+class InHand:
+    """Deliveries that have not ended."""
+
+    def __init__(self) -> None:
+        self._by_sequence: dict[int, Delivery] = {}
+        self._by_record: dict[int, Delivery] = {}
+        self._changed = asyncio.Event()
+        self.settling = 0
+        """Messages without a record that are being put aside."""
+
+    def __len__(self) -> int:
+        return len(self._by_sequence) + self.settling
+
+    def all(self) -> Sequence[Delivery]:
+        return list(self._by_sequence.values())
+
+    def being_scored(self) -> int:
+        return sum(delivery.verdict is None for delivery in self.all())
+
+    def with_sequence(self, sequence: int) -> Delivery | None:
+        return self._by_sequence.get(sequence)
+
+    def of(self, record: RagRecord) -> Delivery | None:
+        """The delivery of this very object; two messages may hold records with the same id."""
+        return self._by_record.get(id(record))
+
+    def add(self, delivery: Delivery) -> None:
+        self._by_sequence[delivery.arrival.sequence] = delivery
+        self._by_record[id(delivery.record)] = delivery
+
+    def remove(self, delivery: Delivery) -> None:
+        self._by_sequence.pop(delivery.arrival.sequence, None)
+        self._by_record.pop(id(delivery.record), None)
+        self.tell()
+
+    def tell(self) -> None:
+        """Wake who waits for a change."""
+        self._changed.set()
+
+    async def changed(self, timeout: float) -> None:
+        """Wait until something has ended, for `timeout` seconds at most."""
+        try:
+            await asyncio.wait_for(self._changed.wait(), timeout)
+        except asyncio.TimeoutError:
+            return
+        self._changed.clear()
