@@ -60,6 +60,14 @@ def test_an_emitter_that_is_not_installed_is_an_error_that_says_what_would_be(mo
         ragspan.default_engine()
 
 
+def test_writers_that_find_no_span_are_warned_of(monkeypatch, caplog):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "phoenix")
+
+    ragspan.default_engine()
+
+    assert "without 'otel'" in caplog.text
+
+
 def test_turned_off_it_makes_no_emitters(monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
     monkeypatch.setenv("RAGSPAN_EMITTERS", "not-installed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,6 +39,7 @@ _METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself wheth
     "chunk_utilization": ChunkUtilization,
 }
 
+_logger = logging.getLogger("ragspan")
 _lock = threading.Lock()
 _engine: ScoringEngine | None = None
 _sink: RecordSink | None = None
@@ -130,7 +132,15 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
     Raises:
         ConfigurationError: one of them is not installed.
     """
-    return [_emitter(name, settings, providers) for name in settings.emitters] if settings.enabled else []
+    if not settings.enabled:
+        return []
+    if "otel" not in settings.emitters:
+        _logger.warning(
+            "RAGSPAN_EMITTERS is %r: without 'otel' no span of the answers is made or found, and writers such as phoenix "
+            "and mlflow have nothing to write scores to",
+            ",".join(settings.emitters),
+        )
+    return [_emitter(name, settings, providers) for name in settings.emitters]
 
 
 def _emitter(name: str, settings: Settings, providers: EnvironmentProviders | None) -> Emitter:

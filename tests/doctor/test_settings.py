@@ -106,3 +106,11 @@ def test_a_framework_of_another_version_than_the_integration_asks_for_is_pointed
 
     assert "ragspan-other 0.1.0 for no-such-framework is not installed" in warning
     assert "opentelemetry-instrument leaves it out" in warning
+
+
+def test_writers_without_spans_are_a_warning(set_variables):
+    set_variables(RAGSPAN_EMITTERS="phoenix,mlflow")
+
+    (warning,) = found("warning")
+
+    assert "set it to otel,phoenix,mlflow" in warning

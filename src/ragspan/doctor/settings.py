@@ -38,6 +38,13 @@ def _known(settings: Settings) -> Iterator[Finding]:
             found="RAGSPAN_ENABLED turns ragspan off: nothing is captured and nothing is scored",
             advice="unset RAGSPAN_ENABLED, or set it to true",
         )
+    if "otel" not in settings.emitters:
+        yield Finding(
+            check="settings",
+            state="warning",
+            found="RAGSPAN_EMITTERS leaves 'otel' out: writers such as phoenix and mlflow find no span to write scores to",
+            advice=f"set it to {','.join(['otel', *settings.emitters])}",
+        )
     if settings.sample_rate == 0:
         yield Finding(
             check="settings",
