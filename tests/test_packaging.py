@@ -94,13 +94,14 @@ def installed(tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
-        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index, ragspan_mlflow, ragspan_phoenix\n"
+        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_phoenix\n"
         "from ragspan.demo.corpus import documentation\n"
         "from ragspan import default_engine\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
         "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"
         "assert ragspan_llama_index.RagspanCallbackHandler().open_spans == 0\n"
         "assert ragspan_mlflow.MLflowAssessments(tracking_uri='http://localhost:5000').stats().offered == 0\n"
+        "assert ragspan_nats.NatsSink('nats://localhost:4222').stats().submitted == 0\n"
         "assert ragspan_phoenix.PhoenixAnnotations(base_url='http://localhost:6006').stats().offered == 0\n"
         "assert default_engine().stats().submitted == 0\n"
         "print(len(documentation()), importlib.util.find_spec('langchain_classic'))\n"
@@ -114,7 +115,9 @@ def test_the_wheels_work_in_a_clean_environment(installed):
 
 @pytest.mark.slow
 def test_the_command_is_installed(installed):
-    assert "demo" in installed.run("ragspan", "--help")
+    commands = installed.run("ragspan", "--help")
+
+    assert [name for name in ("demo", "doctor", "evaluate", "dead-letters", "worker") if name not in commands] == []
 
 
 @pytest.mark.slow
@@ -124,6 +127,8 @@ def test_the_command_is_installed(installed):
         ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
         ("ragspan_demo", ["langchain", "llama-index"]),
         ("ragspan_emitter", ["mlflow", "phoenix"]),
+        ("ragspan_command", ["dead-letters", "worker"]),
+        ("ragspan_sink", ["nats", "tls"]),
     ],
 )
 def test_the_entry_points_can_be_loaded(installed, group, names):

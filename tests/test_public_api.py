@@ -59,6 +59,7 @@ def test_an_unknown_name_is_an_attribute_error():
         ("ragspan.datasets", ["Evaluation", "ResultFile", "aevaluate", "evaluate"]),
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink", "assert_scores"]),
         ("ragspan.delivery", ["DeliveryOptions", "Destination", "ScoreWriter"]),
+        ("ragspan_nats", ["BrokerAccess", "NatsSink", "SinkStats", "StreamLimits"]),
         ("ragspan_phoenix", ["PhoenixAnnotations"]),
         ("ragspan_langchain", ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]),
         ("ragspan_llama_index", ["LlamaIndexChatClient", "RagspanCallbackHandler", "RagspanLlamaIndexInstrumentor"]),
