@@ -7,6 +7,9 @@ rate, ten passages of a kilobyte and 30 ms of waiting for a model each. It runs 
 embedded judge, a real OTLP exporter with the batches that the documentation recommends) and without, one right after
 the other, in fresh processes, and in changing order. Load and spans' endpoint are processes of their own.
 
+In the mode `nats` nothing is scored: records are published to a NATS server, which is a process of its own as well, and a run
+counts only if the stream holds all of them.
+
 Latency counts from the time at which a request was due, so that a stall hits all requests that it delays. The figure is
 the ratio of the 99th percentiles of such a pair; the table shows the median and the quartiles of all pairs. A run counts
 only if everything was scored and every span arrived: anything else ends the program with an error.
@@ -26,18 +29,20 @@ import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from serving import broker as brokers
 from serving import processor_time
-from serving.application import ENGINES
+from serving.application import ENGINES, MODES, PUBLISHING
 from serving.processes import HOST, Program, end_on_sigterm, running
 from serving.processor_time import MachineTime
 
-TARGET = 1.15
+TARGETS = {"application": 1.15, "helper": 1.15, PUBLISHING: 1.10}
 SPANS_OF_REQUEST = 1
 SPANS_OF_RECORD = 3
 """The answer, its search and its model call."""
@@ -87,6 +92,8 @@ class Run:
     requests: int
     """With those of the warm-up."""
     scored: int
+    published: int
+    """In the stream."""
     spans: int
     """Received by the endpoint, the application's own included."""
 
@@ -126,6 +133,7 @@ class Summary:
     load_share: float
     sent_late_p99_ms: float
     scored: int
+    published: int
     spans: int
 
 
@@ -144,17 +152,23 @@ def measured_pairs(modes: Sequence[str], load: Load, *, pairs: int, max_foreign:
 
 
 def one_run(mode: str, load: Load) -> Run:
-    with running("serving.sink") as sink:
+    with ExitStack() as programs:
+        sink = programs.enter_context(running("serving.sink"))
+        broker = programs.enter_context(running("serving.broker")) if mode == PUBLISHING else None
         environment = EXPORT | {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{HOST}:{sink.port}"}
-        with running("serving.application", mode, environment=environment) as application:
-            options = ("--rate", load.rate, "--warm-up", load.warm_up, "--seconds", load.seconds)
-            with running("serving.load", application.port, *options) as generator:
-                generator.read_line()  # warmed up
-                usage = Usage.now(application, sink)
-                done = generator.read_line()
-                usage = Usage.now(application, sink) - usage
-            stats = application.get("/report")
-            counts = sink.get("/counts")
+        broker_options = () if broker is None else ("--broker", brokers.client_url(broker))
+        application = programs.enter_context(
+            running("serving.application", mode, *broker_options, environment=environment)
+        )
+        beside = [sink] if broker is None else [sink, broker]
+        options = ("--rate", load.rate, "--warm-up", load.warm_up, "--seconds", load.seconds)
+        with running("serving.load", application.port, *options) as generator:
+            generator.read_line()  # warmed up
+            usage = Usage.now(application, beside)
+            done = generator.read_line()
+            usage = Usage.now(application, beside) - usage
+        stats = application.get("/report")
+        counts = sink.get("/counts") | {"in the stream": 0 if broker is None else brokers.messages_in(broker)}
     check(mode, done, stats, counts, has_helper=usage.helper > 0)
     return Run(
         mode=mode,
@@ -168,6 +182,7 @@ def one_run(mode: str, load: Load) -> Run:
         foreign_share=max(0.0, usage.busy - usage.ours - done["cpu_seconds"]) / usage.total,
         requests=done["requests"],
         scored=stats.get("scored", 0),
+        published=counts["in the stream"],
         spans=counts["spans"],
     )
 
@@ -180,17 +195,22 @@ class Usage:
     total: float
     application: float
     helper: float
-    sink: float
+    beside: float
+    """Of what is at the other end: the endpoint of spans, the broker."""
 
     @classmethod
-    def now(cls, application: Program, sink: Program) -> Usage:
+    def now(cls, application: Program, beside: Sequence[Program]) -> Usage:
         machine = MachineTime.now()
         return cls(
             busy=machine.busy,
             total=machine.total,
             application=processor_time.of_process(application.pid),
             helper=sum(map(processor_time.of_process, processor_time.descendants(application.pid))),
-            sink=processor_time.of_process(sink.pid),
+            beside=sum(
+                processor_time.of_process(pid)
+                for program in beside
+                for pid in (program.pid, *processor_time.descendants(program.pid))
+            ),
         )
 
     def __sub__(self, earlier: Usage) -> Usage:
@@ -198,22 +218,25 @@ class Usage:
 
     @property
     def ours(self) -> float:
-        return self.application + self.helper + self.sink
+        return self.application + self.helper + self.beside
 
 
 def check(mode: str, done: dict[str, Any], stats: dict[str, Any], counts: dict[str, Any], *, has_helper: bool) -> None:
-    """Raise unless all was answered, scored and received, and scored where the mode says: an engine without a helper
-    process makes do with threads."""
+    """Raise unless all was answered, scored or published, and received, and scored where the mode says: an engine without a
+    helper process makes do with threads."""
     requests = done["requests"]
-    records = 0 if mode == "off" else requests
+    scored = requests if mode in ENGINES else 0
+    published = requests if mode == PUBLISHING else 0
     expected = {
-        "a helper process at work": mode != "off" and ENGINES[mode]["judging"] == "helper",
+        "a helper process at work": mode in ENGINES and ENGINES[mode]["judging"] == "helper",
         "failed requests": [],
         "dropped": {},
         "errors": {},
-        "scored": records,
-        "spans": requests * SPANS_OF_REQUEST + records * SPANS_OF_RECORD,
-        "scores on spans": records * METRICS,
+        "scored": scored,
+        "published": published,
+        "in the stream": published,
+        "spans": requests * SPANS_OF_REQUEST + scored * SPANS_OF_RECORD,
+        "scores on spans": scored * METRICS,
     }
     seen = {
         "a helper process at work": has_helper,
@@ -221,6 +244,8 @@ def check(mode: str, done: dict[str, Any], stats: dict[str, Any], counts: dict[s
         "dropped": stats.get("dropped", {}),
         "errors": stats.get("errors", {}),
         "scored": stats.get("scored", 0),
+        "published": stats.get("published", 0),
+        "in the stream": counts["in the stream"],
         "spans": counts["spans"],
         "scores on spans": counts["scores"],
     }
@@ -252,6 +277,7 @@ def summary(mode: str, pairs: Sequence[Pair]) -> Summary:
         load_share=median(ons, "load_share"),
         sent_late_p99_ms=median(ons, "sent_late_p99_ms"),
         scored=sum(on.scored for on in ons),
+        published=sum(on.published for on in ons),
         spans=sum(on.spans for on in ons),
     )
 
@@ -264,7 +290,8 @@ def show(summaries: Sequence[Summary], load: Load) -> None:
     table = Table(
         title=f"{load.rate:g} requests a second on {os.cpu_count()} processors: latency without scoring and with it, ms"
     )
-    for heading in ("mode", "pairs", "p50", "p99", "p99 ratio", "target", "machine", "of it others", "scored", "spans"):
+    headings = ("mode", "pairs", "p50", "p99", "p99 ratio", "target", "machine", "of it others")
+    for heading in (*headings, "scored", "published", "spans"):
         table.add_column(heading, justify="left" if heading == "mode" else "right")
     for one in summaries:
         table.add_row(
@@ -273,13 +300,14 @@ def show(summaries: Sequence[Summary], load: Load) -> None:
             f"{one.off_p50_ms:.1f} … {one.p50_ms:.1f}",
             f"{one.off_p99_ms:.1f} … {one.p99_ms:.1f}",
             f"{one.ratio:.3f} ({one.quartiles[0]:.3f} … {one.quartiles[1]:.3f})",
-            "" if one.mode == "thread" else f"{TARGET:g}",
+            f"{TARGETS[one.mode]:.2f}" if one.mode in TARGETS else "",
             f"{one.off_machine_share:.0%} … {one.machine_share:.0%}",
             f"{one.foreign_share:.0%}",
             str(one.scored),
+            str(one.published),
             str(one.spans),
         )
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    Console(width=None if sys.stdout.isatty() else 150).print(table)
     for one in summaries:
         print(
             f"{one.mode}: the load itself took {one.load_share:.1%}; it sent {one.sent_late_p99_ms:.1f} ms late (p99)"
@@ -292,7 +320,7 @@ def report(summaries: Sequence[Summary], kept: Sequence[Pair], left_out: Sequenc
         {
             "machine": machine,
             "load": asdict(load),
-            "target": TARGET,
+            "targets": TARGETS,
             "summaries": [asdict(one) for one in summaries],
             "pairs": [asdict(pair) for pair in kept],
             "left_out": [asdict(pair) for pair in left_out],
@@ -307,7 +335,7 @@ def arguments_of_program() -> argparse.Namespace:
         "--quick", action="store_true", help="a short pair of two modes: whether it runs, not what it costs"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
-    parser.add_argument("--mode", action="append", choices=ENGINES, help="only this one; may be given several times")
+    parser.add_argument("--mode", action="append", choices=MODES[1:], help="only this one; may be given several times")
     parser.add_argument("--rate", type=float, default=100.0, help="requests a second")
     parser.add_argument("--pairs", type=int, default=10, help="of each mode")
     parser.add_argument("--seconds", type=float, default=20.0, help="of load that are measured in each run")
@@ -318,7 +346,9 @@ def arguments_of_program() -> argparse.Namespace:
     arguments.warm_up = 4.0
     if arguments.quick:
         arguments.warm_up, arguments.seconds, arguments.pairs, arguments.max_foreign = 0.5, 1.5, 1, 1.0
-    arguments.modes = arguments.mode or (["application", "helper"] if arguments.quick else list(ENGINES))
+    arguments.modes = arguments.mode or (["application", "helper"] if arguments.quick else list(MODES[1:]))
+    if PUBLISHING in arguments.modes and brokers.server_program() is None:
+        parser.error(f"the mode {PUBLISHING} needs nats-server (Debian and Ubuntu: apt install nats-server)")
     return arguments
 
 

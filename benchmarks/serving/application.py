@@ -1,6 +1,6 @@
 """A web application that answers with a LangChain RAG chain, with scoring or without.
 
-    python -m serving.application MODE
+    python -m serving.application MODE [--broker URL]
 
 An answer takes ten passages of a kilobyte and a model that waits 30 ms, as one does for a provider. Each request has a
 span of its own, exported as the `OTEL_*` variables say. `GET /report` sends out whatever waits and tells what was scored.
@@ -10,6 +10,7 @@ Modes:
     application  scores computed in the helper process, spans exported by the application
     helper       spans exported by the helper process as well
     thread       scores computed in a thread of the application
+    nats         records published to the broker at that address, for workers elsewhere
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ from serving.processes import HOST, PATIENCE, say
 
 if TYPE_CHECKING:
     from ragspan import ScoringEngine
+    from ragspan_nats import NatsSink
 
 ENGINES: dict[str, dict[str, Any]] = {
     "application": {"judging": "helper"},
     "helper": {"judging": "helper", "export": "helper"},
     "thread": {"judging": "thread"},
 }
-MODES = ("off", *ENGINES)
+PUBLISHING = "nats"
+MODES = ("off", *ENGINES, PUBLISHING)
 PROVIDER_SECONDS = 0.03
 PASSAGES = 10
 INVENTED = "Everything else is done by hand in Geneva."
@@ -117,16 +120,26 @@ def engine_for(mode: str) -> ScoringEngine:
     return ScoringEngine(metrics=metrics_from(Settings.from_environment()), emitters=[OTelEmitter()], **ENGINES[mode])
 
 
-def handlers_for(engine: ScoringEngine | None) -> list[BaseCallbackHandler]:
-    if engine is None:
+def sink_for(mode: str, broker: str | None) -> ScoringEngine | NatsSink | None:
+    if mode == "off":
+        return None
+    if mode != PUBLISHING:
+        return engine_for(mode)
+    from ragspan_nats import NatsSink
+
+    return NatsSink(broker)
+
+
+def handlers_for(sink: ScoringEngine | NatsSink | None) -> list[BaseCallbackHandler]:
+    if sink is None:
         return []
     from ragspan_langchain import RagspanCallbackHandler
 
-    return [RagspanCallbackHandler(sink=engine)]
+    return [RagspanCallbackHandler(sink=sink)]
 
 
-def application(engine: ScoringEngine | None, provider: TracerProvider) -> Starlette:
-    chain, handlers, tracer = rag_chain(), handlers_for(engine), provider.get_tracer("application")
+def application(sink: ScoringEngine | NatsSink | None, provider: TracerProvider) -> Starlette:
+    chain, handlers, tracer = rag_chain(), handlers_for(sink), provider.get_tracer("application")
 
     async def answer(request: Request) -> PlainTextResponse:
         asked = question(int(request.query_params["number"]))
@@ -134,10 +147,10 @@ def application(engine: ScoringEngine | None, provider: TracerProvider) -> Starl
             return PlainTextResponse(await chain.ainvoke(asked, config={"callbacks": handlers}))
 
     async def report(_: Request) -> JSONResponse:
-        if engine is not None:
-            await asyncio.to_thread(engine.flush, PATIENCE)
+        if sink is not None:
+            await asyncio.to_thread(sink.flush, PATIENCE)
         await asyncio.to_thread(provider.force_flush)
-        return JSONResponse({} if engine is None else asdict(engine.stats()))
+        return JSONResponse({} if sink is None else asdict(sink.stats()))
 
     return Starlette(routes=[Route("/answer", answer), Route("/report", report)])
 
@@ -145,8 +158,9 @@ def application(engine: ScoringEngine | None, provider: TracerProvider) -> Starl
 def main() -> None:
     parser = argparse.ArgumentParser(description="Answers questions, with scoring or without.")
     parser.add_argument("mode", choices=MODES)
-    mode = parser.parse_args().mode
-    served = application(None if mode == "off" else engine_for(mode), traced())
+    parser.add_argument("--broker", metavar="URL", help="where the mode nats publishes to")
+    arguments = parser.parse_args()
+    served = application(sink_for(arguments.mode, arguments.broker), traced())
     config = uvicorn.Config(
         served,
         log_level="warning",
