@@ -30,6 +30,7 @@ _CONNECT_TIMEOUT = 5  # seconds
 _PAUSE = 1  # seconds between tries
 _PING_INTERVAL = 10  # seconds; two without an answer, and the connection counts as lost
 _STUCK = 15.0  # seconds without a connection and without a try that failed; a try takes no longer than the timeout and a pause
+_CLOSE_TIMEOUT = 2.0  # seconds
 _PENDING_BYTES = 8 * 1024 * 1024  # that nats-py holds for the socket: more than one message of any size
 _REFUSALS = (
     "authorization violation",
@@ -97,13 +98,15 @@ class BrokerConnection:
         return (await self.client()).jetstream()
 
     async def close(self) -> None:
-        """Let go of the connection; what was published is sent before, if the broker is there."""
+        """Let go of the connection; what was published is sent before, if the broker takes it within a second or two."""
         client, self._client = self._client, None
         if client is not None and not client.is_closed:
-            await client.close()
+            await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
 
     async def _connect(self) -> None:
-        client = self._new_client()
+        from ragspan_nats.client import BrokerClient
+
+        client = BrokerClient(must_encrypt=self._access.is_encrypted)
 
         async def lost() -> None:
             if client is self._client:
@@ -119,36 +122,33 @@ class BrokerConnection:
                 connect_timeout=_CONNECT_TIMEOUT,
                 ping_interval=_PING_INTERVAL,
                 pending_size=_PENDING_BYTES,
+                flush_timeout=_CONNECT_TIMEOUT,
                 error_cb=self._failed,
                 disconnected_cb=lost,
             )
         except Exception as error:  # noqa: BLE001 - whatever is wrong now may be right in a second
             await self._failed(error)
-            await client.close()
+            self._closing_of(client)
             await asyncio.sleep(_PAUSE)
             return
         except BaseException:  # cancelled: it would go on trying by itself
-            await client.close()
+            await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
             raise
         self._client = client
-
-    def _new_client(self) -> Client:
-        if self._access.is_encrypted:
-            from ragspan_nats.encrypted import EncryptedClient
-
-            return EncryptedClient()
-        from nats.aio.client import Client
-
-        return Client()
 
     def _abandon(self, client: Client) -> None:
         """Have another client take its place; it closes when it can."""
         if client is not self._client or client.is_connected:
             return
         self._client = None
+        self._closing_of(client)
+
+    def _closing_of(self, client: Client) -> asyncio.Task[None]:
+        # As a task of its own: nats-py may wait for the same thing twice, and what cancels the one wait cancels the other.
         closing = asyncio.create_task(_close(client))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
+        return closing
 
     def _lost(self) -> None:
         self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
@@ -156,13 +156,20 @@ class BrokerConnection:
             self._on_lost()
 
     async def _failed(self, error: Exception) -> None:
-        # Not all that the error says: a server's or a library's text may hold an address with its password.
+        from nats.errors import UnexpectedEOF
+
         self._last_try = time.monotonic()
+        if isinstance(error, UnexpectedEOF):  # that the connection is lost is told anyway
+            return
+        # Not all that the error says: a server's or a library's text may hold an address with its password.
         said = str(error).lower()
-        reason = next((refusal for refusal in _REFUSALS if refusal in said), type(error).__name__)
-        self._log.trouble("broker", "the broker at %s cannot be used: %s", self._access.place, reason)
+        refusal = next((text for text in _REFUSALS if text in said), None)
+        if refusal is not None:
+            self._log.trouble("refusal", "the broker at %s refuses: %s", self._access.place, refusal)
+        else:
+            self._log.trouble("broker", "the broker at %s cannot be used: %s", self._access.place, type(error).__name__)
 
 
 async def _close(client: Client) -> None:
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception, asyncio.CancelledError):
         await client.close()

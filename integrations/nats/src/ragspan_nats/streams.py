@@ -63,8 +63,11 @@ class StreamLimits:
         ConfigurationError: a limit is no positive number.
     """
 
+    max_records: int = 100_000
+    """Records that may wait; a stream that is full takes no more until workers have made room."""
     max_bytes: int = 1024 * 1024 * 1024
-    """Of the records that wait; a stream that is full takes no more until workers have made room."""
+    """Their bytes, likewise; but nats-server before 2.10.5 takes some records at this limit for smaller than they are, and gives up
+    the oldest of those that wait in their place. Where it may be such a server, `max_records` should be what is reached first."""
     max_age: float = 3 * 24 * 3600.0
     """Seconds after which a record that nobody scored is given up by the broker."""
     duplicate_window: float = 600.0
@@ -97,6 +100,7 @@ async def ensure_streams(jetstream: JetStreamContext, names: StreamNames, limits
         subjects=[names.records],
         retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is gone
         discard=DiscardPolicy.NEW,  # a full stream says so, and the sink counts it
+        max_msgs=limits.max_records,
         max_bytes=limits.max_bytes,
         max_age=limits.max_age,
         duplicate_window=min(limits.duplicate_window, limits.max_age),
@@ -155,6 +159,7 @@ async def ensure_consumer(
         names.stream,
         ConsumerConfig(
             durable_name=names.consumer,
+            filter_subject=names.records,  # whoever made the stream may keep other things there
             deliver_policy=DeliverPolicy.ALL,
             ack_policy=AckPolicy.EXPLICIT,
             ack_wait=ack_wait,

@@ -71,12 +71,15 @@ def worker(
 
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # Not INFO for all: the judges' HTTP client would tell of every single request.
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("ragspan").setLevel(logging.INFO)
     named = {"RAGSPAN_METRICS": metrics, "RAGSPAN_JUDGE": judge, "RAGSPAN_CONCURRENCY": concurrency}
     try:
         chosen = {name: str(value) for name, value in named.items() if value is not None}
         settings = Settings.from_environment({**process_environment(), **chosen})
         access = BrokerAccess.from_environment(broker_address(broker))
+        access.options()  # reads the certificates
         names = StreamNames(stream=stream_name(stream))
         page: HealthPage | None = None
         made = Worker(

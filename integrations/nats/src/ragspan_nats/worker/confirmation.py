@@ -4,7 +4,7 @@ A thread of its own, beside that of the export line: a score waits for its span,
 
 Guarantees:
 - A delivery leaves here exactly once: by `on_delivered`, when every writer has said that all it was given is delivered or
-  finally refused, or by `on_failure`, when the patience is over.
+  finally refused, or by `on_failure`, when the patience is over or a writer has given scores up that it could not write.
 - Nothing that a writer raises ends the thread.
 """
 
@@ -16,11 +16,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ragspan.delivery import ScoreWriter
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.worker.delivery import Delivery
 
 _FLUSH = 30.0  # seconds
 _PAUSE = 1.0  # seconds until writers are asked again
+_NOT_LOST = frozenset({"no_span", "span_not_found"})
+"""Why a writer drops scores that a second scoring could not write either: nobody keeps the answer's span."""
 
 
 class Flushes(Protocol):
@@ -56,6 +59,8 @@ class Confirmation:
         self._on_failure = on_failure
         self._patience = patience
         self._log = log
+        self._lost = 0
+        """By the writers, when last everything was confirmed."""
         self._arrivals: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._main, name="ragspan-confirmation", daemon=True)
@@ -84,8 +89,10 @@ class Confirmation:
                 continue
             began = time.monotonic()
             if self._flush():
+                lost = self._count_lost()
+                end, self._lost = self._on_delivered if lost == self._lost else self._on_failure, lost
                 for delivery in waiting:
-                    self._on_delivered(delivery)
+                    end(delivery)
                 waiting = []
             else:
                 waiting = [delivery for delivery in waiting if not self._has_failed(delivery, began)]
@@ -111,3 +118,13 @@ class Confirmation:
         except Exception as error:  # noqa: BLE001 - a writer's code
             self._log.trouble("writer", "a native writer failed with %s", type(error).__name__)
             return False
+
+    def _count_lost(self) -> int:
+        """Scores that writers have given up; a writer that keeps no such statistics loses none."""
+        return sum(
+            number
+            for writer in self._writers
+            if isinstance(writer, ScoreWriter)
+            for reason, number in writer.stats().dropped.items()
+            if reason not in _NOT_LOST
+        )

@@ -13,9 +13,15 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 EARLIER_DELIVERIES = "Ragspan-Earlier-Deliveries"
-"""Header of a dead letter that was returned to the stream: how often it had been delivered before."""
+"""Header of a message that was put into the stream once more: how often it had been delivered before."""
 
 Ending: TypeAlias = Literal["acknowledge", "give_back", "put_aside"]
+
+
+def earlier_deliveries_in(headers: Mapping[str, str]) -> int:
+    """What a message's headers say of its earlier deliveries; 0 if that is no such number."""
+    text = headers.get(EARLIER_DELIVERIES, "")
+    return int(text) if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004 - digits, not a meaning
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,6 +32,8 @@ class Arrival:
     """Where it is acknowledged."""
     sequence: int
     """Its place in the stream."""
+    stored_at: float
+    """When the stream took it, in Unix seconds; a stream that is made anew counts its messages from 1 again."""
     number: int
     """Which delivery of it this is, from 1."""
     payload: bytes
@@ -37,16 +45,21 @@ class Arrival:
         return cls(
             reply=message.reply,
             sequence=metadata.sequence.stream,
+            stored_at=metadata.timestamp.timestamp(),
             number=metadata.num_delivered,
             payload=message.data,
             headers=dict(message.headers or {}),
         )
 
     @property
+    def message(self) -> tuple[int, float]:
+        """By which all deliveries of one message are known."""
+        return self.sequence, self.stored_at
+
+    @property
     def earlier(self) -> int:
-        """Deliveries before it became a dead letter and was returned."""
-        text = self.headers.get(EARLIER_DELIVERIES, "")
-        return int(text) if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004 - digits, not a meaning
+        """Deliveries before it was put into the stream once more."""
+        return earlier_deliveries_in(self.headers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,6 +99,10 @@ class Delivery:
     """Since when its export is tried in vain."""
     is_settling: bool = False
     """The broker is being told how it has ended."""
+    is_given_back: bool = False
+    """It is being told that somebody else may have it."""
+    is_orphan: bool = False
+    """Its stream is gone, so that nobody waits to hear how it has ended."""
 
     @property
     def count(self) -> int:

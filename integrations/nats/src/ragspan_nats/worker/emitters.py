@@ -19,12 +19,14 @@ from ragspan_nats.worker.spans import Current
 
 JUDGE_OUTAGE = "judge_outage"
 
+_TIMEOUT = "timeout"  # how the engine names the failure of a metric that took too long
+
 
 def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
     """What is to become of a record with these outcomes.
 
-    Where a judge's service failed, the record comes again later. With its last delivery the scores that are there are better
-    than none; without any, it is put aside.
+    Where a judge's service failed, or kept all metrics waiting until their time was over, the record comes again later. With
+    its last delivery the scores that are there are better than none; without any, it is put aside.
 
     Args:
         scored: the record and its outcomes.
@@ -32,13 +34,15 @@ def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Ver
         options: how often and how soon it may come again.
     """
     failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
-    outages = [failure.error_type for failure in failures if failure.outage]
+    has_scores = any(isinstance(outcome, Score) for outcome in scored.outcomes.values())
+    # One metric may take too long because of what it has to do; where none came to an end, it is the service that hangs.
+    outages = [one.error_type for one in failures if one.outage or (one.error_type == _TIMEOUT and not has_scores)]
     if not outages:
         return ACKNOWLEDGE
     detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
     if number < options.max_deliveries:
         return Verdict(ending="give_back", reason=JUDGE_OUTAGE, detail=detail, delay=options.back_off(number))
-    if any(isinstance(outcome, Score) for outcome in scored.outcomes.values()):
+    if has_scores:
         return ACKNOWLEDGE
     return Verdict(ending="put_aside", reason=JUDGE_OUTAGE, detail=detail)
 

@@ -5,9 +5,10 @@ when its scores are out.
 
 Guarantees:
 - A delivery leaves here exactly once: exported, by `on_exported`, or by `on_failure`, because the backend did not take it for
-  as long as the patience lasts.
-- What an exporter refuses is tried again with growing pauses, together with what came in the meantime. A span that it refuses
-  for good is tried by itself, and holds no other up.
+  as long as the patience lasts. An exporter has to come back from `export` for that: those of OTLP have a time limit.
+- A backend that takes nothing costs three tries, and then one after each pause, with pauses that grow.
+- A delivery that is refused by itself while others are taken is tried again by itself, less and less often, and holds no
+  other up.
 - One thread, which nothing that an exporter raises ends.
 """
 
@@ -17,6 +18,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
@@ -29,6 +31,22 @@ _BATCH = 512  # spans that are sent at once
 _FLUSH_MILLIS = 30_000  # for what an exporter holds back
 _FIRST_PAUSE = 1.0  # seconds until the next try, twice as many each time
 _LONGEST_PAUSE = 30.0
+_WITNESSES = 2  # deliveries in a row that are not taken by themselves, which say that the backend takes nothing
+_RETRIES = 8  # of refused deliveries before those are sent that came in the meantime
+
+
+@dataclass(slots=True, eq=False)
+class _Refused:
+    """A delivery that was not taken by itself."""
+
+    delivery: Delivery
+    tries: int = 0
+    due: float = 0.0
+    """Seconds of the monotonic clock at which it is tried again."""
+
+    def put_off(self) -> None:
+        self.due = time.monotonic() + min(_FIRST_PAUSE * 2.0 ** min(self.tries, 30), _LONGEST_PAUSE)
+        self.tries += 1
 
 
 class ExportLine:
@@ -57,6 +75,13 @@ class ExportLine:
         self._patience = patience
         self._log = log
         self._arrivals: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
+        self._fresh: list[Delivery] = []
+        self._refused: list[_Refused] = []
+        self._is_away = False
+        """The backend takes nothing at the moment."""
+        self._misses = 0
+        """Deliveries that were not taken by themselves, since anything was taken."""
+        self._pause = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._main, name="ragspan-export", daemon=True)
 
@@ -77,22 +102,21 @@ class ExportLine:
             self._shut_down(exporter)
 
     def _main(self) -> None:
-        waiting: list[Delivery] = []
-        pause = 0.0
         while not self._stopping.is_set():
-            came = self._collect(pause if waiting else None)
-            waiting += came
-            if not waiting or self._stopping.is_set():
-                continue
+            came = self._collect()
+            if self._stopping.is_set():
+                return
+            for delivery in came:
+                delivery.is_exported = not delivery.spans  # of an answer that is not sampled
+            self._fresh += came
             with suppressed():
-                self._send(waiting)
-            waiting = [delivery for delivery in waiting if not self._has_left(delivery)]
-            pause = min(max(2 * pause, _FIRST_PAUSE), _LONGEST_PAUSE) if waiting else 0.0
+                self._send_what_is_due()
+            self._let_go()
 
-    def _collect(self, pause: float | None) -> list[Delivery]:
-        """What has come: after the pause, or with None as soon as there is something and a little has joined it."""
+    def _collect(self) -> list[Delivery]:
+        """What has come: at the end of a pause, or as soon as there is something and a little has joined it."""
         came: list[Delivery] = []
-        deadline = None if pause is None else time.monotonic() + pause
+        deadline = self._next_try()
         while True:
             try:
                 left = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -102,10 +126,25 @@ class ExportLine:
             if arrived is None:
                 return came
             came.append(arrived)
-            if pause is None:
-                deadline = deadline or time.monotonic() + _LINGER
-                if sum(len(delivery.spans) for delivery in came) >= _BATCH:
-                    return came
+            if self._is_away:
+                continue
+            if len(came) == 1:
+                deadline = time.monotonic() + _LINGER
+            if sum(len(delivery.spans) for delivery in came) >= _BATCH:
+                return came
+
+    def _next_try(self) -> float | None:
+        """When something has to be tried again; None if nothing has."""
+        if self._is_away:
+            return time.monotonic() + self._pause
+        return min((one.due for one in self._refused), default=None)
+
+    def _let_go(self) -> None:
+        """Say what became of those that have been exported, and of those whose patience is over."""
+        self._fresh = [delivery for delivery in self._fresh if not self._has_left(delivery)]
+        self._refused = [one for one in self._refused if not self._has_left(one.delivery)]
+        if not self._fresh and not self._refused:
+            self._is_away = False  # there is nothing to find out with
 
     def _has_left(self, delivery: Delivery) -> bool:
         if delivery.is_exported:
@@ -118,40 +157,87 @@ class ExportLine:
         self._on_failure(delivery)
         return True
 
-    def _send(self, deliveries: Sequence[Delivery]) -> None:
-        """Export these, and mark those that were taken."""
-        for batch in _batches(deliveries):
-            if not self._send_batch(batch):
-                return  # the backend is away, and would take the others no better
+    def _send_what_is_due(self) -> None:
+        """Export, and mark what was taken."""
+        if self._is_away and not self._probe():
+            self._pause = min(max(2 * self._pause, _FIRST_PAUSE), _LONGEST_PAUSE)
+            return
+        fresh = [delivery for delivery in self._fresh if not delivery.is_exported]
+        for batch in _batches(fresh):
+            self._send(batch, is_up=False)
+        left = {id(one.delivery) for one in self._refused}
+        self._fresh = [delivery for delivery in self._fresh if id(delivery) not in left]
+        if fresh and not any(delivery.is_exported for delivery in fresh):
+            self._find_away()
+        if not self._is_away:
+            self._retry()
 
-    def _send_batch(self, batch: Sequence[Delivery]) -> bool:
-        """Whether any of it was taken; halved where it was not as a whole."""
-        if self._stopping.is_set():
-            return False
-        if self._export([span for delivery in batch for span in delivery.spans]):
-            for delivery in batch:
-                delivery.is_exported = True
+    def _probe(self) -> bool:
+        """Whether the backend takes a delivery again: each time another one, for it may be refused for its own sake."""
+        fresh = next((delivery for delivery in self._fresh if not delivery.is_exported), None)
+        if fresh is not None:
+            self._fresh.remove(fresh)
+            self._refused.append(_Refused(fresh))
+        one = self._refused[-1] if fresh is not None else min(self._refused, key=lambda other: other.due)
+        if self._take([one.delivery]):
             return True
+        one.put_off()
+        return False
+
+    def _send(self, batch: Sequence[Delivery], *, is_up: bool) -> None:
+        """Export a batch, and where it is not taken all but those for whose sake it is not.
+
+        Args:
+            batch: at least one.
+            is_up: something was taken a moment ago.
+        """
+        if self._is_away or self._stopping.is_set() or self._take(batch):
+            return
         if len(batch) == 1:
-            return False
+            self._refuse(batch[0])
+            return
+        if not is_up:  # is it the batch, or is it the backend?
+            for delivery in batch[:_WITNESSES]:
+                self._send([delivery], is_up=True)
+            batch = batch[_WITNESSES:]
         middle = len(batch) // 2
-        first = self._send_batch(batch[:middle])
-        # Where neither a half nor the first of the other one is taken, nothing is: an outage costs few tries.
-        return self._send_batch(batch[middle:] if first else batch[middle : middle + 1]) or first
+        for half in (batch[:middle], batch[middle:]):
+            if half:
+                self._send(half, is_up=True)
 
-    def _export(self, spans: Sequence[object]) -> bool:
-        if not spans:
-            return True
+    def _refuse(self, delivery: Delivery) -> None:
+        self._refused.append(_Refused(delivery))
+        self._refused[-1].put_off()
+        self._misses += 1
+        if self._misses >= _WITNESSES:
+            self._find_away()
+
+    def _find_away(self) -> None:
+        if not self._is_away:
+            self._is_away, self._pause = True, _FIRST_PAUSE
+
+    def _retry(self) -> None:
+        """Try those again by themselves that were refused, and whose time it is."""
+        now = time.monotonic()
+        due = sorted((one for one in self._refused if one.due <= now and not one.delivery.is_exported), key=_due)
+        for one in due[:_RETRIES]:
+            if self._stopping.is_set():
+                return
+            if not self._take([one.delivery]):
+                one.put_off()
+
+    def _take(self, deliveries: Sequence[Delivery]) -> bool:
+        """Whether all exporters took these, which are marked then."""
+        spans = [span for delivery in deliveries for span in delivery.spans]
         have_taken = [
             self._export_by(exporter, spans) for exporter in self._exporters
         ]  # all get them, whatever one says
-        return all(have_taken)
-
-    def _shut_down(self, exporter: SpanExporter) -> None:
-        try:
-            exporter.shutdown()
-        except Exception as error:  # noqa: BLE001 - an exporter's code
-            self._log.trouble("exporter", "%s failed with %s", type(exporter).__name__, type(error).__name__)
+        if not all(have_taken):
+            return False
+        for delivery in deliveries:
+            delivery.is_exported = True
+        self._is_away, self._misses = False, 0
+        return True
 
     def _export_by(self, exporter: SpanExporter, spans: Sequence[object]) -> bool:
         try:
@@ -162,6 +248,16 @@ class ExportLine:
         except Exception as error:  # noqa: BLE001 - an exporter's code
             self._log.trouble("exporter", "%s failed with %s", type(exporter).__name__, type(error).__name__)
             return False
+
+    def _shut_down(self, exporter: SpanExporter) -> None:
+        try:
+            exporter.shutdown()
+        except Exception as error:  # noqa: BLE001 - an exporter's code
+            self._log.trouble("exporter", "%s failed with %s", type(exporter).__name__, type(error).__name__)
+
+
+def _due(one: _Refused) -> float:
+    return one.due
 
 
 def _batches(deliveries: Sequence[Delivery]) -> Iterator[list[Delivery]]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragspan.exceptions import ConfigurationError
 
+_SECONDS: Sequence[tuple[str, str, Callable[[float], bool]]] = (
+    ("ack_wait", "1 or more", lambda seconds: seconds >= 1),
+    ("grace", "0 or more", lambda seconds: seconds >= 0),
+    ("export_patience", "more than 0", lambda seconds: seconds > 0),
+)
 BACK_OFF = (5.0, 30.0, 120.0, 600.0)
 """Seconds until a record that could not be scored comes again, after its first delivery, its second, and so on."""
 
@@ -42,10 +48,10 @@ class WorkerOptions:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise ConfigurationError(f"{name} is {value!r}, but should be a whole number, {least} or more")
-        for name, least_seconds in (("ack_wait", 1), ("grace", 0), ("export_patience", 0)):
+        for name, allowed, fits in _SECONDS:
             seconds = getattr(self, name)
-            if not (math.isfinite(seconds) and seconds >= least_seconds):
-                raise ConfigurationError(f"{name} is {seconds!r}, but should be seconds, {least_seconds} or more")
+            if type(seconds) not in (int, float) or not (math.isfinite(seconds) and fits(seconds)):
+                raise ConfigurationError(f"{name} is {seconds!r}, but should be seconds, {allowed}")
 
     @property
     def room(self) -> int:

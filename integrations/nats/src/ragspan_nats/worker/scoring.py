@@ -18,7 +18,7 @@ from ragspan_nats.worker.emitters import AnswerSpans, Completion, NativeScores
 from ragspan_nats.worker.export import ExportLine
 from ragspan_nats.worker.in_hand import InHand
 from ragspan_nats.worker.options import WorkerOptions
-from ragspan_nats.worker.spans import Current, RecordIds, SpansOfDelivery
+from ragspan_nats.worker.spans import Current, NotingSampler, RecordIds, SpansOfDelivery
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -31,6 +31,7 @@ EMITTER_ERROR = "emitter_error"
 EXPORT_FAILED = "export_failed"
 
 _END = 5.0  # seconds for each part that is let go of
+_NOTHING_LEFT = 1.0  # seconds for the engine: what it has not scored by now is given back
 
 
 class FleetScoring:
@@ -40,6 +41,7 @@ class FleetScoring:
         settings: of the engine and its emitters.
         options: of the worker.
         in_hand: where the delivery of a record is found.
+        on_scored: called in a thread of the engine's when a record is no longer being scored.
         on_end: called in a thread of the engine's or of the export line's when a delivery has ended.
         log: told of trouble.
 
@@ -53,12 +55,14 @@ class FleetScoring:
         options: WorkerOptions,
         in_hand: InHand,
         *,
+        on_scored: Callable[[], None],
         on_end: Callable[[Delivery, Verdict], None],
         log: ThrottledLog,
     ) -> None:
         _check(settings)
         settings = _for_a_worker(settings, options)
         self._options = options
+        self._on_scored = on_scored
         self._on_end = on_end
         current = Current()
         exporters: list[SpanExporter] = []
@@ -68,7 +72,10 @@ class FleetScoring:
             return SpansOfDelivery(current)
 
         self._providers = providers_from_environment(processor=collecting, id_generator=RecordIds(current))
-        emitters = emitters_from(settings, self._providers)
+        tracers = self._providers.tracer_provider
+        tracers.sampler = NotingSampler(tracers.sampler, current)
+        # Whatever the order in which they are named: native writers wait for the verdict that comes with the spans.
+        emitters = sorted(emitters_from(settings, self._providers), key=lambda one: not isinstance(one, OTelEmitter))
         natives = [emitter for emitter in emitters if not isinstance(emitter, OTelEmitter)]
         self._confirmation = Confirmation(
             natives,
@@ -112,7 +119,7 @@ class FleetScoring:
 
     def shutdown(self) -> None:
         """Let go of everything; what metrics and events are left is sent."""
-        self._engine.shutdown(timeout=_END)
+        self._engine.shutdown(timeout=_NOTHING_LEFT)
         self._providers.tracer_provider.shutdown()
         self._providers.meter_provider.shutdown()
         if self._providers.logger_provider is not None:
@@ -123,6 +130,7 @@ class FleetScoring:
         if verdict is None:  # the emitter of spans failed
             delay = self._options.back_off(delivery.arrival.number)
             delivery.verdict = verdict = Verdict(ending="give_back", reason=EMITTER_ERROR, delay=delay)
+        self._on_scored()
         if verdict.ending == "acknowledge":
             self._export.put(delivery)
         else:

@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import TYPE_CHECKING
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.dead_letters.letters import put_aside
-from ragspan_nats.streams import StreamNames
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
 from ragspan_nats.worker.counts import Counts
 from ragspan_nats.worker.delivery import Arrival, Verdict
+
+if TYPE_CHECKING:
+    from nats.js import JetStreamContext
 
 _CONFIRMATION = 5.0  # seconds that the broker has for it
 _PAUSE = 1.0  # seconds until it is told again
@@ -32,13 +36,23 @@ class Settlement:
     Args:
         connection: to the broker.
         names: of the streams.
+        limits: of the stream of dead letters, where it has to be made.
         counts: told how each delivery ended.
         log: told of trouble.
     """
 
-    def __init__(self, connection: BrokerConnection, names: StreamNames, counts: Counts, log: ThrottledLog) -> None:
+    def __init__(
+        self,
+        connection: BrokerConnection,
+        names: StreamNames,
+        *,
+        limits: StreamLimits,
+        counts: Counts,
+        log: ThrottledLog,
+    ) -> None:
         self._connection = connection
         self._names = names
+        self._limits = limits
         self._counts = counts
         self._log = log
         self.is_stopping = False
@@ -57,21 +71,25 @@ class Settlement:
             self._log.trouble(verdict.reason, "a record was %s: %s", _WORDS[verdict.ending], verdict.reason)
         self._counts.ended(verdict if is_confirmed else Verdict(ending="give_back", reason="not_confirmed"))
 
-    async def give_a_sign(self, arrival: Arrival) -> None:
-        """Tell the broker that the message is being worked on."""
-        client = await self._connection.client()
-        await client.publish(arrival.reply, b"+WPI")
-
     async def _put_aside(self, arrival: Arrival, verdict: Verdict) -> bool:
+        from nats.js.errors import NoStreamResponseError
+
         try:
             jetstream = await self._connection.jetstream()
-            await put_aside(
-                jetstream, self._names, arrival, reason=verdict.reason, detail=verdict.detail, timeout=_CONFIRMATION
-            )
+            try:
+                await self._publish(jetstream, arrival, verdict)
+            except NoStreamResponseError:  # somebody has removed it since this worker started
+                await ensure_streams(jetstream, self._names, self._limits)
+                await self._publish(jetstream, arrival, verdict)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
             self._log.trouble("dead_letters", "a record could not be put aside: %s", type(error).__name__)
             return False
         return True
+
+    async def _publish(self, jetstream: JetStreamContext, arrival: Arrival, verdict: Verdict) -> None:
+        await put_aside(
+            jetstream, self._names, arrival, reason=verdict.reason, detail=verdict.detail, timeout=_CONFIRMATION
+        )
 
     async def _tell(self, arrival: Arrival, what: bytes) -> bool:
         """Whether the broker confirmed it."""

@@ -4,6 +4,8 @@ A record may be delivered twice, and is scored twice then. Its spans have the sa
 knows spans by their ids shows the answer once; and the later ones say that they are of a later delivery.
 
 Guarantees:
+- An id follows from the record and from the span's name, and from nothing else: not from the process, and not from what
+  other spans there are, which may be fewer when a worker with other metrics scores the record.
 - Only spans that were ended by an emission are exported. What the emitter ends because it is shut down, without scores, is
   let go of: under its id the scores of the next delivery would not be seen.
 """
@@ -11,19 +13,23 @@ Guarantees:
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.trace.sampling import Sampler, SamplingResult
 
 from ragspan.telemetry import semconv
 from ragspan_nats.worker.delivery import Delivery
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
+    from opentelemetry.trace import Link, SpanKind, TraceState
+    from opentelemetry.util.types import Attributes
 
 Phase: TypeAlias = Literal["open", "emit"]
 
@@ -33,24 +39,35 @@ class Current:
 
     def __init__(self) -> None:
         self.delivery: Delivery | None = None
+        self.name = ""
+        """Of the span that is being started."""
         self._phase: Phase = "open"
-        self._ids = 0
+        self._named: Counter[str] = Counter()
 
     @contextmanager
     def at(self, delivery: Delivery | None, phase: Phase) -> Iterator[None]:
         """Spans that are started in this block are this delivery's."""
-        self.delivery, self._phase, self._ids = delivery, phase, 0
+        self.delivery, self._phase, self._named = delivery, phase, Counter()
         try:
             yield
         finally:
             self.delivery = None
 
-    def next_id(self, size: int) -> bytes:
-        """Bytes that follow from the record and from how many were asked for; never all zero, which is no id."""
+    def span_id(self) -> bytes:
+        """Eight bytes that follow from the record, the span's name, and how many of that name there were before."""
+        self._named[self.name] += 1
+        return self._digest(f"{self._phase} {self._named[self.name]} {self.name}", size=8)
+
+    def trace_id(self) -> bytes:
+        """Sixteen bytes that follow from the record alone."""
+        return self._digest("trace", size=16)
+
+    def _digest(self, what: str, *, size: int) -> bytes:
+        """Never all zero, which is no id."""
         if self.delivery is None:
             return secrets.token_bytes(size)
-        self._ids += 1
-        key = f"{self._phase} {self._ids} {self.delivery.record.record_id}"
+        # A name holds texts of others, and so does a record id; the length tells where one ends.
+        key = f"{len(what)} {what} {self.delivery.record.record_id}"
         digest = blake2b(key.encode(errors="surrogatepass"), digest_size=size, person=b"ragspan").digest()
         return digest if any(digest) else b"\1" * size
 
@@ -62,10 +79,39 @@ class RecordIds(IdGenerator):
         self._current = current
 
     def generate_span_id(self) -> int:
-        return int.from_bytes(self._current.next_id(8), "big")
+        return int.from_bytes(self._current.span_id(), "big")
 
     def generate_trace_id(self) -> int:
-        return int.from_bytes(self._current.next_id(16), "big")
+        return int.from_bytes(self._current.trace_id(), "big")
+
+
+class NotingSampler(Sampler):
+    """Leaves the decision to another sampler, and notes the span's name: generators of ids are not told it.
+
+    Args:
+        sampler: decides.
+        current: told the name. The SDK asks the sampler before it makes the span's id.
+    """
+
+    def __init__(self, sampler: Sampler, current: Current) -> None:
+        self._sampler = sampler
+        self._current = current
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,  # noqa: ARG002 - the SDK gives none, and not every sampler takes one
+    ) -> SamplingResult:
+        self._current.name = name
+        return self._sampler.should_sample(parent_context, trace_id, name, kind, attributes, links)
+
+    def get_description(self) -> str:
+        return self._sampler.get_description()
 
 
 class SpansOfDelivery(SpanProcessor):

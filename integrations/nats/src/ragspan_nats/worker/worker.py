@@ -5,7 +5,9 @@ Guarantees:
   again, to this worker or to another.
 - A message that is no record, or that was delivered too often, is put aside with its reason. None stops the worker.
 - What is in hand is bounded, and the broker hears of it three times in `ack_wait`, however long a judge or a backend takes.
-- While the judge's service is away, records are taken up slower and slower, so that they do not use up their deliveries.
+- Where the stream is replaced by another of its name, nothing that is in hand is acknowledged in the new one by mistake.
+- While the judge's service is away, records are taken up one at a time and ever more rarely, so that they do not use up their
+  deliveries.
 - `stop` takes nothing new, finishes what is in hand within `grace` seconds, and gives the rest back at once.
 
 The loop belongs to the thread that calls `run`; `stop` has to be called in it.
@@ -15,9 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ragspan.exceptions import RecordError
@@ -28,13 +30,15 @@ from ragspan_nats.message import Message, record_of
 from ragspan_nats.streams import StreamLimits, StreamNames
 from ragspan_nats.worker.counts import Counts, WorkerStats
 from ragspan_nats.worker.delivery import Arrival, Delivery, Verdict
-from ragspan_nats.worker.emitters import JUDGE_OUTAGE
 from ragspan_nats.worker.health import Health
 from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.leftovers import Leftovers
 from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.worker.outages import Outages
 from ragspan_nats.worker.pull import Pull
 from ragspan_nats.worker.scoring import FleetScoring
 from ragspan_nats.worker.settlement import Settlement
+from ragspan_nats.worker.signs import Signs
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -49,7 +53,6 @@ STOPPED = "stopped"
 _TICK = 1.0  # seconds between two looks at what is in hand
 _HANGS = 10.0  # seconds without a tick after which the loop counts as hanging
 _LOST_AFTER = 60.0  # seconds over the metrics' time limit, when the engine must have lost a record
-_OUTAGE_PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds without new records, by how many outages came one after another
 _LAST_WORDS = 5.0  # seconds for giving back what is left
 
 
@@ -79,27 +82,38 @@ class Worker:
         self._options = options
         self._log = ThrottledLog()
         self._in_hand = InHand()
-        self._scoring = FleetScoring(settings, options, self._in_hand, on_end=self._ended_elsewhere, log=self._log)
+        self._scoring = FleetScoring(
+            settings,
+            options,
+            self._in_hand,
+            on_scored=self._scored_elsewhere,
+            on_end=self._ended_elsewhere,
+            log=self._log,
+        )
         self._time_limit = settings.metric_timeout + _LOST_AFTER
         self._counts = Counts(self._scoring.meter_provider, lambda: len(self._in_hand))
         self._connection = BrokerConnection(access, name="ragspan worker", log=self._log)
-        self._settlement = Settlement(self._connection, names, self._counts, self._log)
+        limits = limits or StreamLimits()
+        self._settlement = Settlement(self._connection, names, limits=limits, counts=self._counts, log=self._log)
+        self._signs = Signs(self._connection, names, self._in_hand, ack_wait=options.ack_wait, log=self._log)
+        self._leftovers = Leftovers(self._connection, names, log=self._log)
         self._pull = Pull(
             self._connection,
             names,
-            limits=limits or StreamLimits(),
+            limits=limits,
             ack_wait=options.ack_wait,
             max_ack_pending=options.max_ack_pending,
             room=self._room,
             on_message=self._take,
+            on_new_stream=self._leave_old_stream,
             log=self._log,
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._settling: set[asyncio.Task[None]] = set()
+        self._too_late: list[Arrival] = []
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._outages = 0
-        self._pause_until = 0.0
+        self._outages = Outages()
         self._last_tick = time.monotonic()
 
     def stats(self) -> WorkerStats:
@@ -126,30 +140,32 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._scoring.start()
         pulling = asyncio.create_task(self._pull.run(self._wait_for_room))
-        signs = asyncio.create_task(self._keep_in_hand())
+        beside = [asyncio.create_task(work) for work in (self._signs.run(), self._leftovers.run(), self._watch())]
         stopped = asyncio.create_task(self._stop.wait())
         try:
-            # The first two only end by a mistake of ours; then all ends, and shows what it was.
-            await asyncio.wait([pulling, signs, stopped], return_when=asyncio.FIRST_COMPLETED)
+            # All but the last only end by a mistake of ours; then all ends, and shows what it was.
+            await asyncio.wait([pulling, *beside, stopped], return_when=asyncio.FIRST_COMPLETED)
             self._stop.set()
-            await self._finish(pulling)
+            await self._pull.stop()
+            pulling.cancel()  # it may wait for a broker that is away
+            await self._finish()
         finally:
-            for task in (pulling, signs, stopped):
+            for task in (pulling, *beside, stopped):
                 task.cancel()
             await self._let_go()
-        for task in (pulling, signs):
-            if not task.cancelled() and task.done() and (error := task.exception()) is not None:
+        for task in (pulling, *beside):
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
     async def _take(self, message: Msg) -> None:
         """Bring a message that has arrived on its way; never raises."""
         arrival = Arrival.of(message)
         if self._stop.is_set():
-            self._settle_message(arrival, Verdict(ending="give_back", reason=STOPPED))
+            self._too_late.append(arrival)
             return
-        again = self._in_hand.with_sequence(arrival.sequence)
-        if again is not None:  # the broker had not heard of us for a while
-            again.arrival = arrival
+        again = self._in_hand.of_message(arrival)
+        if again is not None and not again.is_given_back:  # the broker had not heard of us for a while
+            again.arrival = replace(arrival, number=max(arrival.number, again.arrival.number))
             return
         if arrival.number > self._options.max_deliveries:
             detail = f"delivered {arrival.number} times, and no worker came to an end with it"
@@ -165,32 +181,32 @@ class Worker:
         self._in_hand.add(delivery)
         self._scoring.score(delivery)
 
+    def _scored_elsewhere(self) -> None:
+        """From the engine's thread: there is room for another record, though this one is not exported yet."""
+        self._call_in_loop(self._in_hand.tell)
+
     def _ended_elsewhere(self, delivery: Delivery, verdict: Verdict) -> None:
         """From the threads of the engine and of the export line."""
+        self._call_in_loop(self._ended, delivery, verdict)
+
+    def _call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
         if self._loop is None:  # nothing is scored before `run`
             return
-        with suppress(RuntimeError):  # the loop is closed; the broker will deliver it again
-            self._loop.call_soon_threadsafe(self._ended, delivery, verdict)
+        with suppress(RuntimeError):  # the loop is closed; the broker will deliver again what is left
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     def _ended(self, delivery: Delivery, verdict: Verdict) -> None:
-        if self._in_hand.with_sequence(delivery.arrival.sequence) is not delivery or delivery.is_settling:
+        if self._in_hand.of_message(delivery.arrival) is not delivery or delivery.is_settling:
             return  # it was given back in the meantime
         delivery.is_settling = True
-        self._count_outages(verdict)
+        self._outages.note(verdict)
         is_last = delivery.arrival.number >= self._options.max_deliveries
         if verdict.ending == "give_back" and verdict.reason != STOPPED and is_last:
             verdict = Verdict(ending="put_aside", reason=verdict.reason, detail=verdict.detail)
+        if verdict.ending == "give_back":
+            delivery.is_given_back = True
+            self._in_hand.withdraw(delivery)
         self._begin(self._settle(delivery, verdict))
-
-    def _count_outages(self, verdict: Verdict) -> None:
-        if verdict.reason != JUDGE_OUTAGE:
-            self._outages = 0
-            return
-        self._outages += 1
-        # A few records at once fail of the same outage; it gets longer with the time, not with their number.
-        if time.monotonic() >= self._pause_until:
-            pause = _OUTAGE_PAUSES[min(self._outages, len(_OUTAGE_PAUSES)) - 1]
-            self._pause_until = time.monotonic() + pause
 
     def _settle_message(self, arrival: Arrival, verdict: Verdict) -> None:
         self._in_hand.settling += 1
@@ -205,7 +221,8 @@ class Worker:
 
     async def _settle(self, delivery: Delivery, verdict: Verdict) -> None:
         try:
-            await self._settlement.settle(delivery.arrival, verdict)
+            if not delivery.is_orphan:
+                await self._settlement.settle(delivery.arrival, verdict)
         finally:
             self._in_hand.remove(delivery)
 
@@ -215,46 +232,55 @@ class Worker:
         task.add_done_callback(self._settling.discard)
 
     def _room(self) -> int:
-        if self._stop.is_set() or time.monotonic() < self._pause_until:
+        if self._stop.is_set():
             return 0
-        to_score = self._options.concurrency - self._in_hand.being_scored()
+        to_score = self._outages.limit(self._options.concurrency) - self._in_hand.being_scored()
         return min(to_score, self._options.room - len(self._in_hand))
 
     async def _wait_for_room(self) -> None:
         await self._in_hand.changed(_TICK / 4)
 
-    async def _keep_in_hand(self) -> None:
-        """Tell the broker of everything in hand, and look for what the engine has lost."""
-        last_signs = time.monotonic()
+    def _leave_old_stream(self) -> None:
+        """What is in hand is scored all the same; a word about it would end others, with the same places in the new stream."""
+        for delivery in self._in_hand.all():
+            delivery.is_orphan = True
+        for task in self._settling:
+            task.cancel()
+
+    async def _watch(self) -> None:
+        """Note that the loop turns, and look for what the engine has lost."""
         while True:
             self._last_tick = time.monotonic()
-            await asyncio.sleep(min(_TICK, self._options.ack_wait / 6))
-            now = time.monotonic()
+            await asyncio.sleep(_TICK)
             for delivery in self._in_hand.all():
-                if delivery.verdict is None and now - delivery.taken_at > self._time_limit:
+                if delivery.verdict is None and time.monotonic() - delivery.taken_at > self._time_limit:
                     self._ended(delivery, Verdict(ending="give_back", reason=LOST))
-            if now - last_signs >= self._options.ack_wait / 3 and self._connection.is_up:
-                last_signs = now
-                for delivery in self._in_hand.all():
-                    with suppress(Exception):  # the connection is lost at this moment
-                        await self._settlement.give_a_sign(delivery.arrival)
 
-    async def _finish(self, pulling: asyncio.Task[None]) -> None:
+    async def _finish(self) -> None:
         """Let what is in hand end within the grace."""
+        self._give_back_what_came_too_late()
         hurried = asyncio.create_task(self._hurry.wait())
-        finished = asyncio.create_task(self._until_empty(pulling))
+        finished = asyncio.create_task(self._until_empty())
         await asyncio.wait([hurried, finished], timeout=self._options.grace, return_when=asyncio.FIRST_COMPLETED)
         for task in (hurried, finished):
             task.cancel()
 
-    async def _until_empty(self, pulling: asyncio.Task[None]) -> None:
-        await self._pull.stop()
-        await asyncio.wait([pulling])
+    async def _until_empty(self) -> None:
         while len(self._in_hand):
             await self._in_hand.changed(_TICK)
 
+    def _give_back_what_came_too_late(self) -> None:
+        late, self._too_late = self._too_late, []
+        for arrival in late:
+            self._settle_message(arrival, Verdict(ending="give_back", reason=STOPPED))
+
     async def _let_go(self) -> None:
+        """Give back what has not ended, first of all what is not scored yet: others can begin with that at once."""
         self._settlement.is_stopping = True
+        self._give_back_what_came_too_late()
+        for delivery in self._in_hand.all():
+            if delivery.verdict is None:
+                self._ended(delivery, Verdict(ending="give_back", reason=STOPPED))
         await asyncio.to_thread(self._scoring.stop_exporting)
         for delivery in self._in_hand.all():
             self._ended(delivery, Verdict(ending="give_back", reason=STOPPED))

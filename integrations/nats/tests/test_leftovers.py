@@ -1,0 +1,143 @@
+"""Messages that the consumer has delivered and waits for no longer, but which are in the stream still."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from brokers import until
+from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy
+
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.access import BrokerAccess
+from ragspan_nats.connection import BrokerConnection
+from ragspan_nats.message import MESSAGE_ID
+from ragspan_nats.streams import StreamNames
+from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
+from ragspan_nats.worker.leftovers import Leftovers
+
+NAMES = StreamNames()
+
+
+@pytest.fixture
+def stream(broker):
+    """A work queue whose consumer gives a message up after one delivery: as a broker does that was killed."""
+
+    def make(retention=RetentionPolicy.WORK_QUEUE, ack_wait=0.3):
+        broker.make_stream(name=NAMES.stream, subjects=[NAMES.records, "other"], retention=retention)
+        config = ConsumerConfig(
+            durable_name=NAMES.consumer,
+            filter_subject=NAMES.records,
+            ack_policy=AckPolicy.EXPLICIT,
+            max_deliver=1,
+            ack_wait=ack_wait,
+        )
+        broker.ask(lambda client: client.jetstream().add_consumer(NAMES.stream, config))
+
+    return make
+
+
+def deliver(broker, number, *, forget=True):
+    """Have so many messages delivered, and the consumer wait for them no longer."""
+
+    async def fetch(client, wanted=number, timeout=5):
+        consumer = await client.jetstream().pull_subscribe_bind(NAMES.consumer, NAMES.stream)
+        try:
+            return len(await consumer.fetch(wanted, timeout=timeout))
+        except (TimeoutError, asyncio.TimeoutError):  # two, before Python 3.11
+            return 0
+
+    def is_given_up():  # the broker only looks where somebody asks for more
+        assert broker.ask(lambda client: fetch(client, 1, 0.2)) == 0
+        return pending(broker) == 0
+
+    assert broker.ask(fetch) == number
+    if forget:
+        until(is_given_up, what="the consumer to give the messages up")
+
+
+def pending(broker):
+    consumer = broker.ask(lambda client: client.jetstream().consumer_info(NAMES.stream, NAMES.consumer))
+    return consumer.num_ack_pending
+
+
+def look(broker, times=1):
+    """What so many workers do at the same time."""
+
+    async def look_once():
+        connection = BrokerConnection(BrokerAccess(url=broker.url), name="test", log=ThrottledLog())
+        try:
+            await Leftovers(connection, NAMES, log=ThrottledLog()).look()
+        finally:
+            await connection.close()
+
+    async def look_at_once():
+        return await asyncio.gather(*(look_once() for _ in range(times)), return_exceptions=True)
+
+    return asyncio.run(look_at_once())
+
+
+def test_they_are_put_at_the_end_once_more_and_say_so(broker, stream):
+    stream()
+    broker.publish(NAMES.records, b"lost", {MESSAGE_ID: "one", "traceparent": "00-1", EARLIER_DELIVERIES: "2"})
+    deliver(broker, 1)
+    broker.publish(NAMES.records, b"waiting")
+
+    assert look(broker) == [None]
+
+    waiting, again = broker.messages(NAMES.stream)
+    assert (waiting.payload, again.payload) == (b"waiting", b"lost")
+    assert again.headers[EARLIER_DELIVERIES] == "3"
+    assert again.headers["traceparent"] == "00-1"
+
+
+def test_several_workers_put_them_there_once(broker, stream):
+    stream()
+    for number in range(5):
+        broker.publish(NAMES.records, f"lost {number}".encode())
+    deliver(broker, 5)
+
+    look(broker, times=4)
+
+    payloads = [message.payload for message in broker.messages(NAMES.stream)]
+    assert sorted(payloads) == [f"lost {number}".encode() for number in range(5)]
+
+
+def test_nothing_is_touched_while_anything_is_in_hand(broker, stream):
+    stream(ack_wait=2.0)
+    broker.publish(NAMES.records, b"lost")
+    deliver(broker, 1)
+    broker.publish(NAMES.records, b"in hand")
+    seen_at = time.monotonic()
+    deliver(broker, 1, forget=False)
+
+    look(broker)
+
+    if time.monotonic() - seen_at < 2.0:  # else the consumer may have given it up as well
+        assert [message.payload for message in broker.messages(NAMES.stream)] == [b"lost", b"in hand"]
+
+
+def test_what_others_keep_in_the_stream_is_theirs(broker, stream):
+    stream()
+    broker.publish("other", b"not a record")
+    broker.publish(NAMES.records, b"lost")
+    deliver(broker, 1)
+
+    look(broker)
+
+    assert [(message.subject, message.payload) for message in broker.messages(NAMES.stream)] == [
+        ("other", b"not a record"),
+        (NAMES.records, b"lost"),
+    ]
+    assert broker.messages(NAMES.stream)[1].sequence == 3
+
+
+def test_a_stream_that_keeps_what_was_acknowledged_is_left_alone(broker, stream):
+    stream(RetentionPolicy.LIMITS)
+    broker.publish(NAMES.records, b"scored")
+    deliver(broker, 1)
+
+    look(broker)
+
+    assert [message.sequence for message in broker.messages(NAMES.stream)] == [1]
