@@ -1,22 +1,22 @@
-"""Records a second of a fleet with one, two and four workers, and what a record costs a worker.
+"""Records a second that a fleet scores with one, two and four workers, and what one worker can do at most.
 
-    python benchmarks/fleet.py [--quick] [--part scaling|ceiling] [--json FILE] [--rounds 5]
+    python benchmarks/fleet.py [--quick] [--json FILE] [--part scaling] [--part ceiling] [--rounds 10] [--records 500]
 
-Records of ten passages of a kilobyte are published by `NatsSink` to a real nats-server before the workers start, so that there
-is always enough to do. Workers are processes of `ragspan worker`, with all four metrics and an exporter that sends to an
-endpoint which counts the scores. What is timed is the middle of the work: from when a fifth of the records has left the
-stream until nine tenths have. A record leaves when it is scored, exported and acknowledged. Afterwards each record must be
-scored once: anything else ends the program with an error.
+Workers are `ragspan worker` processes with all four metrics, 16 records at a time, on a real nats-server; they export by OTLP
+to an endpoint that counts. Scaling: the judge is an OpenAI-compatible endpoint that answers each request after 200 ms, however
+many come, so that one worker can do 16 / (2 · 0.2 s) = 40 records a second: the longest metric makes two requests one after
+the other. A round takes 1, 2 and 4 workers in turn, with `--records` for each worker, and its ratios are those of its own
+rates. Ceiling: one worker whose judge answers at once, and one with the embedded judge; their records for each second of
+processor time are what a fleet is sized by.
 
-`scaling`: a judge over HTTP that answers after 200 ms, 8 records at a time in each worker: so few that four workers, the broker
-and the endpoints do not fill two processors, which would be measured then. With four metrics a record takes at
-least two requests one after the other. The counts of workers take turns; the table shows the median and the quartiles of the rates,
-and those of the ratios to one worker in the same round.
+Workers are ready before anything is published. The rate is counted between a tenth and nine tenths of the records, by what the
+stream no longer holds: a record leaves it when its worker has acknowledged it, which it does after its scores are exported. A
+run counts only if every record was acknowledged once, and every score arrived; anything else ends the program with an error.
 
-`ceiling`: one worker with 64 records at a time, whose judge answers at once, and one with the embedded judge: processor time a
-record, of the worker and its helper process, and so what one processor can do.
-
-Needs Linux, and nats-server.
+Needs Linux, for the processor times. Where everything that runs is near to the machine's processors, these are what limits the
+fleet; the table tells how busy they were, and with what that is not ours. A round in which that was more than `--max-foreign` of
+the machine in any run is left out, whatever its ratios, and taken again. The judge's endpoint is a single process: were it
+near to one processor, it would be what is measured.
 """
 
 from __future__ import annotations
@@ -26,314 +26,206 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from serving import broker as brokers
 from serving import processor_time
-from serving.passages import passages, question
-from serving.processes import HOST, PATIENCE, Program, end_on_sigterm, running
-from serving.processor_time import MachineTime
+from serving.fleet_run import CONCURRENCY, Load, Run, one_run
+from serving.processes import end_on_sigterm
 
-from ragspan import RagRecord
-from ragspan_nats import NatsSink
-
-TARGET = 1.9
 WORKERS, QUICK_WORKERS = (1, 2, 4), (1, 2)
-CONCURRENCY, CEILING_CONCURRENCY = 8, 64
 LATENCY = 0.2
-RECORDS_OF_A_WORKER, QUICK_RECORDS = 250, 60
-CEILING_RECORDS = 1500
-METRICS = 4
-FIRST, LAST = 0.2, 0.9
-"""Shares of the records that have left the stream where the time begins and ends."""
-LOOK = 0.02  # seconds between two looks at the stream
-LONGEST = 300.0  # seconds for one measurement
+TITLES = {
+    "scaling": f"Records a second, with a judge that takes {LATENCY * 1000:g} ms, on {os.cpu_count()} processors",
+    "ceiling": "What one worker can do, with a judge that takes no time, and with the embedded one",
+}
+SEQUENTIAL_REQUESTS = 2
+"""Of the metric that makes the most of them one after the other."""
+CEILING_RECORDS, QUICK_CEILING_RECORDS = 3000, 1000
+TARGET = 1.9
+"""Two workers against one."""
+ATTEMPTS = 3
+"""How often a round is taken at most before the machine counts as too busy."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fleet:
-    """What is measured."""
+class Part:
+    """What the rounds of one part brought."""
 
-    workers: int
-    concurrency: int
-    judge: str
-    """`openai:…` at an endpoint, or `overlap`."""
-    latency: float
-    """Seconds that the endpoint takes."""
-    records: int
+    kept: Sequence[Sequence[Run]]
+    left_out: Sequence[Sequence[Run]]
+    """Others took too much of the machine."""
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Run:
-    """One fleet at work."""
-
-    workers: int
-    judge: str
-    latency: float
-    records: int
-    per_second: float
-    worker_ms: float
-    """Processor time of a record, in all workers and their helpers together."""
-    broker_ms: float
-    judge_ms: float
-    """Of the endpoint that judges."""
-    machine_share: float
-    """How busy the processors were, everything that ran included."""
-    message_bytes: float
-    """Of a record in the stream, headers included."""
+    @property
+    def runs(self) -> list[Run]:
+        return [run for each in self.kept for run in each]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Summary:
-    """All runs with so many workers."""
-
-    workers: int
-    per_second: float
-    quartiles: tuple[float, float]
-    ratio: float
-    """To one worker in the same round."""
-    ratio_quartiles: tuple[float, float]
-    worker_ms: float
-    machine_share: float
+def measured(loads: Sequence[Load], *, rounds: int, max_foreign: float) -> Part:
+    """Take all of the loads in turn, so many times that enough rounds are kept, if that can be."""
+    kept: list[list[Run]] = []
+    left_out: list[list[Run]] = []
+    while len(kept) < rounds and len(kept) + len(left_out) < rounds * ATTEMPTS:
+        runs = [told(one_run(load)) for load in loads]
+        is_kept = max(run.foreign_share for run in runs) <= max_foreign
+        (kept if is_kept else left_out).append(runs)
+        print(f"round {len(kept) + len(left_out)}{'' if is_kept else ': left out'}", file=sys.stderr, flush=True)
+    return Part(kept=kept, left_out=left_out)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
-    """Seconds of processor time until a moment."""
-
-    at: float
-    left: int
-    """Records in the stream."""
-    workers: float
-    broker: float
-    judge: float
-    machine: MachineTime
+def scaling(workers: Sequence[int], records: int) -> list[Load]:
+    return [Load(judge="endpoint", latency=LATENCY, workers=one, records=records * one) for one in workers]
 
 
-def measure(fleet: Fleet) -> Run:
-    """Publish, let the workers work, and time the middle of it."""
-    with ExitStack() as programs:
-        broker = programs.enter_context(running("serving.broker"))
-        endpoint = programs.enter_context(running("judging.endpoint", "--latency", fleet.latency))
-        collector = programs.enter_context(running("serving.sink"))
-        message_bytes = publish(broker, fleet.records)
-        workers = [programs.enter_context(worker(fleet, broker, endpoint, collector)) for _ in range(fleet.workers)]
+def ceiling(records: int) -> list[Load]:
+    return [Load(judge=judge, latency=0.0, workers=1, records=records) for judge in ("endpoint", "overlap")]
 
-        def usage() -> Usage:
-            return Usage(
-                at=time.monotonic(),
-                left=brokers.messages_in(broker),
-                workers=sum(time_of(process.pid) for process in workers),
-                broker=time_of(broker.pid),
-                judge=time_of(endpoint.pid),
-                machine=MachineTime.now(),
-            )
 
-        first = wait_until(broker, workers, fleet.records * (1 - FIRST), usage)
-        last = wait_until(broker, workers, fleet.records * (1 - LAST), usage)
-        wait_until(broker, workers, 0, usage)
-        check(fleet, collector)
-    done = first.left - last.left
-    return Run(
-        workers=fleet.workers,
-        judge=fleet.judge,
-        latency=fleet.latency,
-        records=fleet.records,
-        per_second=done / (last.at - first.at),
-        worker_ms=1000 * (last.workers - first.workers) / done,
-        broker_ms=1000 * (last.broker - first.broker) / done,
-        judge_ms=1000 * (last.judge - first.judge) / done,
-        machine_share=(last.machine.busy - first.machine.busy) / (last.machine.total - first.machine.total),
-        message_bytes=message_bytes,
+def ratios(runs: Sequence[Run], number: int) -> list[float]:
+    """Of the rate with so many workers to that with one, in each round."""
+    rates = {workers: [run.per_second for run in runs if run.workers == workers] for workers in (1, number)}
+    return [many / one for one, many in zip(rates[1], rates[number], strict=True)]
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
+    """The first, the median and the third."""
+    several = [*values, *values] if len(values) == 1 else values
+    first, middle, third = statistics.quantiles(several, n=4, method="inclusive")
+    return first, middle, third
+
+
+def summary(runs: Sequence[Run]) -> dict[str, Any]:
+    """Medians of runs that differ in nothing but their turn."""
+    figures = ("per_second", "worker_cpu", "broker_cpu", "judge_cpu", "sink_cpu")
+    shares = ("judge_share", "machine_share", "foreign_share")
+    middles = {name: statistics.median(getattr(run, name) for run in runs) for name in (*figures, *shares)}
+    first, _, third = quartiles([run.per_second for run in runs])
+    per_cpu_second = statistics.median(run.per_cpu_second for run in runs)
+    about = {"judge": runs[0].judge, "workers": runs[0].workers, "runs": len(runs)}
+    return {**about, **middles, "per_second_quartiles": (first, third), "per_cpu_second": per_cpu_second}
+
+
+def by_kind(runs: Sequence[Run]) -> list[list[Run]]:
+    kinds: dict[tuple[str, int], list[Run]] = {}
+    for run in runs:
+        kinds.setdefault((run.judge, run.workers), []).append(run)
+    return list(kinds.values())
+
+
+def show(title: str, runs: Sequence[Run]) -> None:
+    table = Table(title=title)
+    for heading in (
+        "judge",
+        "workers",
+        "runs",
+        "records a second",
+        "limit",
+        "of it",
+        "CPU ms: worker",
+        "broker",
+        "judge",
+    ):
+        table.add_column(heading, justify="left" if heading == "judge" else "right")
+    for heading in ("records per CPU s", "judge's process", "machine", "of it others"):
+        table.add_column(heading, justify="right")
+    for same in by_kind(runs):
+        found, latency = summary(same), same[0].latency
+        limit = found["workers"] * CONCURRENCY / (latency * SEQUENTIAL_REQUESTS) if latency else None
+        first, third = found["per_second_quartiles"]
+        table.add_row(
+            found["judge"],
+            str(found["workers"]),
+            str(found["runs"]),
+            f"{found['per_second']:.1f} ({first:.1f} … {third:.1f})",
+            "" if limit is None else f"{limit:.0f}",
+            "" if limit is None else f"{found['per_second'] / limit:.1%}",
+            *(f"{found[name] * 1000:.2f}" for name in ("worker_cpu", "broker_cpu", "judge_cpu")),
+            f"{found['per_cpu_second']:.0f}",
+            *(f"{found[name]:.0%}" for name in ("judge_share", "machine_share", "foreign_share")),
+        )
+    Console(width=None if sys.stdout.isatty() else 170).print(table)
+
+
+def show_ratios(runs: Sequence[Run]) -> None:
+    for number in sorted({run.workers for run in runs} - {1}):
+        first, middle, third = quartiles(ratios(runs, number))
+        target = f"; the target is {TARGET:g}" if number == WORKERS[1] else ""
+        print(f"{number} workers to 1: {middle:.3f} ({first:.3f} … {third:.3f}){target}", flush=True)
+
+
+def report(parts: Mapping[str, Part]) -> str:
+    machine = {"processors": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
+    scaled = parts["scaling"].runs if "scaling" in parts else []
+    numbers = sorted({run.workers for run in scaled} - {1})
+    return json.dumps(
+        {
+            "machine": machine,
+            "latency_s": LATENCY,
+            "concurrency": CONCURRENCY,
+            "target": TARGET,
+            "ratios": {str(number): quartiles(ratios(scaled, number)) for number in numbers},
+            "summaries": {name: [summary(same) for same in by_kind(part.runs)] for name, part in parts.items()},
+            "runs": {name: [asdict(run) for run in part.runs] for name, part in parts.items()},
+            "left_out": {name: [asdict(run) for runs in part.left_out for run in runs] for name, part in parts.items()},
+        },
+        indent=2,
     )
 
 
-def publish(broker: Program, count: int) -> float:
-    """Fill the stream; bytes of a record in it."""
-    texts = passages(500)
-    with NatsSink(brokers.client_url(broker), queue_size=count, queue_bytes=1 << 32) as sink:
-        for number in range(count):
-            first = number * 10 % len(texts)
-            found = texts[first : first + 10]
-            answer = " ".join(text.partition(". ")[0] + "." for text in found[:3])
-            sink.submit(RagRecord(question=question(number), contexts=found, response=answer))
-        if not sink.flush(PATIENCE) or sink.stats().published != count:
-            raise RuntimeError(f"not everything was published: {sink.stats()}")
-    return brokers.bytes_in(broker) / count
-
-
-@contextmanager
-def worker(fleet: Fleet, broker: Program, endpoint: Program, collector: Program) -> Iterator[subprocess.Popen[bytes]]:
-    """A `ragspan worker`, and its end with the block."""
-    environment = {
-        **{name: text for name, text in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_", "OPENAI_"))},
-        "NO_PROXY": HOST,
-        "OTEL_TRACES_EXPORTER": "otlp",
-        "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-        "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{HOST}:{collector.port}",
-        "RAGSPAN_JUDGE": fleet.judge,
-        "RAGSPAN_JUDGE_BASE_URL": f"http://{HOST}:{endpoint.port}/v1",
-        "RAGSPAN_JUDGE_API_KEY": "none",
-    }
-    command = [sys.executable, "-m", "ragspan.cli", "worker", "--broker", brokers.client_url(broker)]
-    process = subprocess.Popen(
-        [*command, "--concurrency", str(fleet.concurrency)], env=environment, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-
-
-def wait_until(
-    broker: Program, workers: Sequence[subprocess.Popen[bytes]], left: float, usage: Callable[[], Usage]
-) -> Usage:
-    """What had been used when no more than so many records were left."""
-    limit = time.monotonic() + LONGEST
-    while brokers.messages_in(broker) > left:
-        ended = [process.returncode for process in workers if process.poll() is not None]
-        if ended or time.monotonic() > limit:
-            raise RuntimeError(f"the workers did not get on; ended with: {ended}")
-        time.sleep(LOOK)
-    return usage()
-
-
-def check(fleet: Fleet, collector: Program) -> None:
-    """Raise unless every record was scored by every metric, once."""
-    scores = collector.get("/counts")["scores"]
-    if scores != fleet.records * METRICS:
-        raise RuntimeError(f"{scores} scores instead of {fleet.records * METRICS}")
-
-
-def time_of(pid: int) -> float:
-    """Processor time of a process and of those that it has started."""
-    return sum(map(processor_time.of_process, [pid, *processor_time.descendants(pid)]))
-
-
-def scaling(counts: Sequence[int], rounds: int, records: int) -> Iterator[list[Run]]:
-    """A run with each count of workers, so many times."""
-    for number in range(rounds):
-        order = counts if number % 2 == 0 else counts[::-1]
-        runs = []
-        for count in order:
-            fleet = Fleet(
-                workers=count,
-                concurrency=CONCURRENCY,
-                judge="openai:fixed-latency",
-                latency=LATENCY,
-                records=records * count,
-            )
-            runs.append(measure(fleet))
-            tell(runs[-1])
-        yield sorted(runs, key=lambda run: run.workers)
-
-
-def ceiling(records: int) -> list[Run]:
-    """What one worker is able to do."""
-    runs = []
-    for judge in ("openai:at-once", "overlap"):
-        fleet = Fleet(workers=1, concurrency=CEILING_CONCURRENCY, judge=judge, latency=0.0, records=records)
-        runs.append(measure(fleet))
-        tell(runs[-1])
-    return runs
-
-
-def tell(run: Run) -> None:
+def told(run: Run) -> Run:
+    """The same, with a line about it."""
     print(
-        f"{run.workers} workers, {run.judge}: {run.per_second:.1f} records a second, {run.worker_ms:.1f} ms of processor "
-        f"time each (broker {run.broker_ms:.2f}, judge {run.judge_ms:.2f}), machine {run.machine_share:.0%} busy",
+        f"{run.judge:9} {run.workers} workers  {run.per_second:7.1f} records a second  {run.worker_cpu * 1000:5.2f} ms each"
+        f"  machine {run.machine_share:4.0%}  others {run.foreign_share:4.0%}",
         file=sys.stderr,
         flush=True,
     )
-
-
-def summaries(rounds: Sequence[Sequence[Run]]) -> list[Summary]:
-    found = []
-    for place, first in enumerate(rounds[0]):
-        runs = [runs[place] for runs in rounds]
-        rates = [run.per_second for run in runs]
-        ratios = [runs[place].per_second / runs[0].per_second for runs in rounds]
-        found.append(
-            Summary(
-                workers=first.workers,
-                per_second=statistics.median(rates),
-                quartiles=quartiles(rates),
-                ratio=statistics.median(ratios),
-                ratio_quartiles=quartiles(ratios),
-                worker_ms=statistics.median(run.worker_ms for run in runs),
-                machine_share=statistics.median(run.machine_share for run in runs),
-            )
-        )
-    return found
-
-
-def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    first, _, third = statistics.quantiles([*values, *values] if len(values) == 1 else values, n=4, method="inclusive")
-    return first, third
-
-
-def show(found: Sequence[Summary]) -> None:
-    table = Table(title=f"Records a second: a judge of {LATENCY * 1000:.0f} ms, {CONCURRENCY} at a time in each worker")
-    for heading in ("workers", "records a second", "times one worker", "target", "ms of processor", "machine"):
-        table.add_column(heading, justify="right")
-    for one in found:
-        table.add_row(
-            str(one.workers),
-            f"{one.per_second:.1f} ({one.quartiles[0]:.1f} … {one.quartiles[1]:.1f})",
-            f"{one.ratio:.2f} ({one.ratio_quartiles[0]:.2f} … {one.ratio_quartiles[1]:.2f})",
-            f"{TARGET:g}" if one.workers == QUICK_WORKERS[1] else "",
-            f"{one.worker_ms:.1f}",
-            f"{one.machine_share:.0%}",
-        )
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return run
 
 
 def arguments_of_program() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Records a second of one, two and four workers.")
-    parser.add_argument("--quick", action="store_true", help="whether it runs, not what it costs")
-    parser.add_argument("--part", choices=("scaling", "ceiling"), help="only this one")
-    parser.add_argument("--rounds", type=int, default=5, help="of each count of workers")
+    parser = argparse.ArgumentParser(description="Records a second that a fleet scores.")
+    parser.add_argument("--quick", action="store_true", help="one short round: whether it runs, not what it can do")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
+    parser.add_argument("--part", action="append", choices=("scaling", "ceiling"), help="only this one")
+    parser.add_argument("--workers", type=int, action="append", help="so many, beside one; may be given several times")
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--records", type=int, default=500, help="for each worker in a run of the part scaling")
+    parser.add_argument("--max-foreign", type=float, default=0.1, metavar="SHARE", help="of the machine, 0..1")
     arguments = parser.parse_args()
-    if brokers.server_program() is None:
-        parser.error("nats-server is not installed (Debian and Ubuntu: apt install nats-server)")
     if not processor_time.is_measurable():
         parser.error("processor times are read from /proc, which this system does not have")
+    if arguments.quick:
+        arguments.rounds, arguments.records, arguments.max_foreign = 1, 60, 1.0
+    arguments.ceiling_records = QUICK_CEILING_RECORDS if arguments.quick else CEILING_RECORDS
+    usual = QUICK_WORKERS if arguments.quick else WORKERS
+    arguments.workers = sorted({1, *arguments.workers}) if arguments.workers else usual
     return arguments
 
 
 def main() -> None:
     end_on_sigterm()
     arguments = arguments_of_program()
-    rounds: list[list[Run]] = []
-    ceilings: list[Run] = []
-    if arguments.part != "ceiling":
-        counts, records = (QUICK_WORKERS, QUICK_RECORDS) if arguments.quick else (WORKERS, RECORDS_OF_A_WORKER)
-        rounds = list(scaling(counts, 1 if arguments.quick else arguments.rounds, records))
-    if arguments.part != "scaling":
-        ceilings = ceiling(2 * QUICK_RECORDS if arguments.quick else CEILING_RECORDS)
-    found = summaries(rounds) if rounds else []
-    if found:
-        show(found)
+    loads = {"scaling": scaling(arguments.workers, arguments.records), "ceiling": ceiling(arguments.ceiling_records)}
+    parts = {
+        name: measured(loads[name], rounds=arguments.rounds, max_foreign=arguments.max_foreign)
+        for name in arguments.part or loads
+    }
+    for name, part in parts.items():
+        if part.kept:
+            show(TITLES[name], part.runs)
+    if "scaling" in parts and parts["scaling"].kept:
+        show_ratios(parts["scaling"].runs)
     if arguments.json:
-        machine = {"processors": os.cpu_count(), "python": platform.python_version(), "system": platform.platform()}
-        figures = {
-            "machine": machine,
-            "target": TARGET,
-            "summaries": [asdict(one) for one in found],
-            "rounds": [[asdict(run) for run in runs] for runs in rounds],
-            "ceilings": [asdict(run) for run in ceilings],
-        }
-        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+        arguments.json.write_text(report(parts) + "\n")
+    missing = sum(arguments.rounds - len(part.kept) for part in parts.values())
+    if missing:
+        sys.exit(f"other programs kept the machine too busy: {missing} rounds are missing")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from brokers import server_program
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -159,3 +162,81 @@ def test_a_service_streams_its_answers_and_scores_them_before_it_ends(service):
     assert "scored 3 answers, 0 were left at the end" in log
     assert printed.count('"ragspan.score.faithfulness": 1.0') == 3
     assert {f'"session.id": "s{number}"' in printed for number in range(3)} == {True}
+
+
+def fleet_environment(**variables):
+    server_program()
+    return {**os.environ, **variables}
+
+
+@pytest.mark.slow
+def test_a_fleet_scores_all_answers_of_an_application_and_ends():
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "fleet" / "run.py"],
+        env=fleet_environment(RAGSPAN_JUDGE="nonsense", OTEL_TRACES_EXPORTER="none"),  # what is set here is not its own
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    scored = re.findall(
+        r"^traces   \| (.+\?) +completeness \d\.\d\d  context_adherence \d\.\d\d  context_utilization \d\.\d\d"
+        r"  faithfulness (\d\.\d\d)  by (worker-[12])$",
+        done.stdout,
+        re.MULTILINE,
+    )
+    assert len({question for question, _, _ in scored}) == len(scored) == 12
+    assert {worker for _, _, worker in scored} == {"worker-1", "worker-2"}
+    assert {question.strip() for question, faithfulness, _ in scored if faithfulness == "0.00"} == {
+        "When is an invoice due?",
+        "Who sends invoices?",
+    }
+    assert done.stdout.endswith("all 12 answers are scored\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux to see what is left")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_fleet_that_is_interrupted_leaves_nothing_running(number):
+    mark = f"fleet-{os.getpid()}-{number}"
+    process = subprocess.Popen(
+        [sys.executable, EXAMPLES / "fleet" / "run.py"],
+        env=fleet_environment(FLEET_MARK=mark),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        next(line for line in process.stdout if line.startswith("worker-"))
+        assert len(processes_with(mark)) >= 3
+        process.send_signal(number)
+        process.communicate(timeout=90)
+    finally:
+        process.kill()
+        process.communicate()
+
+    assert process.returncode == 128 + number
+    assert processes_with(mark) == []
+
+
+def processes_with(mark):
+    """The command of every process in whose environment this stands."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text(encoding="utf-8"))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def test_a_fleet_without_a_broker_says_where_to_get_one(monkeypatch):
+    monkeypatch.setattr("sys.path", [str(EXAMPLES / "fleet"), *sys.path])
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    program = runpy.run_path(str(EXAMPLES / "fleet" / "run.py"))
+
+    with pytest.raises(SystemExit, match=r"nats-server is missing\. Debian and Ubuntu: apt install nats-server"):
+        program["nats_server"]()

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from brokers import server_program
 
 pytestmark = pytest.mark.slow
 
@@ -17,12 +18,11 @@ MODEL_MS = 30
 _ROUNDING = 0.01  # the machine's clock ticks a hundred times a second
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def figures(folder, *options):
     """The figures of a quick run."""
-    file = tmp_path_factory.mktemp("tail_latency") / "figures.json"
+    file = folder / "figures.json"
     done = subprocess.run(
-        [sys.executable, BENCHMARK, "--quick", "--rate", "40", "--json", file],
+        [sys.executable, BENCHMARK, "--quick", "--rate", "40", "--json", file, *options],
         capture_output=True,
         text=True,
         check=False,
@@ -30,6 +30,18 @@ def measured(tmp_path_factory):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    return figures(tmp_path_factory.mktemp("tail_latency"))
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The same with a broker in the place of the engine."""
+    server_program()
+    return figures(tmp_path_factory.mktemp("tail_latency"), "--mode", "nats")
 
 
 def test_spans_are_exported_by_the_application_and_by_the_helper(measured):
@@ -60,3 +72,18 @@ def test_processor_time_is_told_apart(measured):
     for pair in measured["pairs"]:
         assert 0 < pair["on"]["application_share"] < pair["on"]["machine_share"] <= 1 + _ROUNDING
         assert pair["on"]["helper_share"] > 0 == pair["off"]["helper_share"]
+
+
+def test_with_a_broker_every_record_is_in_the_stream_and_none_is_scored(published):
+    (pair,) = published["pairs"]
+    off, on = pair["off"], pair["on"]
+    assert (off["mode"], on["mode"]) == ("off", "nats")
+    assert off["published"] == 0
+    assert on["published"] == on["requests"] == off["requests"] > 0
+    assert on["scored"] == 0
+    assert on["spans"] == on["requests"]
+    assert on["helper_share"] == 0
+
+
+def test_each_mode_has_its_target(measured, published):
+    assert measured["targets"] == published["targets"] == {"application": 1.15, "helper": 1.15, "nats": 1.1}

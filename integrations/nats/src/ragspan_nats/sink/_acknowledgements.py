@@ -56,12 +56,10 @@ class Acknowledgements:
         Raises:
             nats.errors.Error: the client cannot publish at this moment.
         """
-        due = self._loop.time() + self._timeout
-        while self.client.pending_data_size > _MAX_UNSENT:
-            if self._loop.time() > due:
-                return None
-            await asyncio.sleep(_LOOK_AGAIN)
+        if not await self._has_room():
+            return None
         self._number += 1
+        due = self._loop.time() + self._timeout
         reply_to = f"{self._inbox}.{self._number}"
         answer: asyncio.Future[Answer | None] = self._loop.create_future()
         self._waiting[reply_to] = (answer, due)
@@ -72,6 +70,13 @@ class Acknowledgements:
             return await answer
         finally:
             self._waiting.pop(reply_to, None)
+
+    async def _has_room(self) -> bool:
+        """Wait until what was published before has left; False if it does not."""
+        limit = self._loop.time() + self._timeout
+        while self.client.pending_data_size > _MAX_UNSENT and self._loop.time() < limit:  # noqa: ASYNC110 - nats-py tells nobody
+            await asyncio.sleep(_LOOK_AGAIN)
+        return self.client.pending_data_size <= _MAX_UNSENT
 
     def give_up(self) -> None:
         """No answer will come to what was published until now."""

@@ -1,0 +1,120 @@
+"""Brokers for the tests, ended with them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import hypothesis
+import pytest
+from brokers import PATIENCE, Broker
+
+from ragspan_nats import NatsSink
+
+hypothesis.settings.register_profile("ragspan", deadline=None, derandomize=True)  # a slow machine is no wrong answer
+hypothesis.settings.load_profile("ragspan")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    for name in [name for name in os.environ if name.startswith(("NATS_", "OTEL_", "RAGSPAN_"))]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def make_broker(tmp_path):
+    """Makes brokers, which a test starts itself, and ends them."""
+    made = []
+
+    def make(**options):
+        made.append(Broker(tmp_path / f"broker-{len(made)}", **options))
+        return made[-1]
+
+    yield make
+    for broker in made:
+        broker.kill()
+
+
+@pytest.fixture
+def broker(make_broker):
+    """A broker that runs and asks nobody who he is."""
+    made = make_broker()
+    made.start()
+    return made
+
+
+@pytest.fixture
+def make_sink():
+    """Makes sinks that are shut down at the end."""
+    made = []
+
+    def make(broker, **options):
+        url = broker if isinstance(broker, str) or broker is None else broker.url
+        made.append(NatsSink(url, **options))
+        return made[-1]
+
+    yield make
+    for sink in made:
+        sink.shutdown(1)
+
+
+@pytest.fixture
+def in_child():
+    """Runs a function in a forked child and returns its result, which JSON must be able to hold."""
+
+    def run(call):
+        reader, writer = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
+            child = os.fork()
+        if not child:
+            status = 1
+            try:
+                os.write(writer, json.dumps(call()).encode())
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as answer:
+            assert select.select([reader], [], [], PATIENCE)[0], "the child does not answer"
+            text = answer.read()
+        assert os.waitpid(child, 0)[1] == 0, "the child failed"
+        return json.loads(text)
+
+    return run
+
+
+@pytest.fixture
+def start_script(tmp_path):
+    """Starts a program in a process of its own, which is ended with the test."""
+    started = []
+
+    def start(program):
+        script = tmp_path / f"program-{len(started)}.py"
+        script.write_text(textwrap.dedent(program), encoding="utf-8")
+        command = [sys.executable, "-W", "error", "-X", "faulthandler", script]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def run_script(start_script):
+    """Runs a program in a process of its own; the lines that it prints. What it writes to stderr fails the test."""
+
+    def run(program, *, status=0):
+        process = start_script(program)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (status, "")
+        return out.splitlines()
+
+    return run

@@ -1,0 +1,43 @@
+"""A fleet for each test, ended with it."""
+
+from __future__ import annotations
+
+import pytest
+from fleet_network import LossyNetwork
+from fleet_parts import Fleet
+
+
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory):
+    """Where processes keep what Python has compiled, so that only the first of them takes the time for that."""
+    return tmp_path_factory.mktemp("bytecode")
+
+
+@pytest.fixture
+def make_fleet(tmp_path, bytecode):
+    """Makes fleets for brokers."""
+    made = []
+
+    def make(broker, **options):
+        folder = tmp_path / f"fleet-{len(made)}"
+        folder.mkdir()
+        made.append(Fleet(broker, folder, bytecode=bytecode, **options))
+        return made[-1]
+
+    yield make
+    for fleet in made:
+        fleet.close()
+
+
+@pytest.fixture
+def fleet(make_fleet, broker):
+    """A fleet whose broker runs, without workers."""
+    return make_fleet(broker)
+
+
+@pytest.fixture
+def network(broker):
+    """A network between one worker and the broker."""
+    made = LossyNetwork(broker.port)
+    yield made
+    made.close()

@@ -1,0 +1,144 @@
+"""A broker that is away, starts anew, hangs, or has lost what workers rely on."""
+
+from __future__ import annotations
+
+import pytest
+from fleet_parts import NAMES
+
+SHORT = ("--ack-wait", 2.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_restart_of_the_broker_in_mid_work_loses_nothing(fleet, end):
+    fleet.judge.latency = 0.05
+    fleet.start(2, *SHORT)
+    records = fleet.publish(600)
+    fleet.until(lambda: len(fleet.backend.records()) > 150, what="the first records to be scored")
+    getattr(fleet.broker, end)()
+    fleet.broker.start()
+    fleet.until_empty()
+
+    # A broker that is killed may have forgotten how often it had delivered what it delivers again.
+    ends = fleet.ends(records, unmarked=end == "kill")
+    assert set(ends.scored) == set(records)
+    assert end == "kill" or len(ends.again) < 100
+
+
+def test_a_worker_that_is_started_before_its_broker_waits_for_it(make_fleet, make_broker):
+    broker = make_broker()
+    fleet = make_fleet(broker)
+    worker = fleet.worker(ready=False)
+    worker.until_it_says("cannot be used")
+    assert worker.figures()["alive"]
+    assert not worker.is_ready
+    broker.start()
+    records = fleet.publish(3)
+    fleet.until_empty()
+
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_fleet, make_broker):
+    worker = make_fleet(make_broker()).worker("--grace", 60, ready=False)
+    worker.until_it_says("cannot be used")
+    worker.stop()
+
+    assert worker.ended(patience=15) == 0
+
+
+def test_a_worker_makes_the_streams_that_are_missing(fleet):
+    fleet.worker()
+
+    assert fleet.broker.stream(NAMES.stream).messages == 0
+    assert fleet.broker.stream(NAMES.dead_stream).messages == 0
+
+
+@pytest.mark.slow
+def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
+    fleet.judge.hold_all()
+    fleet.start(2, *SHORT)
+    records = fleet.publish(40)
+    fleet.until(lambda: len(fleet.judge.asked) >= 32, what="work in all hands")
+    fleet.broker.freeze()
+    fleet.judge.release()
+    fleet.until(lambda: len(fleet.backend.records()) >= 32, what="scores of what is in hand")
+    fleet.pause(4)
+    fleet.broker.thaw()
+    fleet.until_empty()
+
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+@pytest.mark.slow
+def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoils_nothing(fleet, network):
+    fleet.judge.hold_all()
+    cut_off = fleet.worker(*SHORT, url=network.url)
+    records = fleet.publish(5)
+    fleet.until(lambda: fleet.judge.asked_about(cut_off.name) == set(records), what="all records in its hand")
+    network.stand_still()
+    other = fleet.worker(*SHORT)
+    fleet.until(lambda: fleet.judge.asked_about(other.name) == set(records), what="the other worker to get them")
+    fleet.judge.release()
+    fleet.until_empty()
+    network.go_on()
+    fleet.until(lambda: cut_off.figures()["in_hand"] == 0, what="the first worker to be rid of them")
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert ends.again == set(records)
+    more = fleet.publish(5)
+    fleet.until_empty()
+    assert set(fleet.ends(records + more).scored) == {*records, *more}
+
+
+@pytest.mark.slow
+def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fleet):
+    """The new one counts its messages from 1 again, so that a word about an old one could end a new one."""
+    fleet.judge.hold_all()
+    fleet.worker("--concurrency", 3)
+    old = fleet.publish(3)
+    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in hand")
+    fleet.broker.drop_stream(NAMES.stream)
+    new = fleet.publish(3)
+    fleet.judge.release()
+    fleet.judge.hold(*new)
+    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in hand")
+    fleet.until(lambda: fleet.backend.records() == set(old), what="scores of the old records")
+    fleet.until(lambda: fleet.workers[0].figures()["in_hand"] == 3, what="an end of the old records")
+    assert fleet.broker.stream(NAMES.stream).messages == 3
+    fleet.judge.release()
+    fleet.until_empty()
+
+    ends = fleet.ends(old + new)
+    assert set(ends.scored) == {*old, *new}
+    assert not ends.again
+
+
+@pytest.mark.slow
+def test_a_stream_that_is_deleted_while_nothing_is_in_it_is_made_anew(fleet):
+    fleet.worker()
+    fleet.broker.drop_stream(NAMES.stream)
+    fleet.until(lambda: fleet.broker.stream(NAMES.stream), what="a new stream")
+    records = fleet.publish(3)
+    fleet.until_empty()
+
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+def test_a_consumer_that_is_deleted_is_made_anew(fleet):
+    fleet.worker()
+    fleet.broker.ask(lambda client: client.jetstream().delete_consumer(NAMES.stream, NAMES.consumer))
+    records = fleet.publish(3)
+    fleet.until_empty()
+
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+def test_a_stream_of_dead_letters_that_is_deleted_is_made_anew(fleet):
+    fleet.worker()
+    fleet.broker.drop_stream(NAMES.dead_stream)
+    fleet.put(b"poison")
+    fleet.until_empty()
+
+    assert fleet.ends([]).others == ["invalid_record"]

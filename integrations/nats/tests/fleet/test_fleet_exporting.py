@@ -1,0 +1,81 @@
+"""A tracing backend that is away, hangs, or refuses something: nothing is acknowledged before it has the scores."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.slow
+def test_scores_wait_for_a_backend_that_is_away_and_are_judged_once(make_fleet, broker):
+    fleet = make_fleet(broker, backend_is_up=False)
+    worker = fleet.worker("--ack-wait", 2.5)
+    records = fleet.publish(30)
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records to be judged")
+    fleet.pause(4)
+    assert broker.stream("ragspan").messages == 30
+    assert worker.figures()["in_hand"] == 30
+    fleet.backend.listen()
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert not ends.again
+    assert len(fleet.judge.asked) == len(records)
+
+
+@pytest.mark.slow
+def test_a_backend_that_is_out_of_order_gets_everything_once_when_it_is_back(fleet):
+    fleet.start(2, "--ack-wait", 2.5)
+    fleet.backend.status = 503
+    records = fleet.publish(100)
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records to be judged")
+    fleet.until(lambda: fleet.backend.offered > 2, what="a second try")
+    assert fleet.broker.stream("ragspan").messages == 100
+    fleet.backend.status = 200
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert not ends.again
+    assert len(fleet.judge.asked) == len(records)
+
+
+@pytest.mark.slow
+def test_a_backend_that_hangs_for_longer_than_ack_wait_gets_everything(fleet):
+    fleet.worker("--ack-wait", 2.5, environment={"OTEL_EXPORTER_OTLP_TIMEOUT": "2"})
+    fleet.backend.hold_replies()
+    records = fleet.publish(20)
+    fleet.until(lambda: fleet.backend.offered > 1, what="a second try")
+    fleet.pause(2)
+    assert fleet.broker.stream("ragspan").messages == 20
+    fleet.backend.release()
+    fleet.until_empty()
+
+    ends = fleet.ends(records, unmarked=True)
+    assert set(ends.scored) == set(records)
+    assert len(fleet.judge.asked) == len(records)
+
+
+@pytest.mark.slow
+def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_holds_up_no_other(fleet):
+    fleet.backend.refused = "record-3"
+    fleet.worker("--export-patience", 3, "--max-deliveries", 1)
+    records = fleet.publish(10)
+    fleet.until(lambda: len(fleet.backend.records()) == 9, what="the others to be exported")
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert ends.dead == {"record-3": "export_failed"}
+    assert set(ends.scored) == set(records) - {"record-3"}
+    assert not ends.again
+
+
+def test_a_worker_takes_no_more_than_it_has_room_for_while_the_backend_is_away(make_fleet, broker):
+    fleet = make_fleet(broker, backend_is_up=False)
+    worker = fleet.worker("--concurrency", 8)
+    fleet.publish(400)
+    fleet.until(lambda: worker.figures()["in_hand"] >= 256, what="both hands full")
+
+    assert fleet.in_work() == 256
+    assert len(fleet.judge.asked) == 256
+    assert worker.figures()["alive"]

@@ -1,0 +1,107 @@
+"""Workers that are killed: nothing that they had in hand is lost, and what they had exported already says so."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+SHORT = ("--ack-wait", 2.5)
+
+
+@pytest.mark.slow
+def test_what_a_killed_worker_had_in_hand_is_scored_by_another(fleet):
+    fleet.judge.hold_all()
+    killed, other = fleet.start(2, *SHORT)
+    records = fleet.publish(200)
+    fleet.until(lambda: len(fleet.judge.asked_about(killed.name)) > 5, what="records in the hand of the first worker")
+    killed.kill()
+    fleet.judge.release()
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert not ends.again
+    assert {span.worker for spans in ends.scored.values() for span in spans} == {other.name}
+    given_on = {record for record in records if ends.scored[record][0].delivery == 2}
+    assert given_on >= fleet.judge.asked_about(killed.name)
+
+
+@pytest.mark.slow
+def test_a_record_that_kills_every_worker_becomes_a_dead_letter(fleet):
+    fleet.judge.hold("record-0")
+    workers = fleet.start(3, *SHORT, "--max-deliveries", 2)
+    records = fleet.publish(2)
+    for times in range(1, 3):
+        fleet.until_asked("record-0", times=times).kill()
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert ends.dead == {"record-0": "deliveries_used_up"}
+    assert set(ends.scored) == {"record-1"}
+    assert [worker.figures().get("put_aside") for worker in workers if worker.is_running] == [{"deliveries_used_up": 1}]
+
+
+def test_a_worker_that_dies_after_the_export_leaves_one_answer_that_came_twice(fleet):
+    """It dies while the backend, which has the spans, has not answered yet."""
+    fleet.backend.hold_replies()
+    killed = fleet.worker(*SHORT)
+    [record] = fleet.publish()
+    fleet.until(fleet.backend.answers, what="an exported answer")
+    killed.kill()
+    fleet.backend.release()
+    other = fleet.worker(*SHORT)
+    fleet.until_empty()
+
+    first, second = fleet.ends([record]).scored[record]
+    assert (first.worker, first.delivery) == (killed.name, 1)
+    assert (second.worker, second.delivery) == (other.name, 2)
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_before_its_acknowledgement_arrives_leaves_one_answer_that_came_twice(fleet, network):
+    network.swallow("+ACK")
+    killed = fleet.worker(*SHORT, url=network.url)
+    [record] = fleet.publish()
+    fleet.until(lambda: network.swallowed, what="an acknowledgement")
+    killed.kill()
+    fleet.worker(*SHORT)
+    fleet.until_empty()
+
+    assert [span.delivery for span in fleet.ends([record]).scored[record]] == [1, 2]
+
+
+@pytest.mark.slow
+def test_an_acknowledgement_that_gets_lost_is_sent_again(fleet, network):
+    network.swallow("+ACK")
+    fleet.worker(*SHORT, url=network.url)
+    [record] = fleet.publish()
+    fleet.until(lambda: network.swallowed, what="an acknowledgement")
+    network.swallow()
+    fleet.until_empty()
+
+    assert len(fleet.ends([record]).scored[record]) == 1
+    assert len(fleet.judge.askers(record)) == 1
+
+
+@pytest.mark.slow
+def test_a_worker_that_was_frozen_for_longer_than_ack_wait_spoils_nothing(fleet):
+    """As a machine does that is moved to another host."""
+    fleet.judge.hold_all()
+    frozen = fleet.worker(*SHORT)
+    records = fleet.publish(5)
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in its hand")
+    frozen.send(signal.SIGSTOP)
+    other = fleet.worker(*SHORT)
+    fleet.until(lambda: fleet.judge.asked_about(other.name) == set(records), what="the other worker to get them")
+    fleet.judge.release()
+    fleet.until_empty()
+    frozen.send(signal.SIGCONT)
+    fleet.until(lambda: frozen.figures().get("in_hand") == 0, what="the first worker to be rid of them")
+
+    ends = fleet.ends(records)
+    assert ends.again == set(records)
+    assert {span.worker: span.delivery for spans in ends.scored.values() for span in spans} == {
+        frozen.name: 1,
+        other.name: 2,
+    }

@@ -1,0 +1,83 @@
+"""From an application's answers to their scores, through a sink."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_what_an_application_answers_is_scored_by_a_worker(fleet):
+    application, records = fleet.application(50)
+    fleet.worker()
+    assert application.says() == {"answered": 50}
+    stats = application.says()
+    fleet.until_empty()
+
+    assert stats["published"] == 50
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+@pytest.mark.slow
+def test_an_application_keeps_answering_while_its_broker_is_away_for_twenty_seconds(fleet):
+    """Its sink has room for a part of what it answers meanwhile."""
+    fleet.worker()
+    application, records = fleet.application(2400, 0.01, environment={"RAGSPAN_QUEUE_SIZE": "500"})
+    fleet.until(lambda: len(fleet.backend.records()) > 50, what="the first answers to be scored")
+    fleet.broker.stop()
+    fleet.pause(20)
+    fleet.broker.start()
+    assert application.says() == {"answered": 2400}
+    stats = application.says()
+    fleet.until_empty()
+
+    assert stats["is_out"]
+    assert stats["slowest"] < 0.5
+    assert set(stats["dropped"]) == {"queue_full"}
+    assert stats["published"] + stats["dropped"]["queue_full"] == 2400
+    ends = fleet.ends(records, dropped=stats["dropped"]["queue_full"])
+    assert len(ends.scored) == stats["published"] > 900
+
+
+@pytest.mark.slow
+def test_a_stream_at_its_limit_loses_what_the_sink_has_counted(fleet):
+    application, records = fleet.application(300, 0.0, "--max-records", 100, "--patience", 2)
+    application.says()
+    stats = application.says()
+    fleet.worker()
+    fleet.until_empty()
+
+    assert set(stats["dropped"]) == {"stream_full"}
+    assert stats["dropped"]["stream_full"] == 200
+    assert len(fleet.ends(records, dropped=200).scored) == stats["published"] == 100
+
+
+@pytest.mark.slow
+def test_a_stream_at_its_limit_holds_the_sink_up_until_workers_have_made_room(fleet):
+    """The consumer is slower than the producer; the sink waits for it with what the stream has no room for."""
+    fleet.judge.latency = 0.05
+    application, records = fleet.application(400, 0.0, "--max-records", 100)
+    application.says()
+    fleet.start(2)
+    stats = application.says()
+    fleet.until_empty()
+
+    assert stats["dropped"] == {}
+    assert stats["errors"]["publish"] > 0
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+@pytest.mark.slow
+def test_two_applications_two_workers_and_a_broker_that_starts_anew(fleet):
+    fleet.judge.latency = 0.02
+    fleet.start(2, "--ack-wait", 2)
+    started = [fleet.application(300, 0.01) for _ in range(2)]
+    fleet.until(lambda: len(fleet.backend.records()) > 100, what="the first answers to be scored")
+    fleet.broker.restart()
+    published = 0
+    for application, _ in started:
+        application.says()
+        published += application.says()["published"]
+    fleet.until_empty()
+
+    assert published == 600
+    records = [record for _, records in started for record in records]
+    assert set(fleet.ends(records).scored) == set(records)

@@ -1,0 +1,121 @@
+"""Workers that are told to stop with work in hand."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+LONG = ("--ack-wait", 60)  # what is given back does not wait for that
+
+
+def test_a_worker_that_is_told_to_stop_finishes_what_it_has_in_hand(fleet):
+    fleet.judge.hold_all()
+    worker = fleet.worker(*LONG, "--concurrency", 4)
+    records = fleet.publish(10)
+    fleet.until(lambda: len(fleet.judge.asked) == 4, what="four records in hand")
+    worker.stop()
+    fleet.until(lambda: not worker.figures()["ready"], what="the worker to stop taking records")
+    fleet.judge.release()
+
+    assert worker.ended() == 0
+    assert "4 records scored, 0 given back, 0 put aside" in worker.log
+    assert len(fleet.backend.records()) == 4
+    assert fleet.broker.stream("ragspan").messages == 6
+    fleet.worker(*LONG)
+    fleet.until_empty()
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert not ends.again
+
+
+@pytest.mark.slow
+def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_worker(fleet):
+    fleet.judge.hold_all()
+    stopped = fleet.worker(*LONG, "--grace", 1)
+    records = fleet.publish(5)
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in hand")
+    stopped.stop()
+    assert stopped.ended() == 0
+    assert "0 records scored, 5 given back, 0 put aside" in stopped.log
+    fleet.judge.release()
+    other = fleet.worker(*LONG)
+    began = time.monotonic()
+    fleet.until_empty()
+
+    assert time.monotonic() - began < 20
+    ends = fleet.ends(records)
+    assert {span.worker for spans in ends.scored.values() for span in spans} == {other.name}
+    assert not ends.again
+    assert all(spans[0].delivery == 2 for spans in ends.scored.values())
+
+
+@pytest.mark.slow
+def test_a_second_signal_gives_everything_back_at_once(fleet):
+    fleet.judge.hold_all()
+    stopped = fleet.worker(*LONG, "--grace", 60)
+    records = fleet.publish(5)
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in hand")
+    stopped.stop()
+    fleet.until(lambda: not stopped.figures()["ready"], what="the worker to stop taking records")
+    stopped.stop()
+
+    assert stopped.ended(patience=30) == 0
+    assert "0 records scored, 5 given back, 0 put aside" in stopped.log
+
+
+@pytest.mark.slow
+def test_a_record_that_comes_while_the_only_worker_stops_uses_up_one_delivery_at_most(fleet):
+    """The broker holds a request of a worker that has room, and it would get what it gives back again and again."""
+    stopped = fleet.worker(*LONG)
+    stopped.stop()
+    records = fleet.publish(3)
+    assert stopped.ended() == 0
+    fleet.worker(*LONG)
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert max(spans[0].delivery for spans in ends.scored.values()) <= 2
+
+
+def test_a_worker_with_nothing_to_do_stops_at_once(fleet):
+    worker = fleet.worker("--grace", 60)
+    worker.stop()
+
+    assert worker.ended(patience=15) == 0
+    assert "0 records scored, 0 given back, 0 put aside" in worker.log
+
+
+@pytest.mark.slow
+def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
+    """They are given back: the next worker exports them anew."""
+    fleet.backend.hold_replies()
+    stopped = fleet.worker(*LONG, "--grace", 1)
+    records = fleet.publish(5)
+    fleet.until(fleet.backend.answers, what="an export")
+    stopped.stop()
+    assert stopped.ended(patience=40) == 0
+    fleet.backend.release()
+    fleet.worker(*LONG)
+    fleet.until_empty()
+
+    assert set(fleet.ends(records).scored) == set(records)
+
+
+@pytest.mark.slow
+def test_workers_that_are_replaced_one_after_the_other_lose_nothing(fleet):
+    """As an orchestrator rolls out a new version."""
+    fleet.judge.latency = 0.1
+    old = fleet.start(2, *LONG)
+    records = fleet.publish(300)
+    for worker in old:
+        new = fleet.worker(*LONG)
+        worker.stop()
+        assert worker.ended() == 0
+        assert new.is_running
+    fleet.until_empty()
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+    assert not ends.again

@@ -1,0 +1,330 @@
+"""A fleet for tests: a real broker, real applications and workers, and a judge and a tracing backend in the test's process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from brokers import HOST
+from fleet_backend import FleetBackend
+from fleet_judge import FleetJudge
+from fleet_law import records_that_ended
+from fleet_records import a_record
+from nats.js.errors import NotFoundError
+
+from ragspan_nats.message import message_of
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
+
+NAMES = StreamNames()
+PATIENCE = 60.0  # seconds; far more than anything here takes on a machine that is not overloaded
+_POLL = 0.05  # seconds
+_AT_ONCE = 200  # publishes that wait for their acknowledgements
+_ADDRESS = re.compile(r"health at (http://\S+)/healthz")
+_NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "PYTHONDONTWRITEBYTECODE", "RAGSPAN_")
+
+
+class FleetWorker:
+    """A process with `ragspan worker`.
+
+    Args:
+        name: its key for the judge, and its name with the backend.
+        arguments: of the command.
+        environment: all of it.
+        log: a file for what it says.
+    """
+
+    def __init__(self, name, *, arguments, environment, log):
+        self.name = name
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "ragspan.cli", "worker", "--health", f"{HOST}:0", *arguments],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+            )
+
+    @property
+    def log(self):
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    @property
+    def is_running(self):
+        return self._process.poll() is None
+
+    @property
+    def is_ready(self):
+        return bool(self.figures().get("ready"))
+
+    def figures(self):
+        """What its health page shows; nothing while there is none."""
+        address = _ADDRESS.search(self.log)
+        if address is None:
+            assert self.is_running, f"worker {self.name} ended:\n{self.log}"
+            return {}
+        try:
+            with urllib.request.urlopen(f"{address[1]}/healthz", timeout=5) as page:
+                return json.load(page)
+        except urllib.error.HTTPError as error:
+            with error:
+                return json.load(error)
+        except OSError:
+            return {}
+
+    def until_it_says(self, words):
+        """Wait until its log holds these words."""
+        limit = time.monotonic() + PATIENCE
+        while words not in self.log:
+            assert time.monotonic() < limit, f"waited {PATIENCE:g} s for {words!r}:\n{self.log}"
+            time.sleep(_POLL)
+
+    def send(self, number):
+        self._process.send_signal(number)
+
+    def stop(self):
+        """Ask it to end, as a service manager does."""
+        self.send(signal.SIGTERM)
+
+    def kill(self):
+        """End it without a chance to clean up."""
+        self._process.kill()
+        self._process.wait()
+
+    def ended(self, patience=PATIENCE):
+        """Wait for its end; its exit status."""
+        try:
+            return self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"worker {self.name} did not end in {patience:g} s:\n{self.log}") from None
+
+
+class Application:
+    """A process with `fleet_application`.
+
+    Args:
+        arguments: of the program.
+        environment: all of it.
+        log: a file for what it says on its way.
+    """
+
+    def __init__(self, *, arguments, environment, log):
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "fleet_application", *arguments],
+                env=environment,
+                cwd=Path(__file__).parent,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+
+    @property
+    def log(self):
+        return self._log.read_text(encoding="utf-8", errors="replace")
+
+    def says(self):
+        """What it says next."""
+        line = self._process.stdout.readline()
+        assert line, f"the application ended with {self._process.wait()}:\n{self.log}"
+        return json.loads(line)
+
+    def close(self):
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class Fleet:
+    """The parts of a fleet, for one test.
+
+    Args:
+        broker: that workers are to use.
+        folder: for the processes' logs.
+        bytecode: a folder for what Python compiles.
+        backend_is_up: whether the tracing backend can be reached from the start.
+    """
+
+    def __init__(self, broker, folder, *, bytecode, backend_is_up=True):
+        self.broker = broker
+        self.judge = FleetJudge()
+        self.backend = FleetBackend(listening=backend_is_up)
+        self.workers = []
+        self._applications = []
+        self._folder = folder
+        self._bytecode = bytecode
+        self._published = 0
+
+    def worker(self, *arguments, url=None, ready=True, metrics="context_adherence", environment=None):
+        """Start a worker.
+
+        Args:
+            arguments: further ones of the command.
+            url: of the broker, where that is not the fleet's own.
+            ready: whether to wait until it can take records.
+            metrics: that it computes; one takes one request to the judge.
+            environment: further variables.
+        """
+        name = f"worker-{len(self.workers) + 1}"
+        given = {
+            "NO_PROXY": "*",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self.backend.url,
+            "OTEL_RESOURCE_ATTRIBUTES": f"service.instance.id={name}",
+            "RAGSPAN_JUDGE": "openai:judge",
+            "RAGSPAN_JUDGE_API_KEY": name,
+            "RAGSPAN_JUDGE_BASE_URL": self.judge.base_url,
+        }
+        worker = FleetWorker(
+            name,
+            arguments=["--broker", url or self.broker.url, "--metrics", metrics, *map(str, arguments)],
+            environment={**self._inherited(), **given, **(environment or {})},
+            log=self._folder / f"{name}.log",
+        )
+        self.workers.append(worker)
+        if ready:
+            self.until(lambda: worker.is_ready, what=f"{name} to be ready")
+        return worker
+
+    def start(self, number, *arguments, **options):
+        """Start so many workers at the same time, and wait until all are ready."""
+        started = [self.worker(*arguments, ready=False, **options) for _ in range(number)]
+        self.until(lambda: all(worker.is_ready for worker in started), what=f"{number} workers to be ready")
+        return started
+
+    def application(self, count, pause=0.0, *arguments, environment=None):
+        """Start an application that answers so many questions, with so many seconds between two; it and the records' ids."""
+        first, self._published = self._published, self._published + count
+        started = Application(
+            arguments=[str(argument) for argument in (first, count, pause, *arguments)],
+            environment={**self._inherited(), "RAGSPAN_SINK": self.broker.url, **(environment or {})},
+            log=self._folder / f"application-{first}.log",
+        )
+        self._applications.append(started)
+        return started, [f"record-{number}" for number in range(first, first + count)]
+
+    def publish(self, number=1):
+        """Publish so many records; their ids."""
+        records = [a_record(self._published + place) for place in range(number)]
+        self._published += number
+        self.broker.ask(lambda client: _publish(client, records))
+        return [record.record_id for record in records]
+
+    def publish_again(self, record):
+        """Publish a record that was published before."""
+        number = int(record.removeprefix("record-"))
+        self.broker.ask(lambda client: _publish(client, [a_record(number)]))
+
+    def put(self, payload, headers=None):
+        """Put a message of any kind among the records."""
+        self.broker.ask(lambda client: _put(client, payload, headers))
+
+    def until(self, condition, *, what, patience=PATIENCE):
+        """Wait for the condition; where it takes too long, the logs of all workers are shown."""
+        limit = time.monotonic() + patience
+        while not (found := condition()):
+            assert time.monotonic() < limit, f"waited {patience:g} s for {what}\n{self.logs}"
+            time.sleep(_POLL)
+        return found
+
+    def until_empty(self, patience=PATIENCE):
+        """Wait until no record is left in the stream."""
+        self.until(lambda: self.broker.stream(NAMES.stream).messages == 0, what="an empty stream", patience=patience)
+
+    def until_asked(self, record, *, by=None, times=1):
+        """Wait until the judge was asked about a record; the worker that did it last."""
+
+        def asked():
+            askers = [asker for asker in self.judge.askers(record) if by is None or asker == by.name]
+            return askers if len(askers) >= times else None
+
+        name = self.until(asked, what=f"a question about {record}")[-1]
+        return next(worker for worker in self.workers if worker.name == name)
+
+    def pause(self, seconds):
+        """Let time pass, where it is time that the test is about."""
+        time.sleep(seconds)
+
+    def in_work(self):
+        """Messages that workers have in hand, as the broker knows; None while there is no consumer."""
+        return self.broker.ask(_in_work)
+
+    def ends_so_far(self):
+        """The answers' spans by record."""
+        answers = {}
+        for span in self.backend.answers():
+            answers.setdefault(span.record, []).append(span)
+        return answers
+
+    def letters(self):
+        """The dead letters."""
+        return self.broker.messages(NAMES.dead_stream)
+
+    def ends(self, records, **allowed):
+        """What has become of these records, once they have ended; see `fleet_law`."""
+        return records_that_ended(
+            records,
+            stored=self.broker.messages(NAMES.stream),
+            answers=self.backend.answers(),
+            letters=self.letters(),
+            **allowed,
+        )
+
+    def _inherited(self):
+        """This process' environment without settings of what is tested."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
+        return {**kept, "PYTHONPYCACHEPREFIX": str(self._bytecode)}
+
+    @property
+    def logs(self):
+        applications = [f"--- application\n{application.log}" for application in self._applications]
+        return "\n".join([*(f"--- {worker.name}\n{worker.log}" for worker in self.workers), *applications])
+
+    def close(self):
+        """End what runs; no log may hold a traceback or what a user wrote."""
+        for worker in self.workers:
+            if worker.is_running:
+                worker.kill()
+        for application in self._applications:
+            application.close()
+        self.judge.close()
+        self.backend.close()
+        for trace in ("Traceback", "never retrieved", "never awaited", "record-"):
+            assert trace not in self.logs, self.logs
+
+
+async def _publish(client, records):
+    jetstream = client.jetstream()
+    await ensure_streams(jetstream, NAMES, StreamLimits())
+    at_once = asyncio.Semaphore(_AT_ONCE)
+
+    async def publish(record):
+        message = message_of(record, compress_above=1_000_000)
+        async with at_once:
+            await jetstream.publish(NAMES.records, message.payload, headers=dict(message.headers), timeout=30)
+
+    await asyncio.gather(*map(publish, records))
+
+
+async def _put(client, payload, headers):
+    jetstream = client.jetstream()
+    await ensure_streams(jetstream, NAMES, StreamLimits())
+    await jetstream.publish(NAMES.records, payload, headers=headers)
+
+
+async def _in_work(client):
+    with contextlib.suppress(NotFoundError):
+        return (await client.jetstream().consumer_info(NAMES.stream, NAMES.consumer)).num_ack_pending
+    return None

@@ -1,0 +1,113 @@
+"""Messages that no application of ours would publish, for the tests of a fleet."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import socket
+
+from brokers import HOST
+from fleet_parts import NAMES
+from fleet_records import a_record
+
+GZIP = {"Content-Encoding": "gzip"}
+_numbers = itertools.count()
+TRACE = {"trace_id": 1, "span_id": 2}
+
+
+def no_records():
+    """Payloads and headers of messages that hold no record."""
+    good = a_record(10**6).to_json().encode()
+    bomb = gzip.compress(b" " * 40_000_000)
+    return {
+        "nothing": (b"", None),
+        "garbage": (b"\x00\xff\xfe garbage", None),
+        "a text": (b"hello", None),
+        "half a record": (good[: len(good) // 2], None),
+        "two records": (good + good, None),
+        "null": (b"null", None),
+        "a number": (b"1e999", None),
+        "a list": (b"[1, 2, 3]", None),
+        "an order": (b'{"order": 17, "lines": [{"article": "pen", "count": 3}]}', None),
+        "a wrong type": (altered(question=17), None),
+        "a wrong status": (altered(status="excellent"), None),
+        "contexts that are none": (altered(contexts={"text": "x"}), None),
+        "a time that is none": (altered(started_ns="yesterday"), None),
+        "brackets without end": (b"[" * 900_000, None),
+        "brackets": (b'{"metadata": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", None),
+        "deep metadata": (altered(metadata=nested(60)), None),
+        "compressed only by its header": (good, GZIP),
+        "cut off": (gzip.compress(good)[:-20], GZIP),
+        "compressed garbage": (gzip.compress(b"garbage"), GZIP),
+        "a bomb": (bomb, GZIP),
+        "a bomb in a bomb": (gzip.compress(bomb), GZIP),
+        "another encoding": (good, {"Content-Encoding": "br"}),
+        "an encoding of many kilobytes": (good, {"Content-Encoding": "x" * 50_000}),
+    }
+
+
+def strange_records():
+    """Records that have the form of one, and hold what can be written nowhere."""
+    return {
+        "half a character": altered(question="What is \ud800?", response="\udfff"),
+        "half a character in its id": altered(record_id="a\ud800b"),
+        "an id of lines": altered(record_id="a\r\nNats-Msg-Id: b\r\n\r\n"),
+        "no id": altered(record_id=""),
+        "a zero": altered(question="\x00", response="\x00", name="\x00"),
+        "a time of long ago": altered(started_ns=-1, ended_ns=-(2**63)),
+        "a time too far away": altered(started_ns=2**63, ended_ns=2**64),
+        "an end before its beginning": altered(started_ns=2_000, ended_ns=1_000),
+        "a trace without a number": altered(parent={"trace_id": 0, "span_id": 0}),
+        "a trace of too high a number": altered(parent={"trace_id": 2**128, "span_id": 2**64}),
+        "a trace of a negative number": altered(parent={"trace_id": -1, "span_id": -1}),
+        "flags of many bits": altered(parent=TRACE | {"trace_flags": 2**70 + 1}),
+        "a state that is none": altered(parent=TRACE | {"trace_state": "=,;\r\n\ud800" * 100}),
+        "a name without end": altered(name="n" * 300_000, session_id="s" * 300_000),
+        "half a character in what is beside": altered(
+            user_id="\ud800", session_id="\ud800", tags=["\ud800"], metadata={"\ud800": "\ud800"}, framework="\ud800"
+        ),
+    }
+
+
+def raw_frames():
+    """Headers that are none, as only a client can send that does not check them."""
+    return {
+        "a status that is no text": (b"NATS/1.0 \xff\xfe\xfd\r\n\r\n", b"x"),
+        "a version and nothing": (b"NATS/1.0", b"x"),
+        "no headers at all": (b"garbage", b"x"),
+        "what the broker says itself": (b"NATS/1.0 404 No Messages\r\n\r\n", b""),
+        "a sign of life": (b"NATS/1.0 100 Idle Heartbeat\r\n\r\n", b""),
+        "an end of the request": (b"NATS/1.0\r\nStatus: 409\r\nDescription: Consumer Deleted\r\n\r\n", b""),
+        "letters of no alphabet": (b"NATS/1.0\r\n\xff\xfe: \xff\xfe\r\nNats-Msg-Id: \xff\xfe\r\n\r\n", b"x"),
+        "a header of many kilobytes": (b"NATS/1.0\r\nX-Long: " + b"x" * 60_000 + b"\r\n\r\n", b"x"),
+    }
+
+
+def send_raw(broker, frames):
+    """Put messages with these headers, as bytes, among the records."""
+    subject = NAMES.records.encode()
+    with socket.create_connection((HOST, broker.port), timeout=20) as connection:
+        connection.recv(4096)
+        connection.sendall(b'CONNECT {"verbose": false, "pedantic": false, "headers": true, "protocol": 1}\r\n')
+        for headers, payload in frames:
+            sizes = f"{len(headers)} {len(headers) + len(payload)}".encode()
+            connection.sendall(b"HPUB " + subject + b" " + sizes + b"\r\n" + headers + payload + b"\r\n")
+        connection.sendall(b"PING\r\n")
+        said = b""
+        while b"PONG" not in said:
+            said += connection.recv(4096)
+            assert b"-ERR" not in said, said
+
+
+def altered(**changes):
+    """The JSON of a record with other values."""
+    record = a_record(10**6 + next(_numbers))
+    return json.dumps(json.loads(record.to_json()) | changes).encode()
+
+
+def nested(depth):
+    value = "the end"
+    for _ in range(depth):
+        value = {"inner": value}
+    return value

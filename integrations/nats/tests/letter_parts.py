@@ -1,0 +1,55 @@
+"""Dead letters for tests: how they come to be, and what commands and the broker say of them."""
+
+from __future__ import annotations
+
+import json
+
+from typer.testing import CliRunner
+from worker_parts import a_record, an_arrival
+
+from ragspan.cli import app
+from ragspan_nats.dead_letters.letters import dead_letters, put_aside
+from ragspan_nats.message import message_of
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
+
+NAMES = StreamNames()
+
+
+def make_streams(broker, **limits):
+    broker.ask(lambda client: ensure_streams(client.jetstream(), NAMES, StreamLimits(**limits)))
+
+
+def aside(broker, *, reason="invalid_record", detail="it is none", **message):
+    """Put a message aside, as a worker does."""
+    arrival = an_arrival(**message)
+    broker.ask(lambda client: put_aside(client.jetstream(), NAMES, arrival, reason=reason, detail=detail, timeout=10))
+    return arrival
+
+
+def aside_record(broker, record=None, **about):
+    """Put a record aside; the message that it came by."""
+    message = message_of(record or a_record(), compress_above=10**6)
+    aside(broker, payload=message.payload, headers=dict(message.headers), **about)
+    return message
+
+
+def found(broker):
+    async def all_of_them(client):
+        return [letter async for letter in dead_letters(client.jetstream(), NAMES)]
+
+    return broker.ask(all_of_them)
+
+
+def command(broker, *arguments, **environment):
+    return CliRunner().invoke(app, ["dead-letters", *map(str, arguments), "--broker", broker.url], env=environment)
+
+
+def listed(broker, *arguments):
+    """What `list --json` prints."""
+    done = command(broker, "list", "--json", *arguments)
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.output.splitlines()]
+
+
+def returned(broker):
+    return broker.messages(NAMES.stream)

@@ -1,0 +1,48 @@
+"""What the tests submit to a sink, and how they find it in the stream."""
+
+from __future__ import annotations
+
+from ragspan import RagRecord
+from ragspan_nats.message import MESSAGE_ID, Message, record_of
+
+
+class FakeCapture:
+    """A capture that becomes what it is told to."""
+
+    def __init__(self, make=lambda: None, *, size=100):
+        self._make = make
+        self._size = size
+
+    @property
+    def size_hint(self):
+        if isinstance(self._size, BaseException):
+            raise self._size
+        return self._size
+
+    def to_record(self):
+        return self._make()
+
+
+def a_record(record_id="r-1", **changes):
+    given = {"question": "Why?", "contexts": ["Because."], "response": "Because.", "started_ns": 1}
+    return RagRecord(record_id=record_id, **(given | changes))
+
+
+def records(count):
+    """As many records, with the ids `r-0`, `r-1` and so on."""
+    return [a_record(f"r-{number}") for number in range(count)]
+
+
+def stored_ids(broker, stream="ragspan"):
+    """The ids of the records in the stream, in the order in which they came in."""
+    return [message.headers[MESSAGE_ID] for message in broker.messages(stream)]
+
+
+def stored_records(broker, stream="ragspan"):
+    """The records in the stream, as a worker reads them."""
+    return [record_of(Message(payload=message.payload, headers=message.headers)) for message in broker.messages(stream)]
+
+
+def total(stats):
+    """What the conservation law adds up to the submitted."""
+    return stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())

@@ -1,0 +1,313 @@
+"""Signing in and encryption, with a broker that insists on them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import threading
+
+import nkeys
+import pytest
+import trustme
+from brokers import HOST, PATIENCE, until
+from nats.errors import Error
+from submitted import a_record, records, stored_ids
+
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats import BrokerAccess
+from ragspan_nats import connection as connection_module
+from ragspan_nats.client import BrokerClient
+from ragspan_nats.connection import BrokerConnection
+
+PASSWORD = 'authorization { user: "ann", password: "SECRET" }'
+
+
+class Keys:
+    """A certificate authority, a certificate for this machine, one for a client, and where they lie."""
+
+    def __init__(self, folder):
+        authority = trustme.CA()
+        self.ca = folder / "ca.pem"
+        self.server = folder / "server.pem"
+        self.client = folder / "client.pem"
+        self.client_key = folder / "client-key.pem"
+        authority.cert_pem.write_to_path(self.ca)
+        authority.issue_cert(HOST, "localhost").private_key_and_cert_chain_pem.write_to_path(self.server)
+        client = authority.issue_cert("app@example.org")
+        client.private_key_pem.write_to_path(self.client_key)
+        client.cert_chain_pems[0].write_to_path(self.client)
+
+    def tls(self, *, verify=False):
+        client = f'ca_file: "{self.ca}"\n verify: true' if verify else ""
+        return f'tls {{ cert_file: "{self.server}"\n key_file: "{self.server}"\n {client} }}'
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory):
+    return Keys(tmp_path_factory.mktemp("keys"))
+
+
+@pytest.fixture
+def seed(tmp_path):
+    """An NKey: its public half, and a file with its seed."""
+    pair = nkeys.from_seed(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
+    file = tmp_path / "app.nk"
+    file.write_bytes(bytes(pair.seed) + b"\n")
+    return pair.public_key.decode(), file
+
+
+def url_of(broker, userinfo="", *, scheme="nats"):
+    return f"{scheme}://{userinfo and userinfo + '@'}{HOST}:{broker.port}"
+
+
+def goes_through(sink, broker):
+    sink.submit(a_record())
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == ["r-1"]
+
+
+def test_user_and_password_may_stand_in_the_address(make_broker, make_sink):
+    broker = make_broker(
+        config='authorization { user: "ann", password: "p/w:#" }', view={"user": "ann", "password": "p/w:#"}
+    )
+    broker.start()
+    goes_through(make_sink(url_of(broker, "ann:p%2Fw%3A%23")), broker)
+
+
+def test_a_token_may_stand_in_the_address(make_broker, make_sink):
+    broker = make_broker(config='authorization { token: "SECRET" }', view={"token": "SECRET"})
+    broker.start()
+    goes_through(make_sink(url_of(broker, "SECRET")), broker)
+
+
+@pytest.mark.parametrize(
+    ("config", "environment"),
+    [
+        (PASSWORD, {"RAGSPAN_NATS_USER": "ann", "RAGSPAN_NATS_PASSWORD": "SECRET"}),
+        ('authorization { token: "SECRET" }', {"RAGSPAN_NATS_TOKEN": "SECRET"}),
+    ],
+)
+def test_credentials_may_come_from_the_environment(make_broker, make_sink, monkeypatch, config, environment):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    view = {name.removeprefix("RAGSPAN_NATS_").lower(): value for name, value in environment.items()}
+    broker = make_broker(config=config, view=view)
+    broker.start()
+    goes_through(make_sink(broker), broker)
+
+
+def test_an_nkey_signs_in(make_broker, make_sink, seed):
+    public, file = seed
+    broker = make_broker(
+        config=f'authorization {{ users = [ {{ nkey: "{public}" }} ] }}', view={"nkey_file": str(file)}
+    )
+    broker.start()
+    goes_through(make_sink(None, access=BrokerAccess(url=broker.url, nkey_file=str(file))), broker)
+
+
+@pytest.mark.parametrize("scheme", ["nats", "tls"])
+def test_a_broker_with_tls_is_spoken_to_encrypted(make_broker, make_sink, keys, scheme):
+    broker = make_broker(config=keys.tls(), view={"ca_file": str(keys.ca)})
+    broker.start()
+    access = BrokerAccess(url=url_of(broker, scheme=scheme), ca_file=str(keys.ca))
+    goes_through(make_sink(None, access=access), broker)
+
+
+@pytest.mark.parametrize("in_one_file", [True, False])
+def test_a_broker_that_asks_for_a_certificate_gets_one(make_broker, make_sink, keys, tmp_path, in_one_file):
+    both = tmp_path / "both.pem"
+    both.write_bytes(keys.client_key.read_bytes() + keys.client.read_bytes())
+    mine = (
+        {"certificate_file": str(both)}
+        if in_one_file
+        else {"certificate_file": str(keys.client), "key_file": str(keys.client_key)}
+    )
+    broker = make_broker(config=keys.tls(verify=True), view={"ca_file": str(keys.ca), **mine})
+    broker.start()
+    access = BrokerAccess(url=url_of(broker, scheme="tls"), ca_file=str(keys.ca), **mine)
+    goes_through(make_sink(None, access=access), broker)
+
+
+@pytest.mark.parametrize("missing", ["authority", "certificate"])
+def test_without_the_right_certificates_nothing_is_published(make_broker, make_sink, keys, caplog, missing):
+    broker = make_broker(config=keys.tls(verify=missing == "certificate"), view={"ca_file": str(keys.ca)})
+    broker.start()
+    access = BrokerAccess(
+        url=url_of(broker, "ann:SECRET", scheme="tls"), ca_file=None if missing == "authority" else str(keys.ca)
+    )
+    sink = make_sink(None, access=access, patience=1.0)
+    sink.submit(a_record())
+
+    assert sink.flush(PATIENCE)
+    assert sink.stats().dropped == {"broker_unavailable": 1}
+    assert f"the broker at {HOST}:{broker.port} cannot be used" in caplog.text
+    assert "SECRET" not in caplog.text
+
+
+class Eavesdropper:
+    """Greets like a NATS server that knows no encryption, and writes down what it is told."""
+
+    def __init__(self):
+        self.heard = b""
+        self._listening = socket.create_server((HOST, 0))
+        self.port = self._listening.getsockname()[1]
+        self._closing = False
+        self._thread = threading.Thread(target=self._listen)
+        self._thread.start()
+
+    def _listen(self):
+        while not self._closing:
+            with contextlib.suppress(OSError), self._listening.accept()[0] as connection:
+                connection.settimeout(PATIENCE)
+                connection.sendall(
+                    b'INFO {"server_id":"x","version":"2.9.10","headers":true,"max_payload":1048576,"auth_required":true}\r\n'
+                )
+                while heard := connection.recv(4096):
+                    self.heard += heard
+                    if b"PING" in heard:
+                        connection.sendall(b"PONG\r\n")
+
+    def close(self):
+        self._closing = True
+        with contextlib.suppress(OSError):
+            socket.create_connection((HOST, self.port), timeout=1).close()
+        self._listening.close()
+        self._thread.join()
+
+
+@pytest.mark.parametrize("asks", ["scheme", "authority"])
+def test_no_password_is_sent_in_the_clear_where_encryption_was_asked_for(make_sink, keys, asks):
+    eavesdropper = Eavesdropper()
+    try:
+        url = f"{'tls' if asks == 'scheme' else 'nats'}://ann:SECRET@{HOST}:{eavesdropper.port}"
+        access = BrokerAccess(url=url, ca_file=None if asks == "scheme" else str(keys.ca))
+        sink = make_sink(None, access=access)
+        sink.submit(a_record())
+        until(lambda: eavesdropper.heard, what="the client to say something")
+        assert not sink.flush(0.5)
+        sink.shutdown(1)
+    finally:
+        eavesdropper.close()
+
+    assert b"SECRET" not in eavesdropper.heard
+    assert b"CONNECT" not in eavesdropper.heard
+
+
+def test_a_client_that_was_not_told_of_any_encryption_says_nothing():
+    with pytest.raises(Error, match="tls required"):
+        BrokerClient(must_encrypt=True)._connect_command()
+
+
+def test_the_eavesdropper_hears_what_is_sent_in_the_clear(make_sink):
+    eavesdropper = Eavesdropper()
+    try:
+        sink = make_sink(f"nats://ann:SECRET@{HOST}:{eavesdropper.port}")
+        sink.submit(a_record())
+        until(lambda: b"SECRET" in eavesdropper.heard, what="the password")
+        sink.shutdown(1)
+    finally:
+        eavesdropper.close()
+
+
+def test_a_password_that_is_corrected_at_the_broker_lets_the_sink_in(make_broker, make_sink, caplog):
+    caplog.set_level(logging.DEBUG)
+    broker = make_broker(config='authorization { user: "ann", password: "other" }')
+    broker.start()
+    sink = make_sink(url_of(broker, "ann:SECRET"))
+    for record in records(3):
+        sink.submit(record)
+    until(lambda: "refuses: authorization violation" in caplog.text, what="a line about it")
+    assert sink.stats().published == 0
+
+    broker.config, broker.view = PASSWORD, {"user": "ann", "password": "SECRET"}
+    broker.restart()
+
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == ["r-0", "r-1", "r-2"]
+    assert "SECRET" not in caplog.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["restart", "reload"])
+def test_a_password_that_is_wrong_for_a_while_costs_nothing(make_broker, make_sink, caplog, change):
+    """nats-py closes its client for good where a server refuses it that let it in before."""
+    caplog.set_level(logging.DEBUG)
+    broker = make_broker(config=PASSWORD, view={"user": "ann", "password": "SECRET"})
+    broker.start()
+    sink = make_sink(url_of(broker, "ann:SECRET"))
+    goes_through(sink, broker)
+
+    broker.config = 'authorization { user: "ann", password: "other" }'
+    getattr(broker, change)()
+    sink.submit(a_record("r-2"))
+    until(lambda: "refuses: authorization violation" in caplog.text, what="a line about it")
+    assert not sink.flush(3)
+    broker.config = PASSWORD
+    getattr(broker, change)()
+
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == ["r-1", "r-2"]
+    assert "SECRET" not in caplog.text
+
+
+def test_the_next_server_of_a_cluster_is_tried_where_the_first_is_away(make_broker, make_sink):
+    away, broker = make_broker(), make_broker()
+    broker.start()
+    goes_through(make_sink(f"{away.url},{broker.url}"), broker)
+
+
+@pytest.mark.slow
+async def test_a_client_that_waits_for_a_dead_network_is_replaced(make_broker, monkeypatch):
+    """nats-py closes the old connection before it makes another, and waits for bytes to leave that nobody takes."""
+    monkeypatch.setattr(connection_module, "_PING_INTERVAL", 1)
+    monkeypatch.setattr(connection_module, "_STUCK", 2.0)
+    dead, alive = make_broker(), make_broker()
+    dead.start()
+    lost = asyncio.Event()
+    connection = BrokerConnection(
+        BrokerAccess(url=f"{dead.url},{alive.url}"), name="test", log=ThrottledLog(), on_lost=lost.set
+    )
+    client = await asyncio.wait_for(connection.client(), PATIENCE)
+    assert client.connected_url.port == dead.port
+    dead.freeze()
+    alive.start()
+    while client.pending_data_size < 256 * 1024:  # until the system's buffers take no more
+        await client.publish("elsewhere", bytes(64 * 1024))
+        await asyncio.sleep(0)
+    try:
+        while connection.is_up:
+            await asyncio.sleep(0.05)
+        successor = await asyncio.wait_for(connection.client(), PATIENCE)
+        assert successor is not client
+        assert successor.connected_url.port == alive.port
+        assert connection.is_up
+    finally:
+        dead.thaw()
+        await connection.close()
+        await asyncio.gather(*connection._closing)
+
+
+async def test_whoever_asks_at_the_same_time_gets_the_same_client(broker):
+    connection = BrokerConnection(BrokerAccess(url=broker.url), name="test", log=ThrottledLog())
+    clients = await asyncio.gather(*(connection.client() for _ in range(10)))
+    try:
+        assert len(set(map(id, clients))) == 1
+        assert broker.connections == ["test"]
+        assert connection.max_payload == 1024 * 1024
+    finally:
+        await connection.close()
+    assert not connection.is_up
+
+
+async def test_asking_for_a_client_can_be_given_up(make_broker):
+    broker = make_broker()
+    connection = BrokerConnection(BrokerAccess(url=broker.url), name="test", log=ThrottledLog())
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(connection.client(), 0.2)
+    broker.start()
+    await asyncio.sleep(1.5)  # nothing may go on trying
+    assert broker.connections == []
+    await connection.close()

@@ -1,0 +1,275 @@
+"""Dead letters as a person looks at them and returns them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import zlib
+
+import pytest
+from letter_parts import NAMES, aside, aside_record, command, found, listed, make_streams, returned
+from typer.testing import CliRunner
+from worker_parts import PARENT, a_record, an_arrival
+
+from ragspan.cli import app
+from ragspan_nats.dead_letters import command as command_module
+from ragspan_nats.dead_letters.letters import dead_letters, give_back, put_aside
+from ragspan_nats.message import Message, message_of, record_of
+from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
+
+
+@pytest.fixture
+def fleet(broker):
+    """A broker with the streams of a fleet."""
+    make_streams(broker)
+    return broker
+
+
+class TestList:
+    def test_nothing_is_nothing(self, fleet):
+        done = command(fleet, "list")
+
+        assert (done.exit_code, done.output) == (0, "0 dead letters in ragspan-dead-letters\n")
+        assert listed(fleet) == []
+
+    def test_a_table_shows_why_and_no_text_of_users(self, fleet):
+        aside_record(fleet, a_record(question="a secret question"), reason="judge_outage", detail="2 of 4", number=5)
+
+        done = command(fleet, "list")
+
+        assert done.exit_code == 0
+        line = next(line for line in done.output.splitlines() if "record-1" in line)
+        assert all(text in line for text in ("judge_outage", "5", "2 of 4"))
+        assert "1 dead letters in ragspan-dead-letters: judge_outage 1" in done.output
+        assert "secret" not in done.output
+
+    def test_the_oldest_come_first_and_are_counted_by_reason(self, fleet):
+        for number, reason in enumerate(["a", "b", "b"]):
+            aside_record(fleet, a_record(f"record-{number}"), reason=reason)
+
+        assert [letter["record"] for letter in listed(fleet)] == ["record-0", "record-1", "record-2"]
+        assert command(fleet, "list").output.endswith("3 dead letters in ragspan-dead-letters: b 2, a 1\n")
+
+    def test_json_has_a_line_for_each(self, fleet):
+        aside_record(fleet, reason="judge_outage", detail="all", number=5)
+
+        (letter,) = listed(fleet)
+        assert letter.pop("put_aside")[:2] == "20"
+        assert letter == {
+            "number": 1,
+            "reason": "judge_outage",
+            "deliveries": 5,
+            "record": "record-1",
+            "detail": "all",
+        }
+
+    def test_a_reason_and_a_number_narrow_it_down(self, fleet):
+        for number, reason in enumerate("abbab"):
+            aside_record(fleet, a_record(f"record-{number}"), reason=reason)
+
+        assert [letter["number"] for letter in listed(fleet, "--reason", "b")] == [2, 3, 5]
+        assert [letter["number"] for letter in listed(fleet, "--reason", "b", "--limit", "2")] == [2, 3]
+        assert listed(fleet, "--reason", "c") == []
+        shown = command(fleet, "list", "--limit", "1").output
+        assert ("record-0" in shown, "record-1" in shown) == (True, False)
+        assert "5 dead letters" in shown
+
+    def test_gaps_are_passed_over(self, fleet):
+        for number in range(5):
+            aside_record(fleet, a_record(f"record-{number}"))
+        assert command(fleet, "retry", 1, 3, 5).exit_code == 0
+
+        assert [letter["number"] for letter in listed(fleet)] == [2, 4]
+
+
+class TestRetry:
+    def test_a_record_goes_back_as_it_was(self, fleet):
+        message = aside_record(fleet, a_record(parent=PARENT), number=5)
+
+        done = command(fleet, "retry", 1)
+
+        assert (done.exit_code, done.output) == (0, "1 records returned to the stream ragspan\n")
+        (back,) = returned(fleet)
+        assert back.payload == message.payload
+        assert record_of(Message(payload=back.payload, headers=back.headers)) == a_record(parent=PARENT)
+        assert back.headers[EARLIER_DELIVERIES] == "5"
+        assert found(fleet) == []
+
+    def test_a_compressed_record_goes_back_compressed(self, fleet):
+        message = message_of(a_record(), compress_above=0)
+        aside(fleet, payload=message.payload, headers=dict(message.headers))
+
+        assert command(fleet, "retry", "--all").exit_code == 0
+        (back,) = returned(fleet)
+        assert zlib.decompress(back.payload, 31) == a_record().to_json().encode()
+        assert record_of(Message(payload=back.payload, headers=back.headers)) == a_record()
+
+    def test_it_arrives_though_the_stream_knows_its_message_id_still(self, fleet):
+        message = message_of(a_record(), compress_above=10**6)
+        fleet.publish(NAMES.records, message.payload, dict(message.headers))
+        fleet.purge(NAMES.stream)
+        aside(fleet, payload=message.payload, headers=dict(message.headers))
+
+        assert command(fleet, "retry", "--all").exit_code == 0
+        assert len(returned(fleet)) == 1
+
+    def test_numbers_choose_and_the_others_stay(self, fleet):
+        for number in range(4):
+            aside_record(fleet, a_record(f"record-{number}"))
+
+        done = command(fleet, "retry", 4, 2, 2)
+
+        assert (done.exit_code, done.output) == (0, "2 records returned to the stream ragspan\n")
+        assert [letter["record"] for letter in listed(fleet)] == ["record-0", "record-2"]
+
+    def test_a_reason_chooses_among_all(self, fleet):
+        for number, reason in enumerate("aba"):
+            aside_record(fleet, a_record(f"record-{number}"), reason=reason)
+
+        assert command(fleet, "retry", "--all", "--reason", "a").exit_code == 0
+        assert [letter["record"] for letter in listed(fleet)] == ["record-1"]
+
+    def test_a_number_that_is_not_there_is_named_and_the_others_go_back(self, fleet):
+        for number, reason in enumerate("ab"):
+            aside_record(fleet, a_record(f"record-{number}"), reason=reason)
+
+        done = command(fleet, "retry", 1, 2, 77, "--reason", "a")
+
+        assert done.exit_code == 1
+        assert "1 records returned" in done.output
+        assert "2, 77" in done.output
+        assert len(returned(fleet)) == 1
+
+    @pytest.mark.parametrize("arguments", [(), (1, "--all"), (0,), ("x",)], ids=str)
+    def test_what_is_to_be_returned_has_to_be_said(self, fleet, arguments):
+        assert command(fleet, "retry", *arguments).exit_code == 2
+
+    def test_a_crash_between_publishing_and_deleting_returns_it_once(self, fleet):
+        aside_record(fleet)
+        (letter,) = found(fleet)
+
+        class Crash(Exception):
+            pass
+
+        async def crash(client):
+            jetstream = client.jetstream()
+
+            async def die(*_):
+                raise Crash
+
+            jetstream.delete_msg = die
+            with pytest.raises(Crash):
+                await give_back(jetstream, NAMES, letter)
+
+        fleet.ask(crash)
+        assert (len(returned(fleet)), len(found(fleet))) == (1, 1)
+
+        assert command(fleet, "retry", "--all").exit_code == 0
+        assert (len(returned(fleet)), len(found(fleet))) == (1, 0)
+
+    def test_two_who_return_the_same_at_once_return_it_once(self, fleet):
+        for number in range(20):
+            aside_record(fleet, a_record(f"record-{number}"))
+        letters = found(fleet)
+
+        async def return_all(client):
+            jetstream = client.jetstream()
+            await asyncio.gather(*(give_back(jetstream, NAMES, letter) for letter in letters * 2))
+
+        fleet.ask(return_all)
+        assert (len(returned(fleet)), found(fleet)) == (20, [])
+
+    def test_what_came_in_the_meantime_is_not_returned(self, fleet):
+        """A record that becomes a dead letter again at once would go round for ever."""
+        for number in range(3):
+            aside_record(fleet, a_record(f"record-{number}"))
+
+        async def returning(client):
+            jetstream, seen = client.jetstream(), 0
+            async for letter in dead_letters(jetstream, NAMES):
+                seen += 1
+                assert await give_back(jetstream, NAMES, letter)
+                arrival = an_arrival(payload=letter.payload, headers=dict(letter.headers))
+                await put_aside(jetstream, NAMES, arrival, reason="again", detail="", timeout=10)
+            return seen
+
+        assert fleet.ask(returning) == 3
+        assert [letter.reason for letter in found(fleet)] == ["again"] * 3
+
+    def test_the_last_one_that_went_back_meanwhile_is_not_replaced_by_a_newer_one(self, fleet):
+        for number in range(2):
+            aside_record(fleet, a_record(f"record-{number}"))
+
+        async def looking(client):
+            jetstream, seen = client.jetstream(), []
+            async for letter in dead_letters(jetstream, NAMES):
+                seen.append(letter.record_id)
+                await jetstream.delete_msg(NAMES.dead_stream, 2)
+                await put_aside(jetstream, NAMES, an_arrival(), reason="newer", detail="", timeout=10)
+            return seen
+
+        assert fleet.ask(looking) == ["record-0"]
+
+    def test_a_stream_of_records_that_is_full_is_named_with_what_went_back_before(self, broker):
+        make_streams(broker, max_bytes=6_000)
+        for _ in range(5):
+            aside(broker, payload=os.urandom(2_000))
+
+        done = command(broker, "retry", "--all")
+
+        assert done.exit_code == 1
+        assert "2 records returned" in done.output
+        assert "maximum bytes" in done.output
+        assert len(found(broker)) == 3
+
+
+class TestWithoutStreamOrBroker:
+    @pytest.fixture(autouse=True)
+    def impatient(self, monkeypatch):
+        monkeypatch.setattr(command_module, "_CONNECT", 1.5)
+
+    @pytest.mark.parametrize("arguments", [("list",), ("retry", "--all"), ("retry", "1")], ids=" ".join)
+    def test_a_missing_stream_is_named(self, broker, arguments):
+        done = command(broker, *arguments, RAGSPAN_NATS_STREAM="other")
+
+        assert done.exit_code == 1
+        assert f"there is no stream other-dead-letters at 127.0.0.1:{broker.port}" in done.output
+
+    @pytest.mark.parametrize("arguments", [("list",), ("retry", "--all")], ids=" ".join)
+    def test_a_broker_that_is_away_is_named_within_seconds(self, make_broker, arguments):
+        broker = make_broker()
+        began = time.monotonic()
+
+        done = command(broker, *arguments)
+
+        assert time.monotonic() - began < 30
+        assert done.exit_code == 1
+        assert f"the broker at 127.0.0.1:{broker.port} cannot be used" in done.output
+
+    def test_a_password_is_shown_nowhere(self, make_broker, caplog):
+        broker = make_broker(config='authorization { user: "ann", password: "right-secret" }')
+        broker.start()
+        address = f"nats://ann:wrong-secret@127.0.0.1:{broker.port}"
+
+        done = CliRunner().invoke(app, ["dead-letters", "list", "--broker", address])
+
+        assert done.exit_code == 1
+        assert "secret" not in done.output + caplog.text
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ((), "no broker is named"),
+            (("--broker", "http://host"), "nats://host:4222"),
+            (("--broker", "nats://host", "--stream", "a b"), "stream is 'a b'"),
+        ],
+    )
+    def test_a_setting_that_cannot_be_used_is_named(self, arguments, said):
+        done = CliRunner().invoke(app, ["dead-letters", "list", *arguments])
+
+        assert done.exit_code == 2
+        assert said in done.output
+
+    def test_help_says_what_there_is(self):
+        assert {"list", "retry"} <= set(CliRunner().invoke(app, ["dead-letters", "--help"]).output.split())

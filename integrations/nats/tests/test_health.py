@@ -1,0 +1,198 @@
+"""The health page, asked by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+
+import pytest
+from brokers import until
+
+from ragspan.exceptions import ConfigurationError
+from ragspan_nats.worker import worker as worker_module
+from ragspan_nats.worker.health import Health, HealthPage
+from ragspan_nats.worker.options import WorkerOptions
+
+WELL = Health(is_alive=True, is_ready=True, figures={"in_hand": 2, "acknowledged": 5})
+
+
+@pytest.fixture
+def make_page():
+    made = []
+
+    def make(look=lambda: WELL, address="127.0.0.1:0"):
+        made.append(HealthPage(address, look))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for page in made:
+        page.stop()
+
+
+def ask(page, path):
+    """The status and the page."""
+    connection = http.client.HTTPConnection(page.address, timeout=20)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        assert response.headers["Content-Type"] == "application/json"
+        return response.status, json.loads(body)
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("is_alive", "is_ready", "healthz", "readyz"),
+    [(True, True, 200, 200), (True, False, 200, 503), (False, True, 503, 503), (False, False, 503, 503)],
+)
+def test_the_status_says_whether_all_is_well(make_page, is_alive, is_ready, healthz, readyz):
+    page = make_page(lambda: Health(is_alive=is_alive, is_ready=is_ready, figures={}))
+
+    assert ask(page, "/healthz") == (healthz, {"alive": is_alive, "ready": is_ready})
+    assert ask(page, "/readyz?probe=1") == (readyz, {"alive": is_alive, "ready": is_ready})
+
+
+def test_the_page_holds_the_figures(make_page):
+    assert ask(make_page(), "/healthz")[1] == {"alive": True, "ready": True, "in_hand": 2, "acknowledged": 5}
+
+
+def test_the_page_says_how_things_are_now(make_page):
+    counted = iter(range(100))
+    page = make_page(lambda: Health(is_alive=True, is_ready=True, figures={"acknowledged": next(counted)}))
+
+    assert [ask(page, "/healthz")[1]["acknowledged"] for _ in range(3)] == [0, 1, 2]
+
+
+def test_another_address_is_told_which_there_are(make_page):
+    assert ask(make_page(), "/metrics") == (404, {"error": "there are /healthz and /readyz"})
+
+
+def test_a_load_balancer_may_ask_for_the_head_alone(make_page):
+    host, port = make_page().address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=20) as connection:
+        connection.sendall(b"HEAD /readyz HTTP/1.0\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(1000), b""))
+
+    assert answer.startswith(b"HTTP/1.0 200 ")
+    assert answer.endswith(b"\r\n\r\n")
+
+
+def test_who_hangs_up_early_or_says_nothing_disturbs_nobody(make_page, capfd):
+    page = make_page()
+    host, port = page.address.rsplit(":", 1)
+    silent = socket.create_connection((host, int(port)), timeout=20)
+    rude = socket.create_connection((host, int(port)), timeout=20)
+    rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a farewell
+    rude.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+    rude.close()
+
+    assert [ask(page, "/healthz")[0] for _ in range(3)] == [200] * 3
+    silent.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_many_may_ask_at_once(make_page):
+    page = make_page()
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(ask(page, "/healthz")[0])) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert seen == [200] * 20
+
+
+def test_it_is_served_by_ipv6_as_well(make_page):
+    if not socket.has_ipv6:
+        pytest.skip("this machine has no IPv6")
+    try:
+        page = make_page(address="[::1]:0")
+    except ConfigurationError as error:
+        pytest.skip(str(error))
+
+    assert page.address.startswith("[::1]:")
+    assert ask(page, "/healthz")[0] == 200
+
+
+def test_stop_frees_the_address(make_page):
+    page = make_page()
+    page.stop()
+
+    again = make_page(address=page.address)
+    assert ask(again, "/healthz")[0] == 200
+
+
+def test_a_page_that_was_never_started_can_be_stopped():
+    HealthPage("127.0.0.1:0", lambda: WELL).stop()
+
+
+@pytest.mark.parametrize("address", ["8080", "localhost", "localhost:http", "127.0.0.1:", "127.0.0.1:99999", ":-1", ""])
+def test_an_address_that_is_none_is_named(address):
+    with pytest.raises(ConfigurationError, match="health page") as refusal:
+        HealthPage(address, lambda: WELL)
+    assert address in str(refusal.value)
+
+
+def test_an_address_that_is_taken_is_named(make_page):
+    page = make_page()
+
+    with pytest.raises(ConfigurationError, match=f"cannot be served at {page.address}"):
+        HealthPage(page.address, lambda: WELL)
+
+
+async def test_a_loop_that_hangs_is_seen_and_so_is_its_recovery(make_page, broker, monkeypatch, worker_of):
+    """A real worker, whose event loop a test brings to a standstill."""
+    monkeypatch.setattr(worker_module, "_TICK", 0.05)
+    monkeypatch.setattr(worker_module, "_HANGS", 2.0)
+    worker = worker_of(broker, options=WorkerOptions(grace=0.0, ack_wait=3.0))
+    page = make_page(worker.health)
+    running = asyncio.create_task(worker.run())
+    await asyncio.to_thread(until, lambda: ask(page, "/readyz")[0] == 200)
+    seen = []
+
+    def stand_still():
+        until(lambda: seen.append(ask(page, "/healthz")[0]) or seen[-1] == 503, what="a loop that hangs to be seen")
+
+    asyncio.get_running_loop().call_soon(stand_still)
+    await asyncio.to_thread(until, lambda: seen and seen[-1] == 503)
+
+    assert seen[0] == 200
+    await asyncio.to_thread(until, lambda: ask(page, "/healthz")[0] == 200)
+    worker.stop()
+    await asyncio.wait_for(running, 20)
+    assert ask(page, "/readyz")[0] == 503
+
+
+async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make_broker, worker_of):
+    worker = worker_of(make_broker(), options=WorkerOptions(grace=0.0))
+    page = make_page(worker.health)
+    running = asyncio.create_task(worker.run())
+
+    assert await asyncio.to_thread(ask, page, "/healthz") == (
+        200,
+        {"alive": True, "ready": False, "in_hand": 0, "acknowledged": 0, "given_back": {}, "put_aside": {}},
+    )
+    assert (await asyncio.to_thread(ask, page, "/readyz"))[0] == 503
+    worker.stop()
+    await asyncio.wait_for(running, 20)
+
+
+@pytest.fixture
+def worker_of(monkeypatch):
+    """Workers that print what they export."""
+    from ragspan.config import Settings
+    from ragspan_nats.access import BrokerAccess
+    from ragspan_nats.streams import StreamNames
+
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+
+    def make(broker, *, options):
+        return worker_module.Worker(BrokerAccess(url=broker.url), Settings(), options=options, names=StreamNames())
+
+    return make

@@ -1,0 +1,111 @@
+"""Workers that also write scores to a backend's own: a record is done with when these are written."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from fleet_backend import FleetBackend
+from fleet_http import LocalHttp
+from worker_parts import a_record
+from worker_process import Worker, in_work, is_empty, publish
+
+
+@pytest.fixture
+def make_worker(broker, tmp_path):
+    made = []
+
+    def make(*arguments, **environment):
+        made.append(Worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+@pytest.fixture
+def backend():
+    made = FleetBackend()
+    yield made
+    made.close()
+
+
+class Phoenix:
+    """Takes annotations when it may; until then it is busy."""
+
+    def __init__(self):
+        self.is_busy = True
+        self.refusals = 0
+        self.names = []
+        self._lock = threading.Lock()
+        self._http = LocalHttp(self._reply)
+        self.url = self._http.url
+
+    def close(self):
+        self._http.close()
+
+    def _reply(self, path, headers, body):
+        rows = json.loads(body)["data"]
+        with self._lock:
+            if self.is_busy:
+                self.refusals += 1
+                return 503, {"Retry-After": "0"}, b""
+            self.names += [row["name"] for row in rows]
+        return 200, {}, json.dumps({"data": [{"id": str(number)} for number in range(len(rows))]}).encode()
+
+
+@pytest.mark.parametrize("emitters", ["otel,phoenix", "phoenix,otel"])
+def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broker, make_worker, backend, emitters):
+    pytest.importorskip("ragspan_phoenix")
+    phoenix = Phoenix()
+    try:
+        publish(broker, a_record())
+        worker = make_worker(
+            "--metrics=faithfulness",
+            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+            PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
+            RAGSPAN_EMITTERS=emitters,
+        )
+        worker.until(lambda: phoenix.refusals, what="an annotation")
+        worker.until(lambda: backend.records() == {"record-1"}, what="the span")
+        assert in_work(broker) == 1
+
+        phoenix.is_busy = False
+
+        worker.until(lambda: is_empty(broker), what="an empty stream")
+        assert phoenix.names == ["faithfulness"]
+        assert worker.stop() == 0
+    finally:
+        phoenix.close()
+
+
+@pytest.mark.slow
+def test_a_worker_that_stops_before_native_scores_are_written_gives_the_record_back(broker, make_worker, backend):
+    pytest.importorskip("ragspan_phoenix")
+    phoenix = Phoenix()
+    settings = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": backend.url,
+        "PHOENIX_COLLECTOR_ENDPOINT": phoenix.url,
+        "RAGSPAN_EMITTERS": "otel,phoenix",
+    }
+    try:
+        publish(broker, a_record())
+        worker = make_worker("--metrics=faithfulness", "--grace=0.5", **settings)
+        worker.until(lambda: phoenix.refusals, what="an annotation")
+        worker.until(lambda: backend.records() == {"record-1"}, what="the span")
+        assert worker.stop() == 0
+        assert "0 records scored, 1 given back" in worker.log
+
+        phoenix.is_busy = False
+        other = make_worker("--metrics=faithfulness", **settings)
+        other.until(lambda: is_empty(broker), what="an empty stream")
+
+        assert other.stop() == 0
+        first, second = backend.answers()
+        assert (first.trace_id, first.span_id) == (second.trace_id, second.span_id)
+        assert second.delivery == 2
+        assert "faithfulness" in phoenix.names
+    finally:
+        phoenix.close()

@@ -1,0 +1,124 @@
+"""The sink, with a stream or a broker that has no room, and with one that does not let it do everything."""
+
+from __future__ import annotations
+
+import pytest
+from brokers import PATIENCE, until
+from submitted import a_record, records, stored_ids
+
+from ragspan_nats import StreamLimits
+
+MAY_ONLY_PUBLISH = """
+authorization {
+  users = [
+    { user: "owner", password: "all" }
+    { user: "app", password: "some",
+      permissions: { publish: ["ragspan.records"], subscribe: ["_INBOX.>"] } }
+    { user: "reader", password: "none", permissions: { publish: ["nothing"], subscribe: ["_INBOX.>"] } }
+  ]
+}
+"""
+
+
+@pytest.fixture
+def guarded(make_broker):
+    """A broker whose owner may do all, whose application may publish, and whose reader may not."""
+    broker = make_broker(config=MAY_ONLY_PUBLISH, view={"user": "owner", "password": "all"})
+    broker.start()
+    return broker
+
+
+def as_user(broker, name, password):
+    return f"nats://{name}:{password}@127.0.0.1:{broker.port}"
+
+
+def test_a_full_stream_is_counted_as_such(broker, make_sink):
+    broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=5, discard="new")
+    sink = make_sink(broker, patience=1.0)
+    for record in records(20):
+        sink.submit(record)
+
+    assert sink.flush(PATIENCE)
+    assert len(stored_ids(broker)) == 5
+    assert sink.stats().published == 5
+    assert sink.stats().dropped == {"stream_full": 15}
+
+
+def test_a_stream_that_is_made_by_the_sink_refuses_what_it_has_no_room_for(broker, make_sink):
+    """It must not make room by giving up what nobody has scored yet."""
+    sink = make_sink(broker, patience=0.5, limits=StreamLimits(max_bytes=10_000))
+    for number in range(20):
+        sink.submit(a_record(f"r-{number}", response="x" * 2000))
+
+    assert sink.flush(PATIENCE)
+    stats = sink.stats()
+    assert 0 < stats.published == len(stored_ids(broker)) < 20
+    assert stats.dropped == {"stream_full": 20 - stats.published}
+    assert broker.stream("ragspan").bytes <= 10_000
+
+
+def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
+    broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=10, discard="new")
+    sink = make_sink(broker)
+    for record in records(15):
+        sink.submit(record)
+    until(lambda: sink.stats().errors.get("publish", 0) >= 5, what="refusals")
+    first = set(stored_ids(broker))
+    assert len(first) == 10
+    assert not sink.flush(0)
+
+    broker.purge("ragspan")
+
+    assert sink.flush(PATIENCE)
+    assert first | set(stored_ids(broker)) == {f"r-{number}" for number in range(15)}
+    assert sink.stats().dropped == {}
+
+
+def test_a_full_stream_is_asked_ever_more_rarely(broker, make_sink):
+    broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=1, discard="new")
+    sink = make_sink(broker, patience=3.0)
+    sink.submit(a_record("fills"))
+    assert sink.flush(PATIENCE)
+    sink.submit(a_record("waits"))
+
+    assert sink.flush(PATIENCE)
+    assert sink.stats().dropped == {"stream_full": 1}
+    assert 3 <= sink.stats().errors["publish"] <= 5  # at 0, 0.25, 0.75 and 1.75 s
+
+
+def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
+    broker = make_broker(jetstream="max_file_store: 20000")
+    broker.start()
+    broker.make_stream(name="ragspan", subjects=["ragspan.records"])
+    sink = make_sink(broker, patience=1.0, compress_above=100_000)
+    for number in range(20):
+        sink.submit(a_record(f"r-{number}", response="x" * 2000))
+
+    assert sink.flush(PATIENCE)
+    stats = sink.stats()
+    assert 0 < stats.published < 20
+    assert stats.dropped == {"stream_full": 20 - stats.published}
+
+
+def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded, make_sink, caplog):
+    guarded.make_stream(name="ragspan", subjects=["ragspan.records"])
+    sink = make_sink(as_user(guarded, "app", "some"))
+    for record in records(10):
+        sink.submit(record)
+
+    assert sink.flush(PATIENCE)
+    assert len(stored_ids(guarded)) == 10
+    assert caplog.text.count("could neither be found nor made") == 1
+    assert caplog.text.count("refuses: permissions violation") == 1
+
+
+@pytest.mark.slow
+def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sink, caplog):
+    guarded.make_stream(name="ragspan", subjects=["ragspan.records"])
+    sink = make_sink(as_user(guarded, "reader", "none"), patience=3.0)
+    sink.submit(a_record(response="SECRET"))
+
+    assert sink.flush(PATIENCE)
+    assert sink.stats().dropped == {"broker_unavailable": 1}
+    assert "refuses: permissions violation" in caplog.text
+    assert "SECRET" not in caplog.text

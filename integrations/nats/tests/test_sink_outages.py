@@ -1,0 +1,319 @@
+"""The sink, with a broker that is away, hangs, or comes back another one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+
+import pytest
+from brokers import PATIENCE, until
+from submitted import FakeCapture, a_record, records, stored_ids, total
+
+from ragspan_nats.sink import _link
+
+
+def ids(count):
+    return {f"r-{number}" for number in range(count)}
+
+
+def submit_until(stop, sink, *, pause=0.002):
+    """Submit as an application does, from a thread of its own, until it is told to stop; how many there were."""
+    submitted = []
+
+    def submit():
+        while not stop.is_set():
+            sink.submit(a_record(f"r-{len(submitted)}"))
+            submitted.append(None)
+            time.sleep(pause)
+
+    thread = threading.Thread(target=submit)
+    thread.start()
+    return thread, submitted
+
+
+def wait_for_more(count, more, *, what):
+    goal = count() + more
+    until(lambda: count() >= goal, what=what)
+
+
+def test_records_wait_for_a_broker_that_is_not_there_yet(make_broker, make_sink):
+    broker = make_broker()
+    sink = make_sink(broker)
+    for record in records(20):
+        sink.submit(record)
+    assert not sink.flush(0.2)
+    assert sink.stats().published == 0
+
+    broker.start()
+
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == [f"r-{number}" for number in range(20)]
+    assert sink.stats().dropped == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_broker_that_ends_in_mid_work_and_comes_back_costs_nothing(broker, make_sink, end):
+    sink = make_sink(broker)
+    stop = threading.Event()
+    thread, submitted = submit_until(stop, sink)
+    for _ in range(2):
+        wait_for_more(lambda: sink.stats().published, 50, what="records to be published")
+        getattr(broker, end)()
+        wait_for_more(lambda: len(submitted), 100, what="the application to go on")
+        broker.start()
+    stop.set()
+    thread.join()
+
+    assert sink.flush(PATIENCE)
+    stored = stored_ids(broker)
+    assert len(stored) == len(set(stored))
+    assert set(stored) == ids(len(submitted))
+    assert sink.stats().published == len(submitted)
+    assert sink.stats().dropped == {}
+
+
+@pytest.mark.slow
+def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_nothing(broker, make_sink):
+    sink = make_sink(broker)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    broker.freeze()
+    for record in records(100):
+        sink.submit(record)
+    until(lambda: sink.stats().errors.get("publish", 0) > 0, what="an acknowledgement to be missed")
+    broker.thaw()
+
+    assert sink.flush(PATIENCE)
+    stored = stored_ids(broker)
+    assert sorted(stored) == sorted({"before"} | ids(100))  # what was published again is there once
+    assert sink.stats().published == 101
+
+
+def test_what_was_in_flight_when_the_connection_was_lost_is_published_again_at_once(broker, make_sink, monkeypatch):
+    monkeypatch.setattr(_link, "_ANSWER_TIMEOUT", 3600.0)
+    sink = make_sink(broker)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    broker.freeze()
+    for record in records(10):
+        sink.submit(record)
+    until(lambda: sink.stats().in_flight == 10, what="the records to be published")
+    broker.kill()
+    broker.start()
+
+    assert sink.flush(PATIENCE)
+    assert sorted(stored_ids(broker)) == sorted({"before"} | ids(10))
+
+
+@pytest.mark.slow
+def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
+    sink = make_sink(broker, compress_above=10_000_000)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    broker.freeze()
+    for number in range(60):
+        sink.submit(a_record(f"r-{number}", response="x" * 500_000))
+    until(lambda: sink.stats().errors.get("publish", 0) > 60, what="every record to be tried twice")
+    unsent = sink._parts.scoring._publisher._link.acknowledgements.client.pending_data_size
+    broker.thaw()
+
+    assert unsent < 2_000_000
+    assert sink.flush(PATIENCE)
+    assert sorted(stored_ids(broker)) == sorted({"before"} | ids(60))
+
+
+def test_a_record_is_given_up_when_the_patience_is_over(make_broker, make_sink):
+    sink = make_sink(make_broker(), patience=0.3)
+    for record in records(100):  # more than are in flight
+        sink.submit(record)
+
+    assert sink.flush(PATIENCE)
+    assert sink.stats().dropped == {"broker_unavailable": 100}
+
+
+def test_nothing_is_computed_while_the_broker_is_away(make_broker, make_sink):
+    broker, made = make_broker(), []
+    sink = make_sink(broker)
+    sink.submit(FakeCapture(lambda: made.append(None)))
+    assert not sink.flush(0.3)
+    assert not made
+
+    broker.start()
+    assert sink.flush(PATIENCE)
+    assert made
+
+
+@pytest.mark.parametrize(("drop", "left"), [("oldest", range(64 + 6, 80)), ("newest", range(64, 64 + 10))])
+def test_what_waits_for_the_broker_is_bounded_by_number(make_broker, make_sink, drop, left):
+    broker = make_broker()
+    sink = make_sink(broker, queue_size=10, drop=drop)
+    for number in range(64):
+        sink.submit(a_record(f"r-{number}"))
+        until(lambda taken=number + 1: sink.stats().in_flight == taken, what="the record to be taken up")
+    for number in range(64, 80):
+        sink.submit(a_record(f"r-{number}"))
+
+    assert sink.stats().dropped == {"queue_full": 6}
+    assert total(sink.stats()) == 80
+    broker.start()
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == [f"r-{number}" for number in (*range(64), *left)]
+
+
+def test_what_waits_for_the_broker_is_bounded_by_bytes(make_broker, make_sink):
+    sink = make_sink(make_broker(), queue_bytes=1000)
+    for number in range(64):
+        sink.submit(FakeCapture(size=0))
+        until(lambda taken=number + 1: sink.stats().in_flight == taken, what="the capture to be taken up")
+    for _ in range(5):
+        sink.submit(FakeCapture(size=300))
+    sink.submit(FakeCapture(size=1001))
+
+    assert sink.stats().dropped == {"queue_bytes": 3}
+    assert sink.stats().queued == 3
+
+
+def test_waiting_for_a_broker_that_is_away_ends_with_the_timeout(make_broker, make_sink):
+    sink = make_sink(make_broker())
+    sink.submit(a_record())
+    began = time.monotonic()
+    assert not sink.flush(0.3)
+    assert 0.3 <= time.monotonic() - began < 3
+
+    report = sink.shutdown(0.5)
+    assert (report.finished, report.abandoned) == (0, 1)
+    assert report.seconds < 3
+    assert sink.stats().dropped == {"shutdown": 1}
+
+
+def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog):
+    caplog.set_level(logging.DEBUG)
+    sink = make_sink(broker)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    broker.stop()
+    for record in records(50):
+        sink.submit(record)
+    until(lambda: "lost" in caplog.text, what="a line about it")
+    broker.start()
+    assert sink.flush(PATIENCE)
+    broker.stop()
+    sink.submit(a_record("after"))
+    broker.start()
+    assert sink.flush(PATIENCE)
+
+    about_it = [record for record in caplog.records if record.name == "ragspan"]
+    assert [record.getMessage() for record in about_it] == [
+        f"the connection to the broker at 127.0.0.1:{broker.port} is lost"
+    ]
+
+
+def test_a_broker_that_comes_back_without_its_streams_gets_them_again(make_broker, make_sink):
+    broker = make_broker()
+    broker.start()
+    sink = make_sink(broker)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    broker.stop()
+    broker.forget()
+    broker.start()
+    sink.submit(a_record("after"))
+
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == ["after"]
+    assert broker.stream("ragspan-dead-letters") is not None
+
+
+def test_a_stream_that_is_deleted_under_the_sink_is_made_again(broker, make_sink):
+    sink = make_sink(broker)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    broker.drop_stream("ragspan")
+    for record in records(100):
+        sink.submit(record)
+
+    assert sink.flush(PATIENCE)
+    assert set(stored_ids(broker)) == ids(100)
+    assert sink.stats().dropped == {}
+
+
+def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, make_sink):
+    """Then nobody says that there is no stream: the broker sees a listener, who does not answer."""
+    listening, done = threading.Event(), threading.Event()
+
+    async def listen(client):
+        async def hear(_):
+            pass
+
+        await client.subscribe("ragspan.>", cb=hear)
+        await client.flush()
+        listening.set()
+        while not done.is_set():
+            await asyncio.sleep(0.01)
+
+    listener = threading.Thread(target=broker.ask, args=(listen,))
+    listener.start()
+    assert listening.wait(PATIENCE)
+    try:
+        sink = make_sink(broker)
+        sink.submit(a_record())
+        assert sink.flush(PATIENCE)
+    finally:
+        done.set()
+        listener.join()
+
+    assert stored_ids(broker) == ["r-1"]
+
+
+def test_a_broker_without_jetstream_is_no_broker_for_records(make_broker, make_sink, caplog):
+    broker = make_broker(has_jetstream=False)
+    broker.start()
+    sink = make_sink(broker, patience=1.0)
+    sink.submit(a_record())
+
+    assert sink.flush(PATIENCE)
+    assert sink.stats().dropped == {"broker_unavailable": 1}
+    assert "the stream ragspan could neither be found nor made" in caplog.text
+
+
+def test_replies_that_are_no_acknowledgements_are_none(make_broker, make_sink):
+    """Somebody answers in the stream's place, and lies."""
+    broker = make_broker(has_jetstream=False)
+    broker.start()
+    replies = [b"", b"7", b"{", b"{}", b'{"error": 5}', b'{"error": {"err_code": []}}', b'{"seq": "1", "stream": "s"}']
+    listening, done = threading.Event(), threading.Event()
+
+    async def answer(client):
+        async def hear(message):
+            await message.respond(replies.pop() if replies else b'{"stream": "ragspan", "seq": 1}')
+
+        await client.subscribe("ragspan.records", cb=hear)
+        await client.flush()
+        listening.set()
+        while not done.is_set():
+            await asyncio.sleep(0.01)
+
+    liar = threading.Thread(target=broker.ask, args=(answer,))
+    liar.start()
+    assert listening.wait(PATIENCE)
+    try:
+        sink = make_sink(broker)
+        for record in records(7):
+            sink.submit(record)
+        assert sink.flush(PATIENCE)
+    finally:
+        done.set()
+        liar.join()
+
+    assert not replies
+    assert sink.stats().published == 7
+    assert sink.stats().errors == {"publish": 7}

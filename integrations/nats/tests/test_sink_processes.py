@@ -1,0 +1,306 @@
+"""The sink in real processes: forks, exits, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from brokers import PATIENCE, until
+from submitted import a_record, records, stored_ids
+
+PRELUDE = """
+import logging, os, signal, sys, threading, time
+from ragspan import RagRecord
+from ragspan_nats import NatsSink
+
+logging.getLogger("ragspan").addHandler(logging.NullHandler())  # what others log, or Python warns of, fails the test
+
+def record(number):
+    return RagRecord(question="q", contexts=["c"], response="r", record_id=f"r-{{number}}")
+
+sink = NatsSink("{url}", exit_timeout={exit_timeout})
+"""
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+
+
+def program(broker, text, *, exit_timeout=10.0):
+    import textwrap
+
+    return PRELUDE.format(url=broker.url, exit_timeout=exit_timeout) + textwrap.dedent(text)
+
+
+@needs_fork
+def test_the_child_of_a_fork_has_an_empty_sink_that_works(broker, make_sink, in_child):
+    sink = make_sink(broker)
+    sink.submit(a_record("parent"))
+    assert sink.flush(PATIENCE)
+
+    def use():
+        before = sink.stats().submitted
+        sink.submit(a_record("child"))
+        return [before, sink.flush(PATIENCE), sink.stats().published]
+
+    assert in_child(use) == [0, True, 1]
+    assert stored_ids(broker) == ["parent", "child"]
+
+
+@needs_fork
+def test_the_parents_connection_outlives_its_children(broker, make_sink, in_child):
+    """Closing what the child inherited would take the parent's socket off the selector they share."""
+    sink = make_sink(broker)
+    sink.submit(a_record("before"))
+    assert sink.flush(PATIENCE)
+
+    def collect_everything():
+        import gc
+
+        sink.submit(a_record("child"))
+        sink.shutdown(PATIENCE)
+        gc.collect()
+        return sink.stats().published
+
+    assert in_child(collect_everything) == 1
+    sink.submit(a_record("after"))
+    assert sink.flush(PATIENCE)
+    assert sink.stats().errors == {}
+    assert stored_ids(broker) == ["before", "child", "after"]
+
+
+@needs_fork
+def test_the_parents_work_is_done_once_and_by_the_parent(make_broker, make_sink, in_child):
+    broker = make_broker()
+    sink = make_sink(broker)
+    for record in records(70):  # in flight, and in the queue
+        sink.submit(record)
+    until(lambda: sink.stats().in_flight, what="records to be taken up")
+
+    assert in_child(lambda: [sink.stats().submitted, sink.flush(PATIENCE), sink.shutdown(1).finished]) == [0, True, 0]
+
+    broker.start()
+    assert sink.flush(PATIENCE)
+    assert len(stored_ids(broker)) == 70
+    assert sink.stats().published == 70
+
+
+@needs_fork
+def test_what_was_shut_down_stays_so_in_the_child(broker, make_sink, in_child):
+    sink = make_sink(broker)
+    sink.shutdown(PATIENCE)
+
+    def submit():
+        sink.submit(a_record())
+        return dict(sink.stats().dropped)
+
+    assert in_child(submit) == {"shutdown": 1}
+
+
+@pytest.mark.slow
+@needs_fork
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)"])
+def test_however_a_child_ends_the_parent_goes_on(broker, run_script, end):
+    lines = run_script(
+        program(
+            broker,
+            f"""
+            import warnings
+            warnings.simplefilter("ignore", DeprecationWarning)
+            sink.submit(record("before"))
+            assert sink.flush(30)
+            child = os.fork()
+            if not child:
+                sink.submit(record("child"))
+                assert sink.flush(30)
+                {end}
+            os.waitpid(child, 0)
+            sink.submit(record("after"))
+            print(sink.flush(30), sink.stats().published, dict(sink.stats().errors))
+            """,
+        )
+    )
+
+    assert lines == ["True 2 {}"]
+    assert stored_ids(broker) == ["r-before", "r-child", "r-after"]
+
+
+@pytest.mark.slow
+@needs_fork
+def test_workers_of_a_preforking_server_have_sinks_of_their_own(broker, run_script):
+    lines = run_script(
+        program(
+            broker,
+            """
+            import multiprocessing, warnings
+            warnings.simplefilter("ignore", DeprecationWarning)
+
+            def serve(worker):
+                for number in range(50):
+                    sink.submit(record(f"{worker}-{number}"))
+
+            sink.submit(record("parent"))
+            context = multiprocessing.get_context("fork")
+            workers = [context.Process(target=serve, args=(worker,)) for worker in range(3)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            print([worker.exitcode for worker in workers])
+            """,
+        )
+    )
+
+    assert lines == ["[0, 0, 0]"]
+    assert set(stored_ids(broker)) == {
+        "r-parent",
+        *(f"r-{worker}-{number}" for worker in range(3) for number in range(50)),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "raise SystemExit"])
+def test_what_waits_at_the_end_of_a_process_is_published(broker, run_script, end):
+    run_script(program(broker, f"for number in range(500): sink.submit(record(number))\n{end}"))
+    assert set(stored_ids(broker)) == {f"r-{number}" for number in range(500)}
+
+
+@pytest.mark.slow
+def test_what_threads_submit_until_the_end_is_published(broker, run_script):
+    run_script(
+        program(
+            broker,
+            """
+            def serve(thread):
+                for number in range(100):
+                    sink.submit(record(f"{thread}-{number}"))
+                    time.sleep(0.001)
+
+            for thread in range(3):
+                threading.Thread(target=serve, args=(thread,)).start()
+            """,
+        )
+    )
+    assert broker.stream("ragspan").messages == 300
+
+
+@pytest.mark.slow
+def test_a_process_that_is_asked_to_end_publishes_what_waits(broker, start_script):
+    process = start_script(
+        program(
+            broker,
+            """
+            signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+            for number in range(500):
+                sink.submit(record(number))
+            print("submitted", flush=True)
+            while True:
+                time.sleep(0.01)
+            """,
+        )
+    )
+    assert process.stdout.readline() == "submitted\n"
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (7, "")
+    assert broker.stream("ragspan").messages == 500
+
+
+@pytest.mark.slow
+def test_what_was_acknowledged_is_there_although_the_process_was_killed(broker, start_script):
+    process = start_script(
+        program(
+            broker,
+            """
+            for number in range(100000):
+                sink.submit(record(number))
+                if number % 10 == 0:
+                    print(sink.stats().published, flush=True)
+                    time.sleep(0.001)
+            """,
+        )
+    )
+    published = 0
+    while published < 100:
+        published = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+
+    assert broker.stream("ragspan").messages >= published
+    stored = stored_ids(broker)[:100]
+    assert stored == [f"r-{number}" for number in range(100)]
+
+
+@pytest.mark.slow
+def test_the_end_waits_for_a_broker_that_is_away_no_longer_than_it_may(make_broker, run_script):
+    lines = run_script(
+        program(
+            make_broker(),
+            """
+            import atexit
+            began = time.monotonic()
+            atexit.register(lambda: print(time.monotonic() - began, dict(sink.stats().dropped)))
+            for number in range(100):
+                sink.submit(record(number))
+            """,
+            exit_timeout=1.0,
+        )
+    )
+    (line,) = lines
+    seconds, _, dropped = line.partition(" ")
+    assert 0.8 < float(seconds) < 4
+    assert dropped == "{'shutdown': 100}"
+
+
+@pytest.mark.slow
+def test_the_end_publishes_to_a_broker_that_comes_back_in_time(make_broker, start_script):
+    broker = make_broker()
+    process = start_script(
+        program(broker, "for number in range(100): sink.submit(record(number))\nprint('end', flush=True)")
+    )
+    assert process.stdout.readline() == "end\n"
+    broker.start()
+    _, err = process.communicate(timeout=60)
+
+    assert (process.returncode, err) == (0, "")
+    assert broker.stream("ragspan").messages == 100
+
+
+@pytest.mark.slow
+def test_a_process_that_only_imports_the_package_loads_no_client(run_script):
+    lines = run_script(
+        """
+        import sys
+        import ragspan_nats
+        print([name for name in ("nats", "nkeys", "opentelemetry.sdk", "langchain_core") if name in sys.modules])
+        """
+    )
+    assert lines == ["[]"]
+
+
+@pytest.mark.slow
+def test_a_process_where_ragspan_is_turned_off_loads_no_client(run_script, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    lines = run_script(
+        """
+        import sys
+        from ragspan import RagRecord
+        from ragspan_nats import NatsSink
+        sink = NatsSink("nats://localhost")
+        sink.submit(RagRecord(question="q", contexts=None, response="r"))
+        print("nats" in sys.modules, dict(sink.stats().dropped))
+        """
+    )
+    assert lines == ["False {'not_running': 1}"]
+
+
+def test_a_thread_that_cannot_be_started_loses_nothing(broker, make_sink, monkeypatch):
+    """A limit of the system: the next submit tries again."""
+    sink = make_sink(broker)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", lambda _: (_ for _ in ()).throw(RuntimeError("can't start")))
+        sink.submit(a_record("first"))
+    until(lambda: sink.submit(a_record("next")) or sink.stats().in_flight or sink.stats().published, what="a thread")
+
+    assert sink.flush(PATIENCE)
+    assert stored_ids(broker) == ["first", "next"]

@@ -1,0 +1,145 @@
+"""Real chains whose handlers publish their answers: handed the sink, or by `RAGSPAN_SINK` alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from brokers import PATIENCE
+from langchain_core.documents import Document
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+from opentelemetry.sdk.trace import TracerProvider
+from submitted import stored_records
+
+import ragspan
+from ragspan import ConfigurationError, Settings, defaults
+from ragspan_langchain import RagspanCallbackHandler
+from ragspan_nats import NatsSink
+from ragspan_nats.sink import sink_from_settings
+
+PASSAGES = ["The office is in Bern.", "It opens at nine."]
+ANSWER = "In Bern."
+
+
+class Archive(BaseRetriever):
+    def _get_relevant_documents(self, query, *, run_manager):
+        return [Document(text, metadata={"page": page}) for page, text in enumerate(PASSAGES)]
+
+
+def chain(times=1):
+    prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
+    model = GenericFakeChatModel(messages=iter([AIMessage(ANSWER)] * times))
+    context = Archive() | (lambda found: "\n\n".join(document.page_content for document in found))
+    return {"context": context, "question": RunnablePassthrough()} | prompt | model
+
+
+@pytest.fixture
+def published_by_default(broker, monkeypatch):
+    """`RAGSPAN_SINK` names the broker; the sink that comes of it is shut down."""
+    monkeypatch.setattr(defaults, "_sink", None)
+    monkeypatch.setattr(defaults, "_engine", None)
+    monkeypatch.setenv("RAGSPAN_SINK", broker.url)
+    yield broker
+    if defaults._sink is not None:
+        defaults._sink.shutdown(1)
+
+
+def test_an_answer_of_a_chain_is_published(broker, make_sink):
+    sink = make_sink(broker)
+    handler = RagspanCallbackHandler(sink=sink)
+    with TracerProvider().get_tracer("application").start_as_current_span("GET /answer") as span:
+        chain().invoke("Where is the office?", config={"callbacks": [handler]})
+    assert sink.flush(PATIENCE)
+
+    (record,) = stored_records(broker)
+    assert record.question == "Where is the office?"
+    assert [context.text for context in record.contexts] == PASSAGES
+    assert record.response == ANSWER
+    assert record.status == "complete"
+    assert record.framework == "langchain"
+    assert record.parent.trace_id == span.get_span_context().trace_id
+    assert sink.stats().errors == {}
+
+
+async def test_answers_of_many_requests_are_all_published(broker, make_sink):
+    sink = make_sink(broker)
+    handler = RagspanCallbackHandler(sink=sink)
+    served = chain(times=50)
+    await asyncio.gather(
+        *(served.ainvoke(f"Question {number}?", config={"callbacks": [handler]}) for number in range(50))
+    )
+    assert await asyncio.to_thread(sink.flush, PATIENCE)
+
+    assert {record.question for record in stored_records(broker)} == {f"Question {number}?" for number in range(50)}
+
+
+def test_an_answer_that_failed_is_published_as_such(broker, make_sink):
+    sink = make_sink(broker)
+    with pytest.raises(Exception):  # noqa: B017 - whatever the model has no answer with
+        chain(times=0).invoke("Where?", config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
+    assert sink.flush(PATIENCE)
+
+    (record,) = stored_records(broker)
+    assert (record.status, record.response) == ("error", None)
+
+
+def test_a_chain_answers_although_there_is_no_broker(make_broker, make_sink):
+    sink = make_sink(make_broker())
+    answer = chain().invoke("Where?", config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
+    assert answer.content == ANSWER
+    assert sink.stats().submitted == 1
+
+
+def test_a_variable_is_enough(published_by_default, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_NATS_STREAM", "answers")
+    chain().invoke("Where?", config={"callbacks": [RagspanCallbackHandler()]})
+    with ragspan.capture(question="By hand?") as answer:
+        answer.contexts, answer.response = PASSAGES, ANSWER
+
+    sink = defaults.default_sink()
+    assert isinstance(sink, NatsSink)
+    assert sink.flush(PATIENCE)
+    assert [record.question for record in stored_records(published_by_default, "answers")] == ["Where?", "By hand?"]
+
+
+def test_settings_of_the_queue_are_the_sinks():
+    sink = sink_from_settings(
+        Settings(sink="nats://broker", queue_size=5, queue_bytes=500, drop="newest", exit_timeout=3.0)
+    )
+    options = sink._options
+    assert (options.queue_size, options.queue_bytes, options.drop, sink.exit_timeout) == (5, 500, "newest", 3.0)
+    assert options.names.stream == "ragspan"
+    assert options.access.place == "broker:4222"
+
+
+@pytest.mark.parametrize(
+    ("variables", "complaint"),
+    [
+        ({"RAGSPAN_SINK": "nats://ann:12#SECRET@broker"}, "the broker's address"),
+        ({"RAGSPAN_SINK": "nats://broker", "RAGSPAN_NATS_STREAM": "a.b"}, "stream is 'a.b'"),
+        ({"RAGSPAN_SINK": "tls://SECRET@broker", "RAGSPAN_NATS_TOKEN": "SECRET"}, "one way to sign in is enough"),
+        ({"RAGSPAN_SINK": "nats://broker", "RAGSPAN_NATS_NKEY_FILE": "SECRET"}, "nkey_file should name a file"),
+    ],
+)
+def test_a_wrong_variable_is_an_error_at_once_that_shows_no_secret(monkeypatch, caplog, variables, complaint):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=complaint) as refusal:
+        sink_from_settings(Settings.from_environment())
+    assert "SECRET" not in str(refusal.value)
+    assert "SECRET" not in caplog.text
+
+
+def test_a_sink_without_an_address_is_an_error():
+    with pytest.raises(ConfigurationError, match="RAGSPAN_SINK should be an address"):
+        sink_from_settings(Settings())
+
+
+def test_the_packages_own_variables_are_known(monkeypatch, caplog):
+    monkeypatch.setenv("RAGSPAN_NATS_TOKEN", "SECRET")
+    Settings.from_environment()
+    assert caplog.text == ""

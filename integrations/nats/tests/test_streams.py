@@ -1,0 +1,98 @@
+"""The streams and the consumer: their names, their limits, and that they are made once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from nats.js.api import AckPolicy, DiscardPolicy, RetentionPolicy, StorageType
+from nats.js.errors import APIError
+
+from ragspan import ConfigurationError
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
+
+NAMES = StreamNames()
+
+
+def info(broker, stream):
+    return broker.ask(lambda client: client.jetstream().stream_info(stream))
+
+
+def ensure(broker, names=NAMES, **limits):
+    broker.ask(lambda client: ensure_streams(client.jetstream(), names, StreamLimits(**limits)))
+
+
+def test_all_names_follow_from_the_streams():
+    names = StreamNames(stream="answers_2-x")
+    assert (names.records, names.dead_letters) == ("answers_2-x.records", "answers_2-x.dead_letters")
+    assert (names.consumer, names.dead_stream) == ("answers_2-x-workers", "answers_2-x-dead-letters")
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a" * 65, "naïve", "a\n"])
+def test_a_name_that_can_be_no_streams_is_refused(name):
+    with pytest.raises(ConfigurationError, match="stream is"):
+        StreamNames(stream=name)
+
+
+@pytest.mark.parametrize("name", ["max_bytes", "max_age", "duplicate_window", "dead_letter_bytes", "replicas"])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), True, "5", None])
+def test_limits_are_numbers_above_zero(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} is"):
+        StreamLimits(**{name: value})
+
+
+def test_missing_streams_are_made(broker):
+    ensure(broker, max_bytes=1_000_000, max_age=7200.0, duplicate_window=60.0, dead_letter_bytes=50_000)
+
+    records, dead = info(broker, NAMES.stream).config, info(broker, NAMES.dead_stream).config
+    assert records.subjects == [NAMES.records]
+    assert (records.retention, records.discard) == (RetentionPolicy.WORK_QUEUE, DiscardPolicy.NEW)
+    assert (records.max_bytes, records.max_age, records.duplicate_window) == (1_000_000, 7200.0, 60.0)
+    assert (records.storage, records.num_replicas) == (StorageType.FILE, 1)
+    assert dead.subjects == [NAMES.dead_letters]
+    assert (dead.retention, dead.discard, dead.max_bytes) == (RetentionPolicy.LIMITS, DiscardPolicy.OLD, 50_000)
+
+
+def test_a_window_for_duplicates_is_no_longer_than_records_are_kept(broker):
+    ensure(broker, max_age=30.0, duplicate_window=600.0)
+    assert info(broker, NAMES.stream).config.duplicate_window == 30.0
+
+
+def test_streams_that_are_there_are_left_alone(broker):
+    ensure(broker, max_bytes=1_000_000)
+    broker.publish(NAMES.records, b"kept")
+    ensure(broker, max_bytes=2_000_000)
+
+    assert info(broker, NAMES.stream).config.max_bytes == 1_000_000
+    assert [message.payload for message in broker.messages(NAMES.stream)] == [b"kept"]
+
+
+def test_many_may_make_the_streams_at_the_same_time(broker):
+    async def all_at_once(client):
+        calls = [
+            ensure_streams(client.jetstream(), NAMES, StreamLimits(max_bytes=1_000_000 + each)) for each in range(10)
+        ]
+        await asyncio.gather(*calls)
+
+    broker.ask(all_at_once)
+    assert broker.stream(NAMES.stream).messages == 0
+
+
+def test_a_stream_that_cannot_be_made_is_an_error(make_broker):
+    broker = make_broker(jetstream="max_file_store: 1000")
+    broker.start()
+    with pytest.raises(APIError):
+        ensure(broker)
+
+
+def test_the_workers_share_a_consumer_that_gives_a_record_up_never(broker):
+    ensure(broker)
+
+    async def consumer(client):
+        await ensure_consumer(client.jetstream(), NAMES, ack_wait=30.0, max_ack_pending=100)
+        await ensure_consumer(client.jetstream(), NAMES, ack_wait=60.0, max_ack_pending=200)
+        return await client.jetstream().consumer_info(NAMES.stream, NAMES.consumer)
+
+    config = broker.ask(consumer).config
+    assert (config.ack_policy, config.max_deliver) == (AckPolicy.EXPLICIT, -1)
+    assert (config.ack_wait, config.max_ack_pending) == (60.0, 200)  # the later settings count

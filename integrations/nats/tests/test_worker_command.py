@@ -1,0 +1,115 @@
+"""Settings that `ragspan worker` does not start with."""
+
+from __future__ import annotations
+
+import logging
+import signal
+
+import pytest
+from typer.testing import CliRunner
+
+from ragspan.cli import app
+
+NOWHERE = "nats://127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before():
+    logger = logging.getLogger("ragspan")
+    level = logger.level
+    yield
+    logger.setLevel(level)
+
+
+def refused(*arguments, **environment):
+    """What the command says that does not start."""
+    environment = {"OTEL_TRACES_EXPORTER": "console", **environment}
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("it started"))
+    signal.alarm(20)
+    try:
+        done = CliRunner().invoke(app, ["worker", *arguments], env=environment)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert done.exit_code == 2, done.output
+    return " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--concurrency", "0"), "RAGSPAN_CONCURRENCY is '0'"),
+        (("--concurrency", "many"), "--concurrency"),
+        (("--metrics", "beauty"), "RAGSPAN_METRICS is 'beauty'"),
+        (("--judge", "oracle"), "RAGSPAN_JUDGE is 'oracle'"),
+        (("--ack-wait", "0.5"), "ack_wait is 0.5"),
+        (("--max-deliveries", "0"), "max_deliveries is 0"),
+        (("--max-ack-pending", "0"), "max_ack_pending is 0"),
+        (("--grace", "-1"), "grace is -1"),
+        (("--export-patience", "0"), "export_patience is 0"),
+        (("--health", "8080"), "health page is '8080'"),
+        (("--health", "nowhere.invalid:8080"), "cannot be served at nowhere.invalid:8080"),
+        (("--stream", "a.b"), "stream is 'a.b'"),
+        (("--what", "ever"), "--what"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_option_that_cannot_be_used_is_named(arguments, said):
+    assert said in refused("--broker", NOWHERE, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("RAGSPAN_ENABLED", "false", "RAGSPAN_ENABLED is false"),
+        ("RAGSPAN_EMITTERS", "phoenix", "RAGSPAN_EMITTERS has to name 'otel'"),
+        ("RAGSPAN_EMITTERS", "otel,nobody", "nobody"),
+        ("RAGSPAN_NATS_STREAM", "a b", "stream is 'a b'"),
+        ("RAGSPAN_NATS_NKEY_FILE", "no-such-file", "nkey_file"),
+        ("RAGSPAN_METRIC_TIMEOUT", "0", "RAGSPAN_METRIC_TIMEOUT is '0'"),
+        ("OTEL_TRACES_EXPORTER", "none", "no exporter of spans is configured"),
+        ("OTEL_TRACES_EXPORTER", "", "no exporter of spans is configured"),
+        ("OTEL_TRACES_EXPORTER", "pigeon", "OTEL_TRACES_EXPORTER asks for 'pigeon'"),
+        ("OTEL_METRICS_EXPORTER", "pigeon", "OTEL_METRICS_EXPORTER asks for 'pigeon'"),
+    ],
+)
+def test_a_variable_that_cannot_be_used_is_named(name, value, said):
+    assert said in refused("--broker", NOWHERE, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "no broker is named"),
+        (("--broker", "http://broker:4222"), "nats://host:4222"),
+        (("--broker", "broker"), "nats://host:4222"),
+    ],
+)
+def test_a_broker_has_to_be_named(arguments, said):
+    assert said in refused(*arguments)
+
+
+def test_certificates_that_are_none_are_named(tmp_path):
+    file = tmp_path / "ca.pem"
+    file.write_text("no certificate", encoding="ascii")
+
+    assert "cannot be read as certificates" in refused("--broker", NOWHERE, RAGSPAN_NATS_CA_FILE=str(file))
+
+
+@pytest.mark.parametrize(
+    ("address", "environment"),
+    [
+        ("nats://ann:the-secret@", {}),
+        ("nats://ann:the-secret@host:port", {}),
+        ("amqp://the-secret@host", {}),
+        ("the-secret", {}),
+        ("nats://ann:the-secret@host", {"RAGSPAN_NATS_TOKEN": "the-secret"}),
+        ("nats://host", {"RAGSPAN_NATS_USER": "ann", "RAGSPAN_NATS_TOKEN": "the-secret"}),
+        ("nats://ann:the-secret@host", {"RAGSPAN_CONCURRENCY": "0"}),
+        (None, {"RAGSPAN_SINK": "the-secret"}),
+    ],
+)
+def test_no_refusal_shows_a_secret(address, environment, caplog):
+    said = refused(*(["--broker", address] if address else []), RAGSPAN_JUDGE_API_KEY="the-secret", **environment)
+
+    assert "the-secret" not in said + caplog.text

@@ -1,0 +1,176 @@
+"""`ragspan worker` as a process."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+from fleet_backend import FleetBackend
+from fleet_judge import FleetJudge
+from nats.js.api import ConsumerConfig
+from worker_parts import SpanMaker, a_delivery, a_record, ids_of
+from worker_process import NAMES, PATIENCE, Worker, in_work, is_empty, publish
+
+
+@pytest.fixture
+def make_worker(broker, tmp_path):
+    made = []
+
+    def make(*arguments, **environment):
+        made.append(Worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+@pytest.fixture
+def backend():
+    made = FleetBackend()
+    yield made
+    made.close()
+
+
+def test_help_names_every_option_and_what_comes_back():
+    done = subprocess.run(
+        [sys.executable, "-m", "ragspan.cli", "worker", "--help"],
+        env={**os.environ, "COLUMNS": "200", "TERM": "dumb"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+
+    assert done.returncode == 0, done.stderr
+    named = re.findall(r"--[a-z-]+", done.stdout)
+    wanted = (
+        "broker stream concurrency metrics judge ack-wait max-deliveries max-ack-pending grace export-patience health"
+    )
+    assert {f"--{name}" for name in wanted.split()} <= set(named)
+    assert "Exit codes: 0" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_worker_says_what_it_does_and_what_it_has_done(broker, make_worker, backend, number):
+    publish(broker, a_record("one"), a_record("two"))
+    worker = make_worker(
+        "--metrics",
+        "completeness,faithfulness",
+        "--concurrency=3",
+        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+        RAGSPAN_METRICS="context_adherence",
+        RAGSPAN_CONCURRENCY="5",
+    )
+
+    worker.until(lambda: is_empty(broker), what="an empty stream")
+    assert worker.stop(number) == 0
+
+    first, *_, last = worker.log.splitlines()
+    assert first == (
+        f"ragspan worker: records of stream ragspan at 127.0.0.1:{broker.port}, 3 at a time, completeness, faithfulness by overlap"
+    )
+    assert last == "ragspan worker: 2 records scored, 0 given back, 0 put aside"
+    answers = {span.record: span for span in backend.answers()}
+    assert set(answers) == {"one", "two"}
+    for span in answers.values():
+        scores = {name for name in span.attributes if name.startswith("ragspan.score.")}
+        assert scores == {"ragspan.score.completeness", "ragspan.score.faithfulness"}
+    assert {(int(span.trace_id, 16), int(span.span_id, 16)) for span in backend.spans} == {
+        ids for name in ("one", "two") for ids in ids_of(SpanMaker().score(a_delivery(a_record(name)))).values()
+    }
+
+
+def test_settings_come_from_the_environment_where_no_option_says_otherwise(broker, make_worker, backend):
+    async def has_the_consumer(client):
+        info = await client.jetstream().consumer_info("other", "other-workers")
+        return info.config
+
+    worker = make_worker(
+        "--ack-wait=7",
+        "--max-ack-pending=77",
+        RAGSPAN_NATS_STREAM="other",
+        RAGSPAN_METRICS="faithfulness",
+        RAGSPAN_CONCURRENCY="5",
+        OTEL_TRACES_EXPORTER="otlp",
+        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{backend.url}/v1/traces",
+    )
+    worker.until(lambda: broker.stream("other"), what="its stream")
+    worker.until_it_says("records of stream other")
+    assert "5 at a time, faithfulness by overlap" in worker.log
+
+    def consumer():
+        try:
+            return broker.ask(has_the_consumer)
+        except Exception:
+            return None
+
+    config: ConsumerConfig = worker.until(consumer, what="its consumer")
+    assert (config.ack_wait, config.max_ack_pending) == (7.0, 77)
+    assert worker.stop() == 0
+
+
+def test_the_log_holds_no_secret_no_text_of_users_and_no_line_for_each_request(make_broker, tmp_path, backend):
+    broker = make_broker(
+        config='authorization { user: "ann", password: "secret-password" }',
+        view={"user": "ann", "password": "secret-password"},
+    )
+    broker.start()
+    judge = FleetJudge()
+    worker = Worker(
+        broker,
+        tmp_path / "worker.log",
+        "--judge=openai:small",
+        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+        OTEL_EXPORTER_OTLP_HEADERS="authorization=secret-header",
+        RAGSPAN_NATS_USER="ann",
+        RAGSPAN_NATS_PASSWORD="secret-password",
+        RAGSPAN_JUDGE_API_KEY="secret-key",
+        RAGSPAN_JUDGE_BASE_URL=judge.base_url,
+    )
+    try:
+        publish(broker, *(a_record(f"record-{number}", question=f"the secret-{number}") for number in range(10)))
+        worker.until(lambda: is_empty(broker), what="an empty stream")
+        judge.status = 401
+        publish(broker, a_record("refused", question="the secret-x"))
+        worker.until_it_says("given back: judge_outage")
+        broker.restart()
+        worker.until(lambda: in_work(broker) is not None, what="the broker")
+        assert worker.stop() == 0
+    finally:
+        worker.close()
+        judge.close()
+
+    assert len(judge.asked) >= 40
+    assert "secret" not in worker.log
+    assert "HTTP Request" not in worker.log
+    assert len(worker.log.splitlines()) < 20, worker.log
+
+
+def test_poison_of_any_kind_is_put_aside_and_the_worker_goes_on(broker, make_worker, backend):
+    publish(broker, a_record("first"))
+    poison = [
+        (b"", {}),
+        (b"no JSON", {"X-Note": "a\x1b[31m", "Nats-Msg-Id": "one"}),
+        (os.urandom(1024 * 1024), None),  # as large as a message may be
+        (os.urandom(1024 * 1024 - 100), {"Content-Encoding": "gzip"}),
+        (b"{}", {f"X-{number}": "y" * 100 for number in range(590)}),  # about as many headers as the stream takes
+        (b"{}", {"Content-Encoding": "x" * 60_000}),
+        (a_record("second").to_json().encode(), {"traceparent": "nonsense", "Ragspan-Earlier-Deliveries": "x"}),
+    ]
+    for payload, headers in poison:
+        broker.publish(NAMES.records, payload, headers)
+    worker = make_worker(OTEL_EXPORTER_OTLP_ENDPOINT=backend.url)
+
+    worker.until(lambda: is_empty(broker), what="an empty stream")
+
+    assert worker.stop() == 0
+    assert "2 records scored, 0 given back, 6 put aside" in worker.log
+    assert backend.records() == {"first", "second"}
+    letters = broker.messages(NAMES.dead_stream)
+    assert {letter.headers["Ragspan-Reason"] for letter in letters} == {"invalid_record"}
+    assert "connection to the broker" not in worker.log  # which the broker ends when a message is too large

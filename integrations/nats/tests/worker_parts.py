@@ -1,0 +1,170 @@
+"""Parts of a worker for tests that need no broker: deliveries, and the emitters as a worker has them."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import defaultdict
+
+from nats.aio.msg import Msg
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.telemetry import OTelEmitter
+from ragspan_nats.worker.delivery import EARLIER_DELIVERIES, Arrival, Delivery
+from ragspan_nats.worker.emitters import AnswerSpans
+from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.worker.spans import Current, NotingSampler, RecordIds, SpansOfDelivery
+
+PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
+OUTAGE = MetricFailure(error_type="APIConnectionError", message="no connection", outage=True)
+_sequences = itertools.count(1)
+
+
+def a_record(record_id="record-1", **given):
+    """An answer with a search and a model call."""
+    passages = (RetrievedContext(text="Beta settles card payments after midnight."),)
+    about = {
+        "question": "When are card payments settled?",
+        "contexts": passages,
+        "response": "Beta settles card payments after midnight.",
+        "record_id": record_id,
+        "started_ns": 1_000,
+        "ended_ns": 9_000,
+        "retrievals": (Retrieval(name="store", query="q", started_ns=2_000, ended_ns=3_000, contexts=passages),),
+        "generations": (Generation(model="small", provider="local", started_ns=4_000, ended_ns=5_000),),
+    }
+    return RagRecord(**{**about, **given})
+
+
+def a_delivery(record=None, *, number=1, earlier=0, sequence=None, stored_at=1.0, spans=()):
+    """A record in hand.
+
+    Args:
+        record: what the message holds.
+        number: which delivery of the message this is.
+        earlier: how often it had been delivered before it was a dead letter.
+        sequence: of the message; another one each time by default.
+        stored_at: when the stream took the message, in Unix seconds.
+        spans: what is to be exported.
+    """
+    headers = {EARLIER_DELIVERIES: str(earlier)} if earlier else {}
+    arrival = an_arrival(number=number, sequence=sequence, stored_at=stored_at, headers=headers)
+    made = Delivery(arrival=arrival, record=record or a_record(), taken_at=time.monotonic())
+    made.spans += spans
+    return made
+
+
+def an_arrival(*, payload=b"", headers=None, number=1, sequence=None, stored_at=1.0):
+    """A message as the broker delivers it."""
+    sequence = next(_sequences) if sequence is None else sequence
+    reply = f"$JS.ACK.ragspan.ragspan-workers.{number}.{sequence}.{sequence}.{int(stored_at * 1e9)}.0"
+    return Arrival.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers))
+
+
+def scored(record, outcomes=None, *, span=None):
+    outcomes = {"faithfulness": Score(value=1.0)} if outcomes is None else outcomes
+    return ScoredRecord(record=record, outcomes=outcomes, span=span)
+
+
+class SpanMaker:
+    """What makes the spans in a worker, without an engine in front of it and an export behind.
+
+    Args:
+        sampler: of the provider; all by default.
+        options: of the worker.
+        providers: further ones for `OTelEmitter`, and its other arguments.
+    """
+
+    def __init__(self, *, sampler=None, options=None, **providers):
+        current = Current()
+        self.in_hand = InHand()
+        provider = TracerProvider(sampler=sampler, id_generator=RecordIds(current), shutdown_on_exit=False)
+        provider.sampler = NotingSampler(provider.sampler, current)
+        provider.add_span_processor(SpansOfDelivery(current))
+        self._emitter = OTelEmitter(tracer_provider=provider, **providers)
+        self.emitter = AnswerSpans(self._emitter, self.in_hand, current, options or WorkerOptions())
+
+    @property
+    def open_spans(self):
+        """Answers whose spans have been started and not ended."""
+        return len(self._emitter._open)
+
+    def open(self, delivery):
+        """Begin a delivery; the anchor of its answer's span."""
+        self.in_hand.add(delivery)
+        return self.emitter.open(delivery.record)
+
+    def emit(self, delivery, outcomes=None, *, span=None):
+        """End it; the spans that are to be exported."""
+        self.emitter.emit(scored(delivery.record, outcomes, span=span))
+        return delivery.spans
+
+    def score(self, delivery, outcomes=None):
+        """Both; what is in hand is given out again."""
+        spans = self.emit(delivery, outcomes, span=self.open(delivery))
+        self.in_hand.remove(delivery)
+        return spans
+
+
+def ids_of(spans):
+    """The trace and the span id of each, by the span's name."""
+    return {span.name: (span.context.trace_id, span.context.span_id) for span in spans}
+
+
+class Backend(SpanExporter):
+    """An exporter of which a test decides whether it takes something.
+
+    `takes` is a function from the names of the spans to whether they are taken, or what to raise; `tries` has the names of
+    each export.
+    """
+
+    def __init__(self, takes=lambda names: True):
+        self.takes = takes
+        self.tries = []
+        self.taken = []
+        self.is_shut_down = threading.Event()
+        self.tried = threading.Event()
+
+    def export(self, spans):
+        names = [span.name for span in spans]
+        self.tries.append(names)
+        self.tried.set()
+        answer = self.takes(names)
+        if isinstance(answer, BaseException):
+            raise answer
+        if answer:
+            self.taken += names
+        return SpanExportResult.SUCCESS if answer else SpanExportResult.FAILURE
+
+    def shutdown(self):
+        self.is_shut_down.set()
+
+
+class Ends:
+    """What a part of the worker said of deliveries."""
+
+    def __init__(self):
+        self._ends = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def taker(self, how):
+        """A function that notes a delivery as having ended so."""
+
+        def take(delivery, *about):
+            with self._lock:
+                self._ends[how].append((delivery, *about))
+
+        return take
+
+    def deliveries(self, how):
+        with self._lock:
+            return [delivery for delivery, *_ in self._ends[how]]
+
+    def verdicts(self, how):
+        with self._lock:
+            return [verdict for _, verdict in self._ends[how]]
