@@ -78,6 +78,31 @@ def test_a_span_that_never_comes_is_given_up_when_the_window_is_over(make_schedu
     assert clock.now == 1100
 
 
+def test_who_waits_need_not_wait_for_a_span_that_does_not_come(make_schedule, clock, letters):
+    schedule = make_schedule(retry_window=100.0)
+    schedule.put(letters("ab"))
+    last = schedule.last_number
+    schedule.settle(schedule.begin(), [NotThereYet(), Delivered()])
+
+    clock.advance(9.0)
+    assert not schedule.is_past_but_for_spans(last, 10.0)
+    clock.advance(1.0)
+    assert schedule.is_past_but_for_spans(last, 10.0)
+    assert not schedule.is_past(last)
+
+
+@pytest.mark.parametrize("results", [[Failed()], Unavailable("down"), None], ids=["failed", "away", "untried"])
+def test_who_waits_has_to_wait_for_everything_else(make_schedule, clock, letters, results):
+    schedule = make_schedule(retry_window=100.0)
+    schedule.put(letters("a"))
+    last = schedule.last_number
+    if results is not None:
+        schedule.settle(schedule.begin(), results)
+    clock.advance(50.0)
+
+    assert not schedule.is_past_but_for_spans(last, 10.0)
+
+
 def test_an_item_at_which_the_backend_failed_goes_back_and_holds_nobody_up(make_schedule, clock, letters):
     schedule = make_schedule(retry_window=5.0)
     schedule.put(letters("ab"))

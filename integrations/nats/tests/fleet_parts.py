@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
-import re
-import signal
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from pathlib import Path
 
-from brokers import HOST
 from fleet_backend import FleetBackend
 from fleet_judge import FleetJudge
 from fleet_law import records_that_ended
+from fleet_processes import PATIENCE, POLL, Application, FleetWorker
 from fleet_records import a_record
 from nats.js.errors import NotFoundError
 
@@ -26,126 +18,8 @@ from ragspan_nats.message import message_of
 from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
 
 NAMES = StreamNames()
-PATIENCE = 60.0  # seconds; far more than anything here takes on a machine that is not overloaded
-_POLL = 0.05  # seconds
 _AT_ONCE = 200  # publishes that wait for their acknowledgements
-_ADDRESS = re.compile(r"health at (http://\S+)/healthz")
 _NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "PYTHONDONTWRITEBYTECODE", "RAGSPAN_")
-
-
-class FleetWorker:
-    """A process with `ragspan worker`.
-
-    Args:
-        name: its key for the judge, and its name with the backend.
-        arguments: of the command.
-        environment: all of it.
-        log: a file for what it says.
-    """
-
-    def __init__(self, name, *, arguments, environment, log):
-        self.name = name
-        self._log = log
-        with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "ragspan.cli", "worker", "--health", f"{HOST}:0", *arguments],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=file,
-            )
-
-    @property
-    def log(self):
-        return self._log.read_text(encoding="utf-8", errors="replace")
-
-    @property
-    def is_running(self):
-        return self._process.poll() is None
-
-    @property
-    def is_ready(self):
-        return bool(self.figures().get("ready"))
-
-    def figures(self):
-        """What its health page shows; nothing while there is none."""
-        address = _ADDRESS.search(self.log)
-        if address is None:
-            assert self.is_running, f"worker {self.name} ended:\n{self.log}"
-            return {}
-        try:
-            with urllib.request.urlopen(f"{address[1]}/healthz", timeout=5) as page:
-                return json.load(page)
-        except urllib.error.HTTPError as error:
-            with error:
-                return json.load(error)
-        except OSError:
-            return {}
-
-    def until_it_says(self, words):
-        """Wait until its log holds these words."""
-        limit = time.monotonic() + PATIENCE
-        while words not in self.log:
-            assert time.monotonic() < limit, f"waited {PATIENCE:g} s for {words!r}:\n{self.log}"
-            time.sleep(_POLL)
-
-    def send(self, number):
-        self._process.send_signal(number)
-
-    def stop(self):
-        """Ask it to end, as a service manager does."""
-        self.send(signal.SIGTERM)
-
-    def kill(self):
-        """End it without a chance to clean up."""
-        self._process.kill()
-        self._process.wait()
-
-    def ended(self, patience=PATIENCE):
-        """Wait for its end; its exit status."""
-        try:
-            return self._process.wait(patience)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"worker {self.name} did not end in {patience:g} s:\n{self.log}") from None
-
-
-class Application:
-    """A process with `fleet_application`.
-
-    Args:
-        arguments: of the program.
-        environment: all of it.
-        log: a file for what it says on its way.
-    """
-
-    def __init__(self, *, arguments, environment, log):
-        self._log = log
-        with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "fleet_application", *arguments],
-                env=environment,
-                cwd=Path(__file__).parent,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-            )
-
-    @property
-    def log(self):
-        return self._log.read_text(encoding="utf-8", errors="replace")
-
-    def says(self):
-        """What it says next."""
-        line = self._process.stdout.readline()
-        assert line, f"the application ended with {self._process.wait()}:\n{self.log}"
-        return json.loads(line)
-
-    def close(self):
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        self._process.stdout.close()
 
 
 class Fleet:
@@ -236,7 +110,7 @@ class Fleet:
         limit = time.monotonic() + patience
         while not (found := condition()):
             assert time.monotonic() < limit, f"waited {patience:g} s for {what}\n{self.logs}"
-            time.sleep(_POLL)
+            time.sleep(POLL)
         return found
 
     def until_empty(self, patience=PATIENCE):

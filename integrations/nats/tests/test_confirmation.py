@@ -245,6 +245,18 @@ def test_a_score_waits_for_a_backend_that_is_away(make, make_writer):
     until(lambda: waiting.delivered == [delivery])
 
 
+def test_a_score_whose_span_does_not_turn_up_holds_nobody_up_for_long(make, make_writer, monkeypatch):
+    monkeypatch.setattr(confirmation, "_SPAN_PATIENCE", 0.2)
+    writer = make_writer(lambda key: NotThereYet() if key.startswith("stray") else Delivered())
+    waiting = make(writer)
+    deliveries = [emitted(writer, record_id) for record_id in ("one", "stray", "two")]
+
+    waiting.put(*deliveries)
+
+    until(lambda: set(waiting.delivered) == set(deliveries))
+    assert writer.stats().waiting == 1
+
+
 def test_a_score_that_the_writer_has_given_up_is_to_be_written_again(make, make_writer):
     """A second flush would have nothing to complain of: what was dropped waits no longer."""
     is_back = threading.Event()

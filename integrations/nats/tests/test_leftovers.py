@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 
 import pytest
 from brokers import until
 from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy
+from nats.js.errors import NotFoundError
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.access import BrokerAccess
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.message import MESSAGE_ID
-from ragspan_nats.streams import StreamNames
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
 from ragspan_nats.worker.leftovers import Leftovers
 
@@ -62,6 +64,33 @@ def pending(broker):
     return consumer.num_ack_pending
 
 
+def prepared(broker, number):
+    """Streams and consumer as a worker makes them, and so many messages."""
+
+    async def prepare(client):
+        jetstream = client.jetstream()
+        await ensure_streams(jetstream, NAMES, StreamLimits())
+        await ensure_consumer(jetstream, NAMES, ack_wait=60, max_ack_pending=100)
+        for place in range(number):
+            await jetstream.publish(NAMES.records, b"%d" % place)
+
+    broker.ask(prepare)
+
+
+def acknowledge(broker, number):
+    """Have so many messages delivered and acknowledged."""
+
+    async def fetch(client):
+        consumer = await client.jetstream().pull_subscribe_bind(NAMES.consumer, NAMES.stream)
+        messages = []
+        while len(messages) < number:
+            messages += await consumer.fetch(number - len(messages), timeout=10)
+        for message in messages:
+            await message.ack_sync(timeout=10)
+
+    broker.ask(fetch)
+
+
 def look(broker, times=1):
     """What so many workers do at the same time."""
 
@@ -90,6 +119,40 @@ def test_they_are_put_at_the_end_once_more_and_say_so(broker, stream):
     assert (waiting.payload, again.payload) == (b"waiting", b"lost")
     assert again.headers[EARLIER_DELIVERIES] == "3"
     assert again.headers["traceparent"] == "00-1"
+
+
+def test_so_are_those_that_a_broker_noted_as_acknowledged_and_forgot_to_remove(broker):
+    prepared(broker, 5)
+    broker.stop()
+    folder = next(broker.folder.glob(f"store/**/streams/{NAMES.stream}/msgs"))
+    shutil.copytree(folder, broker.folder / "before")
+    broker.start()
+    acknowledge(broker, 3)
+    broker.stop()
+    shutil.rmtree(folder)
+    shutil.copytree(broker.folder / "before", folder)
+    broker.start()
+
+    look(broker)
+
+    found = [(message.payload, message.headers.get(EARLIER_DELIVERIES)) for message in broker.messages(NAMES.stream)]
+    assert found == [(b"3", None), (b"4", None), (b"0", "1"), (b"1", "1"), (b"2", "1")]
+    acknowledge(broker, 5)
+    assert broker.messages(NAMES.stream) == []
+
+
+def test_what_waits_is_left_alone(broker):
+    prepared(broker, 3)
+
+    look(broker)
+
+    assert [message.sequence for message in broker.messages(NAMES.stream)] == [1, 2, 3]
+
+
+def test_a_stream_that_is_missing_is_the_brokers_to_tell(broker):
+    (error,) = look(broker)
+
+    assert isinstance(error, NotFoundError)
 
 
 def test_several_workers_put_them_there_once(broker, stream):

@@ -80,6 +80,13 @@ class Line(Generic[_Item]):
         """Whether everything up to this number has left the line."""
         return next(iter(self._waiting), number + 1) > number
 
+    def up_to(self, number: int) -> Iterator[Waiting[_Item]]:
+        """What is there of everything up to this number."""
+        for entry in self._waiting.values():
+            if entry.number > number:
+                return
+            yield entry
+
     def overdue(self, now: float) -> Iterator[Waiting[_Item]]:
         """Those whose time is up; all have equally much, so they are the first ones."""
         yield from list(self._while_over(now))

@@ -73,12 +73,15 @@ class Outbox(Generic[_Item]):
         with self._changed:
             return self._schedule.stats()
 
-    def flush(self, timeout: float) -> bool:
-        """Try everything at once; True if all that was put before is delivered or refused within `timeout` seconds."""
+    def flush(self, timeout: float, *, span_patience: float | None = None) -> bool:
+        """Try everything at once; True if all that was put before is delivered or refused within `timeout` seconds.
+
+        With `span_patience`, what waits for its span is not waited for any longer than so many seconds.
+        """
         ends_at = time.monotonic() + timeout
         with self._changed:
             last, dropped = self._schedule.last_number, self._schedule.dropped
-            if self._schedule.is_past(last):
+            if self._is_past(last, span_patience):
                 return True
             self._schedule.hurry()
             self._changed.notify_all()
@@ -87,7 +90,7 @@ class Outbox(Generic[_Item]):
             if not has_thread:
                 self._work_until(ends_at, last)
             with self._changed:
-                is_past = self._changed.wait_for(lambda: self._schedule.is_past(last), _left(ends_at))
+                is_past = self._changed.wait_for(lambda: self._is_past(last, span_patience), _left(ends_at))
                 return is_past and self._schedule.dropped == dropped
         finally:
             with self._changed:
@@ -108,6 +111,11 @@ class Outbox(Generic[_Item]):
             self._disconnect()
         elif self._thread is not threading.current_thread():
             self._thread.join(_left(ends_at))
+
+    def _is_past(self, number: int, span_patience: float | None) -> bool:
+        if span_patience is None:
+            return self._schedule.is_past(number)
+        return self._schedule.is_past_but_for_spans(number, span_patience)
 
     def _start(self) -> bool:
         """See to it that there is a thread; False if none can be started."""

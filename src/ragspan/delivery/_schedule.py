@@ -65,6 +65,14 @@ class Schedule(Generic[_Item]):
         """Whether all items up to this number have ended."""
         return self._line.is_past(number)
 
+    def is_past_but_for_spans(self, number: int, patience: float) -> bool:
+        """The same, not counting those whose span was looked for in vain for `patience` seconds."""
+        ends = self._clock() + self._options.retry_window - patience
+        return all(
+            entry.trouble == "span_not_found" and entry.tries > 0 and entry.ends <= ends
+            for entry in self._line.up_to(number)
+        )
+
     @property
     def dropped(self) -> int:
         return self._counts.dropped

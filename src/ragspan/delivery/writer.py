@@ -91,6 +91,14 @@ class ScoreWriter(ABC, Generic[_Item]):
         """
         return self._outbox.flush(timeout)
 
+    def flush_but_for_spans(self, timeout: float, *, patience: float) -> bool:
+        """The same, not counting scores whose span the backend has not got within `patience` seconds of their emission.
+
+        They are tried further, as long as any; but a span that is sampled out on its way never comes, and whoever waits for
+        all would wait for it.
+        """
+        return self._outbox.flush(timeout, span_patience=patience)
+
     def shutdown(self, timeout: float) -> None:
         """Deliver what is left within `timeout` seconds, count the rest as dropped, and let go of the connection."""
         self._outbox.shutdown(timeout)

@@ -46,9 +46,8 @@ class Link:
         """Bytes that a message may have, headers included."""
         return self._connection.max_payload
 
-    @property
-    def acknowledgements(self) -> Acknowledgements | None:
-        """What publishes, while the gate is open."""
+    def way(self) -> Acknowledgements | None:
+        """What publishes, while the gate is open. Closes the gate where it finds the connection lost."""
         if not self._gate.is_set():
             return None
         if not self._connection.is_up:  # and nobody has told us yet

@@ -32,7 +32,7 @@ class Publisher:
     @property
     def obstacle(self) -> DropReason:
         """Why a record is given up that could not be published in time."""
-        return self._last_refusal if self._link.acknowledgements is not None else "broker_unavailable"
+        return self._last_refusal if self._link.way() is not None else "broker_unavailable"
 
     async def ready(self, patience: Deadline) -> Acknowledgements | None:
         """What publishes, once the way is open and nothing rests; None if that does not come in time."""
@@ -40,7 +40,7 @@ class Publisher:
             pause = self._brake.remaining
             if pause:
                 await asyncio.sleep(min(pause, patience.remaining))
-            elif (way := self._link.acknowledgements) is not None:
+            elif (way := self._link.way()) is not None:
                 return way
             else:
                 await self._link.open_within(patience.remaining)

@@ -5,6 +5,7 @@ A thread of its own, beside that of the export line: a score waits for its span,
 Guarantees:
 - A delivery leaves here exactly once: by `on_delivered`, when every writer has said that all it was given is delivered or
   finally refused, or by `on_failure`, when the patience is over or a writer has given scores up that it could not write.
+- A score whose span does not turn up holds up nobody for longer than ten seconds; its writer goes on looking for it.
 - Nothing that a writer raises ends the thread.
 """
 
@@ -22,6 +23,7 @@ from ragspan_nats.worker.delivery import Delivery
 
 _FLUSH = 30.0  # seconds
 _PAUSE = 1.0  # seconds until writers are asked again
+_SPAN_PATIENCE = 10.0  # seconds for a span that was exported to be found; one that is sampled out on its way never is
 _NOT_LOST = frozenset({"no_span", "span_not_found"})
 """Why a writer drops scores that a second scoring could not write either: nobody keeps the answer's span."""
 
@@ -113,7 +115,7 @@ class Confirmation:
 
     def _flush(self) -> bool:
         try:
-            have_delivered = [writer.flush(_FLUSH) for writer in self._writers]  # all are asked, whatever one says
+            have_delivered = [_flush(writer) for writer in self._writers]  # all are asked, whatever one says
             return all(have_delivered)
         except Exception as error:  # noqa: BLE001 - a writer's code
             self._log.trouble("writer", "a native writer failed with %s", type(error).__name__)
@@ -128,3 +130,9 @@ class Confirmation:
             for reason, number in writer.stats().dropped.items()
             if reason not in _NOT_LOST
         )
+
+
+def _flush(writer: Flushes) -> bool:
+    if isinstance(writer, ScoreWriter):
+        return writer.flush_but_for_spans(_FLUSH, patience=_SPAN_PATIENCE)
+    return writer.flush(_FLUSH)
