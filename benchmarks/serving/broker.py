@@ -37,18 +37,9 @@ def client_url(broker: Program) -> str:
 
 def messages_in(broker: Program) -> int:
     """How many messages the stream holds."""
-    return _state(broker, "messages")
-
-
-def bytes_in(broker: Program) -> int:
-    """How many bytes they take there."""
-    return _state(broker, "bytes")
-
-
-def _state(broker: Program, figure: str) -> int:
     accounts: list[Any] = broker.get("/jsz?streams=1").get("account_details") or []
     streams = [stream for account in accounts for stream in account.get("stream_detail") or []]
-    return sum(stream["state"][figure] for stream in streams if stream["name"] == STREAM)
+    return sum(stream["state"]["messages"] for stream in streams if stream["name"] == STREAM)
 
 
 def serve(folder: Path) -> None:
