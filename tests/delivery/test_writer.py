@@ -142,7 +142,7 @@ def test_late_scores_are_delivered_as_well(post_office, make_scored):
 def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_scored):
     post_office.mailbox.script += [Unavailable("away", retry_after=60.0), [NotThereYet()], RuntimeError("500")]
     post_office.emit(make_scored(faithfulness=0.5))
-    wait_until(post_office, lambda schedule: schedule.wait() > 10)
+    wait_until(post_office, lambda schedule: (schedule.wait() or 0) > 10)
 
     assert post_office.flush(PATIENCE)
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]

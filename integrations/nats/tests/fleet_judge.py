@@ -54,9 +54,11 @@ class FleetJudge:
     def hold_all(self):
         self._holds_all = True
 
-    def release(self):
+    def release(self, *records):
+        """Answer the questions about these records, or about all."""
         with self._changed:
-            self._held, self._holds_all = set(), False
+            self._held = self._held - set(records) if records else set()
+            self._holds_all = self._holds_all and bool(records)
             self._changed.notify_all()
 
     def askers(self, record=None):

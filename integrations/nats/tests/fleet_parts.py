@@ -102,7 +102,7 @@ class Fleet:
         self.broker.ask(lambda client: _publish(client, [a_record(number)]))
 
     def put(self, payload, headers=None):
-        """Put a message of any kind among the records."""
+        """Put a message of any kind among the records; the stream has to be there."""
         self.broker.ask(lambda client: _put(client, payload, headers))
 
     def until(self, condition, *, what, patience=PATIENCE):
@@ -193,9 +193,7 @@ async def _publish(client, records):
 
 
 async def _put(client, payload, headers):
-    jetstream = client.jetstream()
-    await ensure_streams(jetstream, NAMES, StreamLimits())
-    await jetstream.publish(NAMES.records, payload, headers=headers)
+    await client.jetstream().publish(NAMES.records, payload, headers=headers)
 
 
 async def _in_work(client):

@@ -95,17 +95,38 @@ def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoi
 @pytest.mark.slow
 def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fleet):
     """The new one counts its messages from 1 again, so that a word about an old one could end a new one."""
-    fleet.judge.hold_all()
-    fleet.worker("--concurrency", 3)
+    fleet.judge.hold(*(f"record-{number}" for number in range(6)))
+    worker = fleet.worker()
     old = fleet.publish(3)
     fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in hand")
     fleet.broker.drop_stream(NAMES.stream)
     new = fleet.publish(3)
-    fleet.judge.release()
-    fleet.judge.hold(*new)
     fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in hand")
+    fleet.judge.release(*old)
     fleet.until(lambda: fleet.backend.records() == set(old), what="scores of the old records")
-    fleet.until(lambda: fleet.workers[0].figures()["in_hand"] == 3, what="an end of the old records")
+    fleet.until(lambda: worker.figures()["in_hand"] == 3, what="an end of the old records")
+    assert fleet.broker.stream(NAMES.stream).messages == 3
+    fleet.judge.release()
+    fleet.until_empty()
+
+    ends = fleet.ends(old + new)
+    assert set(ends.scored) == {*old, *new}
+    assert not ends.again
+
+
+@pytest.mark.slow
+def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(fleet):
+    """The end of a record is told again and again while nobody confirms it."""
+    fleet.judge.hold(*(f"record-{number}" for number in range(6)))
+    worker = fleet.worker("--concurrency", 3)
+    old = fleet.publish(3)
+    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in hand")
+    fleet.broker.drop_stream(NAMES.stream)
+    new = fleet.publish(3)
+    fleet.judge.release(*old)
+    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in hand")
+    fleet.until(lambda: worker.figures()["in_hand"] == 3, what="an end of the old records")
+    fleet.pause(2)
     assert fleet.broker.stream(NAMES.stream).messages == 3
     fleet.judge.release()
     fleet.until_empty()

@@ -74,7 +74,8 @@ def test_a_worker_takes_no_more_than_it_has_room_for_while_the_backend_is_away(m
     fleet = make_fleet(broker, backend_is_up=False)
     worker = fleet.worker("--concurrency", 8)
     fleet.publish(400)
-    fleet.until(lambda: worker.figures()["in_hand"] >= 256, what="both hands full")
+    fleet.until(lambda: len(fleet.judge.asked) >= 256, what="both hands full")
+    fleet.pause(0.5)
 
     assert fleet.in_work() == 256
     assert len(fleet.judge.asked) == 256
