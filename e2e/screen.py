@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
 
-PATIENCE_MILLIS = 20_000
+PATIENCE_MILLIS = 60_000
 _FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
