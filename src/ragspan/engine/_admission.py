@@ -9,6 +9,7 @@ from operator import index
 from typing import Protocol
 
 from ragspan.engine._backlog import Backlog
+from ragspan.engine._boundary import attempt
 from ragspan.engine._queue import Item
 from ragspan.records import Capture
 
@@ -38,6 +39,13 @@ class Admission:
                 backlog.uncounted += 1  # takes no call, for which there may be no room
         else:
             backlog.submit(Item(capture, size))
+
+    def count_error(self, place: str) -> None:
+        """Count something that went wrong on the way to `submit`, by a name of few; it shows in `stats().errors`.
+
+        Never raises, and may be called from wherever `submit` may.
+        """
+        attempt(self._parts.backlog.went_wrong, place)
 
 
 def _require_stack(calls: int) -> None:

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._admission import Admission
-from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
 from ragspan.engine._options import Options
@@ -127,13 +126,6 @@ class ScoringEngine(Admission):
     def exit_timeout(self) -> float:
         """Seconds that the end of the process may wait for scores."""
         return self._options.exit_timeout
-
-    def count_error(self, place: str) -> None:
-        """Count something that went wrong on the way to `submit`, by a name of few; it shows in `stats().errors`.
-
-        Never raises, and may be called from wherever `submit` may.
-        """
-        attempt(self._parts.backlog.went_wrong, place)
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything that was submitted before is out; the emitters have sent it, too.

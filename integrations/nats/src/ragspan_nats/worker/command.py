@@ -15,6 +15,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan_nats.access import BrokerAccess
 from ragspan_nats.config import broker_address, stream_name
 from ragspan_nats.streams import StreamNames
+from ragspan_nats.worker.counts import WorkerStats
 from ragspan_nats.worker.health import HealthPage
 from ragspan_nats.worker.options import WorkerOptions
 from ragspan_nats.worker.worker import Worker
@@ -81,7 +82,6 @@ def worker(
         access = BrokerAccess.from_environment(broker_address(broker))
         access.options()  # reads the certificates
         names = StreamNames(stream=stream_name(stream))
-        page: HealthPage | None = None
         made = Worker(
             access,
             settings,
@@ -99,21 +99,18 @@ def worker(
     except ConfigurationError as error:
         typer.echo(f"ragspan worker: {error}", err=True)
         raise typer.Exit(2) from None
-    typer.echo(
-        f"ragspan worker: records of stream {names.stream} at {access.place}, {settings.concurrency} at a time, "
-        f"{', '.join(settings.metrics)} by {settings.judge}"
-        + (f"; health at http://{page.address}/healthz" if page is not None else ""),
-        err=True,
-    )
+    about = f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}"
+    where = f"; health at http://{page.address}/healthz" if page is not None else ""
+    typer.echo(f"ragspan worker: records of stream {names.stream} at {access.place}, {about}{where}", err=True)
     try:
         asyncio.run(_until_stopped(made, page))
     finally:
-        stats = made.stats()
-        given_back, put_aside = sum(stats.given_back.values()), sum(stats.put_aside.values())
-        typer.echo(
-            f"ragspan worker: {stats.acknowledged} records scored, {given_back} given back, {put_aside} put aside",
-            err=True,
-        )
+        typer.echo(f"ragspan worker: {_summary(made.stats())}", err=True)
+
+
+def _summary(stats: WorkerStats) -> str:
+    given_back, put_aside = sum(stats.given_back.values()), sum(stats.put_aside.values())
+    return f"{stats.acknowledged} records scored, {given_back} given back, {put_aside} put aside"
 
 
 async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
