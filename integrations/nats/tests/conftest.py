@@ -13,8 +13,12 @@ import warnings
 import hypothesis
 import pytest
 from brokers import PATIENCE, Broker
+from export_parts import Line
+from fleet_backend import FleetBackend
+from worker_process import Worker
 
 from ragspan_nats import NatsSink
+from ragspan_nats.worker import export
 
 hypothesis.settings.register_profile("ragspan", deadline=None, derandomize=True)  # a slow machine is no wrong answer
 hypothesis.settings.load_profile("ragspan")
@@ -118,3 +122,57 @@ def run_script(start_script):
         return out.splitlines()
 
     return run
+
+
+@pytest.fixture
+def make_line(monkeypatch):
+    """Makes export lines that pause far shorter than a worker's, and ends them."""
+    monkeypatch.setattr(export, "_LINGER", 0.05)
+    monkeypatch.setattr(export, "_FIRST_PAUSE", 0.02)
+    monkeypatch.setattr(export, "_LONGEST_PAUSE", 0.3)
+    made = []
+
+    def make(*exporters, **options):
+        made.append(Line(exporters, **options))
+        return made[-1]
+
+    yield make
+    for line in made:
+        line.line.stop(5.0)
+
+
+@pytest.fixture
+def make_worker(broker, tmp_path):
+    """Makes `ragspan worker` processes, and ends them."""
+    made = []
+
+    def make(*arguments, **environment):
+        made.append(Worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.close()
+
+
+@pytest.fixture
+def backend():
+    """An OTLP endpoint."""
+    made = FleetBackend()
+    yield made
+    made.close()
+
+
+class ManualClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()

@@ -8,34 +8,13 @@ from itertools import pairwise
 
 import pytest
 from brokers import until
-from export_parts import Line, carrying, names_of
+from export_parts import carrying, names_of
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from worker_parts import Backend
 
 from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.telemetry import is_suppressed
 from ragspan_nats.worker import export
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """An hour of pauses in a minute."""
-    monkeypatch.setattr(export, "_LINGER", 0.05)
-    monkeypatch.setattr(export, "_FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(export, "_LONGEST_PAUSE", 0.3)
-
-
-@pytest.fixture
-def make_line():
-    made = []
-
-    def make(*exporters, **options):
-        made.append(Line(exporters, **options))
-        return made[-1]
-
-    yield make
-    for line in made:
-        line.line.stop(5.0)
 
 
 def test_what_is_taken_has_been_exported_in_its_order(make_line):

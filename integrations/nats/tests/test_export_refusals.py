@@ -5,33 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
 from brokers import until
-from export_parts import Line, carrying
+from export_parts import carrying
 from worker_parts import Backend
-
-from ragspan_nats.worker import export
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """An hour of pauses in a minute."""
-    monkeypatch.setattr(export, "_LINGER", 0.05)
-    monkeypatch.setattr(export, "_FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(export, "_LONGEST_PAUSE", 0.3)
-
-
-@pytest.fixture
-def make_line():
-    made = []
-
-    def make(*exporters, **options):
-        made.append(Line(exporters, **options))
-        return made[-1]
-
-    yield make
-    for line in made:
-        line.line.stop(5.0)
 
 
 def test_a_record_that_is_refused_for_good_holds_no_other_up(make_line):

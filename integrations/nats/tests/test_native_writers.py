@@ -6,30 +6,9 @@ import json
 import threading
 
 import pytest
-from fleet_backend import FleetBackend
 from fleet_http import LocalHttp
 from worker_parts import a_record
-from worker_process import Worker, in_work, is_empty, publish
-
-
-@pytest.fixture
-def make_worker(broker, tmp_path):
-    made = []
-
-    def make(*arguments, **environment):
-        made.append(Worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
-        return made[-1]
-
-    yield make
-    for worker in made:
-        worker.close()
-
-
-@pytest.fixture
-def backend():
-    made = FleetBackend()
-    yield made
-    made.close()
+from worker_process import in_work, is_empty, publish
 
 
 class Phoenix:

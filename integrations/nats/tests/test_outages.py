@@ -8,19 +8,6 @@ from ragspan_nats.worker.outages import Outages
 AWAY = Verdict(ending="give_back", reason="judge_outage")
 
 
-class ManualClock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
 @pytest.fixture
 def outages(clock):
     return Outages(clock=clock)

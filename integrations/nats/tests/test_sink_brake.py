@@ -7,19 +7,6 @@ import pytest
 from ragspan_nats.sink._brake import Brake
 
 
-class ManualClock:
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
-
-
 @pytest.fixture
 def brake(clock):
     return Brake(clock=clock)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from brokers import PATIENCE, until
@@ -246,15 +247,13 @@ def test_a_stream_that_is_deleted_under_the_sink_is_made_again(broker, make_sink
     assert sink.stats().dropped == {}
 
 
-def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, make_sink):
-    """Then nobody says that there is no stream: the broker sees a listener, who does not answer."""
+@contextmanager
+def somebody_who(hears, subject, broker):
+    """A client that listens to the subject, as long as the block lasts."""
     listening, done = threading.Event(), threading.Event()
 
     async def listen(client):
-        async def hear(_):
-            pass
-
-        await client.subscribe("ragspan.>", cb=hear)
+        await client.subscribe(subject, cb=hears)
         await client.flush()
         listening.set()
         while not done.is_set():
@@ -264,12 +263,22 @@ def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, 
     listener.start()
     assert listening.wait(PATIENCE)
     try:
-        sink = make_sink(broker)
-        sink.submit(a_record())
-        assert sink.flush(PATIENCE)
+        yield
     finally:
         done.set()
         listener.join()
+
+
+def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, make_sink):
+    """Then nobody says that there is no stream: the broker sees a listener, who does not answer."""
+
+    async def hear(_):
+        pass
+
+    with somebody_who(hear, "ragspan.>", broker):
+        sink = make_sink(broker)
+        sink.submit(a_record())
+        assert sink.flush(PATIENCE)
 
     assert stored_ids(broker) == ["r-1"]
 
@@ -290,29 +299,15 @@ def test_replies_that_are_no_acknowledgements_are_none(make_broker, make_sink):
     broker = make_broker(has_jetstream=False)
     broker.start()
     replies = [b"", b"7", b"{", b"{}", b'{"error": 5}', b'{"error": {"err_code": []}}', b'{"seq": "1", "stream": "s"}']
-    listening, done = threading.Event(), threading.Event()
 
-    async def answer(client):
-        async def hear(message):
-            await message.respond(replies.pop() if replies else b'{"stream": "ragspan", "seq": 1}')
+    async def lie(message):
+        await message.respond(replies.pop() if replies else b'{"stream": "ragspan", "seq": 1}')
 
-        await client.subscribe("ragspan.records", cb=hear)
-        await client.flush()
-        listening.set()
-        while not done.is_set():
-            await asyncio.sleep(0.01)
-
-    liar = threading.Thread(target=broker.ask, args=(answer,))
-    liar.start()
-    assert listening.wait(PATIENCE)
-    try:
+    with somebody_who(lie, "ragspan.records", broker):
         sink = make_sink(broker)
         for record in records(7):
             sink.submit(record)
         assert sink.flush(PATIENCE)
-    finally:
-        done.set()
-        liar.join()
 
     assert not replies
     assert sink.stats().published == 7

@@ -9,31 +9,10 @@ import subprocess
 import sys
 
 import pytest
-from fleet_backend import FleetBackend
 from fleet_judge import FleetJudge
 from nats.js.api import ConsumerConfig
 from worker_parts import SpanMaker, a_delivery, a_record, ids_of
 from worker_process import NAMES, PATIENCE, Worker, in_work, is_empty, publish
-
-
-@pytest.fixture
-def make_worker(broker, tmp_path):
-    made = []
-
-    def make(*arguments, **environment):
-        made.append(Worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
-        return made[-1]
-
-    yield make
-    for worker in made:
-        worker.close()
-
-
-@pytest.fixture
-def backend():
-    made = FleetBackend()
-    yield made
-    made.close()
 
 
 def test_help_names_every_option_and_what_comes_back():
