@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from playwright.sync_api import TimeoutError as LocatorTimeoutError
+
 from backends.server import eventually
 
-_SECONDS = 20.0
+_SECONDS = 60.0
+_LIST_MILLIS = 5_000
 _SEEN_BEFORE = """
     localStorage.setItem('mlflow.detectIssues.guidanceShown_v1', 'true');
     localStorage.setItem('mlflow.assistant.fab.autoOpenedOnFirstLoad_v1', 'true');
     localStorage.setItem('mlflow.assistant.panelOpen_v1', 'false');
 """
 """What the page notes of somebody who has closed its introductions."""
+_CELLS = """
+    rows => rows.map(row => [...row.querySelectorAll('[role=columnheader], [role=cell]')].map(cell => cell.innerText.trim()))
+"""
 
 
 class MLflowScreen:
@@ -44,12 +50,9 @@ class MLflowScreen:
         return self._page.get_by_role("option").all_inner_texts()
 
     def column(self, name: str) -> list[str]:
-        """What stands in a column, row by row."""
-        heads = [head.strip() for head in self._page.get_by_role("columnheader").all_inner_texts()]
-        if name not in heads:
-            return []
-        rows = self._page.get_by_role("row").all()[1:]
-        return [row.get_by_role("cell").nth(heads.index(name)).inner_text() for row in rows]
+        """What stands in a column, row by row: read at one moment, since a filter takes rows away while one looks."""
+        heads, *rows = self._page.get_by_role("row").evaluate_all(_CELLS) or [[]]
+        return [row[heads.index(name)] for row in rows if name in heads and len(row) == len(heads)]
 
     def wait_for_column(self, name: str, expected) -> None:
         """Wait until the column holds these texts, in any order."""
@@ -82,7 +85,10 @@ class MLflowScreen:
 
         def choose() -> str:
             chooser.click()
-            self._page.get_by_role("option", name=option, exact=True).click()
+            try:
+                self._page.get_by_role("option", name=option, exact=True).click(timeout=_LIST_MILLIS)
+            except LocatorTimeoutError:  # the page was drawn anew, and the open list went with it
+                return ""
             return chooser.inner_text().strip()
 
         eventually(choose, until=option.__eq__, seconds=_SECONDS, what=f"{option} in {box}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from backends.server import eventually
 
-_SECONDS = 20.0
+_SECONDS = 60.0
+_CELLS = "rows => rows.map(row => [...row.querySelectorAll('th, td')].map(cell => cell.innerText))"
 
 
 class PhoenixScreen:
@@ -26,7 +27,7 @@ class PhoenixScreen:
         box.click()
         self._page.keyboard.press("ControlOrMeta+A")
         self._page.keyboard.type(condition)
-        assert box.inner_text() == condition
+        eventually(box.inner_text, until=condition.__eq__, seconds=_SECONDS, what="the condition in the box")
         self._page.keyboard.press("Escape")  # the suggestions, which lie above the rows
         self._page.wait_for_function("() => location.search.includes('spanFilterCondition=')")
 
@@ -47,10 +48,10 @@ class PhoenixScreen:
         self._page.mouse.up()
 
     def column(self, name: str) -> list[str]:
-        """What stands in a column, row by row."""
-        heads = [head.strip() for head in self._page.locator("table thead th").all_inner_texts()]
-        place = next(number for number, head in enumerate(heads) if head.split("\n")[0] == name)
-        cells = self._page.locator(f"table tbody tr td:nth-child({place + 1})").all_inner_texts()
+        """What stands in a column, row by row: read at one moment, since a filter takes rows away while one looks."""
+        heads, *rows = self._page.locator("table tr").evaluate_all(_CELLS) or [[]]
+        names = [head.strip().split("\n")[0] for head in heads]
+        cells = [row[names.index(name)] for row in rows if name in names and len(row) == len(heads)]
         return [cell.replace("\N{NO-BREAK SPACE}", " ").replace("\nView annotation details", "") for cell in cells]
 
     def wait_for_column(self, name: str, expected) -> None:

@@ -13,7 +13,7 @@ from ragspan_mlflow import MLflowAssessments
 from traffic import SCRIPT
 
 EXPERIMENT = "library"
-SECONDS = 30.0
+SECONDS = 60.0
 BAD_QUESTIONS = [asked.question for asked in SCRIPT if not asked.is_good] * 2  # one for each framework
 CONDITION = "feedback.faithfulness < 0.5"
 

@@ -14,7 +14,7 @@ from ragspan_phoenix import PhoenixAnnotations
 from traffic import SCRIPT
 
 PROJECT = "library"
-SECONDS = 30.0
+SECONDS = 60.0
 BAD_QUESTIONS = [asked.question for asked in SCRIPT if not asked.is_good] * 2  # one for each framework
 
 

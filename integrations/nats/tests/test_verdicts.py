@@ -7,7 +7,7 @@ from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan_nats.worker.delivery import ACKNOWLEDGE
-from ragspan_nats.worker.emitters import JUDGE_OUTAGE, verdict_on
+from ragspan_nats.worker.emitters import verdict_on
 from ragspan_nats.worker.options import BACK_OFF, WorkerOptions
 
 SCORE = Score(value=0.5)
@@ -47,7 +47,7 @@ def test_a_record_is_done_with_unless_the_service_failed(outcomes, number):
 def test_a_record_comes_again_when_the_service_failed(outcomes):
     found = verdict(*outcomes)
 
-    assert (found.ending, found.reason) == ("give_back", JUDGE_OUTAGE)
+    assert (found.ending, found.reason) == ("give_back", "judge_outage")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 20])
@@ -67,7 +67,7 @@ def test_the_last_delivery_keeps_the_scores_that_are_there(number):
 def test_the_last_delivery_without_any_score_is_put_aside(number):
     found = verdict(SILENT, OUTAGE, INVALID, number=number)
 
-    assert (found.ending, found.reason) == ("put_aside", JUDGE_OUTAGE)
+    assert (found.ending, found.reason) == ("put_aside", "judge_outage")
 
 
 def test_with_one_delivery_nothing_comes_again():

@@ -54,12 +54,11 @@ class Counts:
 
     def ended(self, verdict: Verdict) -> None:
         """Count a delivery."""
-        if verdict.ending == "acknowledge":
+        attributes = {semconv.RESULT: _RESULTS[verdict.ending]}
+        if verdict.reason is None:
             self._acknowledged += 1
         else:
             (self._given_back if verdict.ending == "give_back" else self._put_aside)[verdict.reason] += 1
-        attributes = {semconv.RESULT: _RESULTS[verdict.ending]}
-        if verdict.reason:
             attributes[semconv.REASON] = verdict.reason
         self._deliveries.add(1, attributes)
 

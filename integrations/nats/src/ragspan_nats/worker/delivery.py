@@ -17,6 +17,24 @@ EARLIER_DELIVERIES = "Ragspan-Earlier-Deliveries"
 
 Ending: TypeAlias = Literal["acknowledge", "give_back", "put_aside"]
 
+Reason: TypeAlias = Literal[
+    "judge_outage",
+    "export_failed",
+    "emitter_error",
+    "lost",
+    "stopped",
+    "not_put_aside",
+    "not_confirmed",
+    "invalid_record",
+    "deliveries_used_up",
+]
+"""Why a delivery was not acknowledged; `docs/fleet.md` says when that is.
+
+`judge_outage`, `export_failed`: the judge's service, or the tracing tool, was away. `emitter_error`, `lost`: a defect kept the
+record from its end. `stopped`: the worker ended. `not_put_aside`, `not_confirmed`: the broker could not be told.
+`invalid_record`: the message holds none. `deliveries_used_up`: it was delivered more often than it may be.
+"""
+
 
 def earlier_deliveries_in(headers: Mapping[str, str]) -> int:
     """What a message's headers say of its earlier deliveries; 0 if that is no such number."""
@@ -67,8 +85,8 @@ class Verdict:
     """What is to become of a delivery, and why."""
 
     ending: Ending
-    reason: str = ""
-    """One of few; empty for one that is acknowledged."""
+    reason: Reason | None = None
+    """None for one that is acknowledged."""
     detail: str = ""
     """For people; never a text of a user."""
     delay: float = 0.0

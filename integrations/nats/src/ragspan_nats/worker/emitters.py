@@ -17,8 +17,6 @@ from ragspan_nats.worker.in_hand import InHand
 from ragspan_nats.worker.options import WorkerOptions
 from ragspan_nats.worker.spans import Current
 
-JUDGE_OUTAGE = "judge_outage"
-
 _TIMEOUT = "timeout"  # how the engine names the failure of a metric that took too long
 
 
@@ -41,10 +39,10 @@ def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Ver
         return ACKNOWLEDGE
     detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
     if number < options.max_deliveries:
-        return Verdict(ending="give_back", reason=JUDGE_OUTAGE, detail=detail, delay=options.back_off(number))
+        return Verdict(ending="give_back", reason="judge_outage", detail=detail, delay=options.back_off(number))
     if has_scores:
         return ACKNOWLEDGE
-    return Verdict(ending="put_aside", reason=JUDGE_OUTAGE, detail=detail)
+    return Verdict(ending="put_aside", reason="judge_outage", detail=detail)
 
 
 class AnswerSpans:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 from ragspan_nats.worker.delivery import Verdict
-from ragspan_nats.worker.emitters import JUDGE_OUTAGE
 
 _PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, by how many failures came one after another
 
@@ -31,7 +30,7 @@ class Outages:
         """A delivery has ended so."""
         if verdict.ending == "acknowledge":
             self._failures, self._until = 0, 0.0
-        elif verdict.reason == JUDGE_OUTAGE and self._clock() >= self._until:
+        elif verdict.reason == "judge_outage" and self._clock() >= self._until:
             self._until = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
             self._failures += 1
 

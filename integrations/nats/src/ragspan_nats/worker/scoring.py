@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from ragspan.telemetry.base import Emitter
 
-EMITTER_ERROR = "emitter_error"
-EXPORT_FAILED = "export_failed"
 
 _END = 5.0  # seconds for each part that is let go of
 _NOTHING_LEFT = 1.0  # seconds for the engine: what it has not scored by now is given back
@@ -129,7 +127,7 @@ class FleetScoring:
         verdict = delivery.verdict
         if verdict is None:  # the emitter of spans failed
             delay = self._options.back_off(delivery.arrival.number)
-            delivery.verdict = verdict = Verdict(ending="give_back", reason=EMITTER_ERROR, delay=delay)
+            delivery.verdict = verdict = Verdict(ending="give_back", reason="emitter_error", delay=delay)
         self._on_scored()
         if verdict.ending == "acknowledge":
             self._export.put(delivery)
@@ -139,7 +137,7 @@ class FleetScoring:
     def _not_exported(self, delivery: Delivery) -> None:
         detail = f"the backend did not take its scores for {self._options.export_patience:g} seconds"
         delay = self._options.back_off(delivery.arrival.number)
-        self._on_end(delivery, Verdict(ending="give_back", reason=EXPORT_FAILED, detail=detail, delay=delay))
+        self._on_end(delivery, Verdict(ending="give_back", reason="export_failed", detail=detail, delay=delay))
 
 
 def _check(settings: Settings) -> None:

@@ -88,7 +88,7 @@ class Settlement:
 
     async def _publish(self, jetstream: JetStreamContext, arrival: Arrival, verdict: Verdict) -> None:
         await put_aside(
-            jetstream, self._names, arrival, reason=verdict.reason, detail=verdict.detail, timeout=_CONFIRMATION
+            jetstream, self._names, arrival, reason=verdict.reason or "", detail=verdict.detail, timeout=_CONFIRMATION
         )
 
     async def _tell(self, arrival: Arrival, what: bytes) -> bool:

@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 
     from ragspan.config import Settings
 
-INVALID_RECORD = "invalid_record"
-DELIVERIES_USED_UP = "deliveries_used_up"
-LOST = "lost"
-STOPPED = "stopped"
 
 _TICK = 1.0  # seconds between two looks at what is in hand
 _HANGS = 10.0  # seconds without a tick after which the loop counts as hanging
@@ -169,13 +165,13 @@ class Worker:
             return
         if arrival.number > self._options.max_deliveries:
             detail = f"delivered {arrival.number} times, and no worker came to an end with it"
-            self._settle_message(arrival, Verdict(ending="put_aside", reason=DELIVERIES_USED_UP, detail=detail))
+            self._settle_message(arrival, Verdict(ending="put_aside", reason="deliveries_used_up", detail=detail))
             return
         try:
             record = record_of(Message(payload=arrival.payload, headers=arrival.headers))
         except Exception as error:  # noqa: BLE001 - a poison message must not end the worker, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
-            self._settle_message(arrival, Verdict(ending="put_aside", reason=INVALID_RECORD, detail=detail))
+            self._settle_message(arrival, Verdict(ending="put_aside", reason="invalid_record", detail=detail))
             return
         delivery = Delivery(arrival=arrival, record=record, taken_at=time.monotonic())
         self._in_hand.add(delivery)
@@ -201,7 +197,7 @@ class Worker:
         delivery.is_settling = True
         self._outages.note(verdict)
         is_last = delivery.arrival.number >= self._options.max_deliveries
-        if verdict.ending == "give_back" and verdict.reason != STOPPED and is_last:
+        if verdict.ending == "give_back" and verdict.reason != "stopped" and is_last:
             verdict = Verdict(ending="put_aside", reason=verdict.reason, detail=verdict.detail)
         if verdict.ending == "give_back":
             delivery.is_given_back = True
@@ -254,7 +250,7 @@ class Worker:
             await asyncio.sleep(_TICK)
             for delivery in self._in_hand.all():
                 if delivery.verdict is None and time.monotonic() - delivery.taken_at > self._time_limit:
-                    self._ended(delivery, Verdict(ending="give_back", reason=LOST))
+                    self._ended(delivery, Verdict(ending="give_back", reason="lost"))
 
     async def _finish(self) -> None:
         """Let what is in hand end within the grace."""
@@ -272,7 +268,7 @@ class Worker:
     def _give_back_what_came_too_late(self) -> None:
         late, self._too_late = self._too_late, []
         for arrival in late:
-            self._settle_message(arrival, Verdict(ending="give_back", reason=STOPPED))
+            self._settle_message(arrival, Verdict(ending="give_back", reason="stopped"))
 
     async def _let_go(self) -> None:
         """Give back what has not ended, first of all what is not scored yet: others can begin with that at once."""
@@ -280,10 +276,10 @@ class Worker:
         self._give_back_what_came_too_late()
         for delivery in self._in_hand.all():
             if delivery.verdict is None:
-                self._ended(delivery, Verdict(ending="give_back", reason=STOPPED))
+                self._ended(delivery, Verdict(ending="give_back", reason="stopped"))
         await asyncio.to_thread(self._scoring.stop_exporting)
         for delivery in self._in_hand.all():
-            self._ended(delivery, Verdict(ending="give_back", reason=STOPPED))
+            self._ended(delivery, Verdict(ending="give_back", reason="stopped"))
         if self._settling:
             _, left = await asyncio.wait(self._settling, timeout=_LAST_WORDS)
             for task in left:
