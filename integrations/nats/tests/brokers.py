@@ -46,7 +46,78 @@ class StoredMessage:
     headers: dict = field(default_factory=dict)
 
 
-class Broker:
+class BrokerView:
+    """What the tests look into a broker with, whoever else does something there.
+
+    Attributes:
+        url: where it is.
+        view: how it is signed in to, as keywords of `BrokerAccess`; for brokers that ask.
+    """
+
+    url: str
+    view: dict
+
+    @property
+    def way_in(self):
+        """The address that the look into it takes."""
+        return self.url
+
+    def stream(self, name):
+        """The stream's state; None if there is none."""
+        return self.ask(lambda client: _state(client, name))
+
+    def messages(self, name):
+        """The stream's messages in their order, without taking any of them out."""
+        return self.ask(lambda client: _messages(client, name))
+
+    def make_stream(self, **config):
+        """Make a stream as `nats.js.api.StreamConfig` describes one."""
+        self.ask(lambda client: client.jetstream().add_stream(**config))
+
+    def drop_stream(self, name):
+        self.ask(lambda client: client.jetstream().delete_stream(name))
+
+    def purge(self, name):
+        self.ask(lambda client: client.jetstream().purge_stream(name))
+
+    def publish(self, subject, payload, headers=None):
+        """Put any message into the stream that takes this subject."""
+        self.ask(lambda client: client.jetstream().publish(subject, payload, headers=headers))
+
+    def ask(self, question):
+        """What `await question(client)` returns, with a client of its own: in any test, asynchronous ones included."""
+        answers = []
+
+        async def ask():
+            async with self._client() as client:
+                return await question(client)
+
+        def run():
+            try:
+                answers.append((asyncio.run(ask()), None))
+            except BaseException as error:
+                answers.append((None, error.with_traceback(None)))  # it would keep the client alive
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        ((answer, error),) = answers
+        if error is not None:
+            raise error
+        return answer
+
+    @asynccontextmanager
+    async def _client(self):
+        client = Client()
+        options = BrokerAccess(url=self.way_in, **self.view).options()
+        try:
+            await client.connect(**options, allow_reconnect=False, error_cb=_ignored)
+            yield client
+        finally:
+            await client.close()  # also where it was refused: nats-py leaves its connection open then
+
+
+class Broker(BrokerView):
     """A `nats-server -js` on loopback, which keeps its port and its store over restarts.
 
     Args:
@@ -131,60 +202,6 @@ class Broker:
             connection.request("GET", "/connz")
             found = json.loads(connection.getresponse().read())["connections"]
         return [one["name"] for one in found if one.get("name")]
-
-    def stream(self, name):
-        """The stream's state; None if there is none."""
-        return self.ask(lambda client: _state(client, name))
-
-    def messages(self, name):
-        """The stream's messages in their order, without taking any of them out."""
-        return self.ask(lambda client: _messages(client, name))
-
-    def make_stream(self, **config):
-        """Make a stream as `nats.js.api.StreamConfig` describes one."""
-        self.ask(lambda client: client.jetstream().add_stream(**config))
-
-    def drop_stream(self, name):
-        self.ask(lambda client: client.jetstream().delete_stream(name))
-
-    def purge(self, name):
-        self.ask(lambda client: client.jetstream().purge_stream(name))
-
-    def publish(self, subject, payload, headers=None):
-        """Put any message into the stream that takes this subject."""
-        self.ask(lambda client: client.jetstream().publish(subject, payload, headers=headers))
-
-    def ask(self, question):
-        """What `await question(client)` returns, with a client of its own: in any test, asynchronous ones included."""
-        answers = []
-
-        async def ask():
-            async with self._client() as client:
-                return await question(client)
-
-        def run():
-            try:
-                answers.append((asyncio.run(ask()), None))
-            except BaseException as error:
-                answers.append((None, error.with_traceback(None)))  # it would keep the client alive
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-        ((answer, error),) = answers
-        if error is not None:
-            raise error
-        return answer
-
-    @asynccontextmanager
-    async def _client(self):
-        client = Client()
-        options = BrokerAccess(url=self.url, **self.view).options()
-        try:
-            await client.connect(**options, allow_reconnect=False, error_cb=_ignored)
-            yield client
-        finally:
-            await client.close()  # also where it was refused: nats-py leaves its connection open then
 
     def _write_configuration(self):
         jetstream = f'jetstream {{\n  store_dir: "{self.folder / "store"}"\n  {self.jetstream}\n}}\n'

@@ -37,7 +37,7 @@ def test_an_address_names_servers(url, servers, place):
 )
 def test_an_address_may_hold_the_credentials(url, options):
     given = BrokerAccess(url=url).options()
-    del given["servers"]
+    del given["servers"], given["inbox_prefix"]
     assert given == options
 
 
@@ -128,6 +128,12 @@ def test_the_systems_authorities_are_trusted_and_names_are_checked():
     assert context.check_hostname
 
 
+@pytest.mark.parametrize("prefix", ["", ".", "a.", "a b", "_INBOX.>", "*"])
+def test_an_inbox_prefix_that_is_no_subject_is_refused(prefix):
+    with pytest.raises(ConfigurationError, match="inbox_prefix is"):
+        BrokerAccess(url="nats://broker", inbox_prefix=prefix)
+
+
 def test_all_of_it_may_come_from_the_environment(monkeypatch, tmp_path):
     file = tmp_path / "file"
     file.write_text("text")
@@ -139,7 +145,9 @@ def test_all_of_it_may_come_from_the_environment(monkeypatch, tmp_path):
     }
     for name in names.values():
         monkeypatch.setenv(name, str(file))
+    monkeypatch.setenv("RAGSPAN_NATS_INBOX_PREFIX", "_INBOX_app")
     access = BrokerAccess.from_environment("nats://broker")
+    assert access.inbox_prefix == "_INBOX_app"
     assert {field: getattr(access, field) for field in names} == dict.fromkeys(names, str(file))
 
 

@@ -9,6 +9,7 @@ from nats.js.api import AckPolicy, DiscardPolicy, RetentionPolicy, StorageType
 from nats.js.errors import APIError
 
 from ragspan import ConfigurationError
+from ragspan_nats.config import stream_limits
 from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
 
 NAMES = StreamNames()
@@ -34,11 +35,40 @@ def test_a_name_that_can_be_no_streams_is_refused(name):
         StreamNames(stream=name)
 
 
-@pytest.mark.parametrize("name", ["max_bytes", "max_age", "duplicate_window", "dead_letter_bytes", "replicas"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), True, "5", None])
-def test_limits_are_numbers_above_zero(name, value):
-    with pytest.raises(ConfigurationError, match=f"{name} is"):
+@pytest.mark.parametrize("name", ["max_age", "duplicate_window", "dead_letter_age"])
+@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "5", None])
+def test_limits_of_time_are_seconds(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} is .*, but should be seconds, more than 0"):
         StreamLimits(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["max_records", "max_bytes", "dead_letter_bytes", "replicas"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, float("nan"), True, "5", None])
+def test_limits_of_size_are_whole_numbers(name, value):
+    with pytest.raises(ConfigurationError, match=f"{name} is .*, but should be a whole number"):
+        StreamLimits(**{name: value})
+
+
+def test_a_broker_keeps_five_replicas_at_most():
+    assert StreamLimits(replicas=5).replicas == 5
+    with pytest.raises(ConfigurationError, match="replicas is 6, but should be a whole number, from 1 to 5"):
+        StreamLimits(replicas=6)
+
+
+def test_limits_may_come_from_the_environment(monkeypatch):
+    assert stream_limits() == StreamLimits()
+    monkeypatch.setenv("RAGSPAN_NATS_MAX_RECORDS", "5000000")
+    monkeypatch.setenv("RAGSPAN_NATS_MAX_BYTES", " 1000000 ")
+    monkeypatch.setenv("RAGSPAN_NATS_REPLICAS", "3")
+    assert stream_limits() == StreamLimits(max_records=5_000_000, max_bytes=1_000_000, replicas=3)
+
+
+@pytest.mark.parametrize("name", ["RAGSPAN_NATS_MAX_RECORDS", "RAGSPAN_NATS_MAX_BYTES", "RAGSPAN_NATS_REPLICAS"])
+@pytest.mark.parametrize("value", ["0", "-1", "2.5", "many", "1e6"])
+def test_a_limit_of_the_environment_that_is_none_is_named(monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigurationError, match=f"{name}: .* is .*, but should be a whole number"):
+        stream_limits()
 
 
 def test_missing_streams_are_made(broker):

@@ -66,6 +66,7 @@ def test_an_option_that_cannot_be_used_is_named(arguments, said):
         ("RAGSPAN_EMITTERS", "otel,nobody", "nobody"),
         ("RAGSPAN_NATS_STREAM", "a b", "stream is 'a b'"),
         ("RAGSPAN_NATS_NKEY_FILE", "no-such-file", "nkey_file"),
+        ("RAGSPAN_NATS_REPLICAS", "6", "RAGSPAN_NATS_REPLICAS: replicas is 6"),
         ("RAGSPAN_METRIC_TIMEOUT", "0", "RAGSPAN_METRIC_TIMEOUT is '0'"),
         ("OTEL_TRACES_EXPORTER", "none", "no exporter of spans is configured"),
         ("OTEL_TRACES_EXPORTER", "", "no exporter of spans is configured"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from ragspan.exceptions import ConfigurationError
 
 _SCHEMES = ("nats", "tls")
 _PORT = 4222
+_INBOX_PREFIX = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +42,9 @@ class BrokerAccess:
     """Our own certificate, for brokers that ask for one."""
     key_file: str | None = None
     """Its private key, if it is not in the same file."""
+    inbox_prefix: str = "_INBOX"
+    """What the subjects begin with on which the broker answers us; one that nobody else may listen on keeps what workers
+    are sent from other users of the broker."""
 
     def __post_init__(self) -> None:
         parts = [_split(url.strip()) for url in self.url.split(",")]
@@ -47,6 +52,10 @@ class BrokerAccess:
             path = getattr(self, name)
             if path is not None and not _is_file(path):  # not shown: it may be a secret in the place of its file's name
                 raise ConfigurationError(f"{name} should name a file, but there is no such file")
+        if not _INBOX_PREFIX.fullmatch(self.inbox_prefix):
+            raise ConfigurationError(
+                f"inbox_prefix is {self.inbox_prefix!r}, but should be letters, digits, '_' and '-', with dots between them"
+            )
         if self.key_file is not None and self.certificate_file is None:
             raise ConfigurationError("key_file is given without certificate_file, whose key it should be")
         ways = [name for name in ("user", "token", "nkey_file", "credentials_file") if getattr(self, name) is not None]
@@ -74,6 +83,7 @@ class BrokerAccess:
             ca_file=variable("RAGSPAN_NATS_CA_FILE"),
             certificate_file=variable("RAGSPAN_NATS_CERTIFICATE_FILE"),
             key_file=variable("RAGSPAN_NATS_KEY_FILE"),
+            inbox_prefix=variable("RAGSPAN_NATS_INBOX_PREFIX") or "_INBOX",
         )
 
     @property
@@ -107,6 +117,7 @@ class BrokerAccess:
             "token": token,
             "nkeys_seed": self.nkey_file,
             "user_credentials": self.credentials_file,
+            "inbox_prefix": self.inbox_prefix,
         }
         if self.is_encrypted:
             options["tls"] = self._tls()

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
+from ragspan_nats.streams import StreamLimits
+
+_LIMITS = {
+    "RAGSPAN_NATS_MAX_RECORDS": "max_records",
+    "RAGSPAN_NATS_MAX_BYTES": "max_bytes",
+    "RAGSPAN_NATS_REPLICAS": "replicas",
+}
 
 
 def broker_address(given: str | None) -> str:
@@ -21,3 +30,20 @@ def broker_address(given: str | None) -> str:
 def stream_name(given: str | None = None) -> str:
     """The name of the stream: the given one, else that of `RAGSPAN_NATS_STREAM`, else `ragspan`."""
     return given or variable("RAGSPAN_NATS_STREAM") or "ragspan"
+
+
+def stream_limits() -> StreamLimits:
+    """The limits of streams that are missing, with those of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`.
+
+    Raises:
+        ConfigurationError: one of these is no whole number, or out of its range.
+    """
+    given = {name: value for name in _LIMITS if (value := variable(name)) is not None}
+    limits = StreamLimits()
+    for name, value in given.items():
+        number = int(value) if value.isdecimal() else value
+        try:
+            limits = replace(limits, **{_LIMITS[name]: number})
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+    return limits

@@ -5,6 +5,7 @@ Each is made where it is missing, with its limits. One that is there is left as 
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from nats.js.api import StreamConfig
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SECONDS = frozenset({"max_age", "duplicate_window", "dead_letter_age"})
+_MOST_REPLICAS = 5
 _IN_USE = 10058  # the stream is there, with other settings than those that we would have made it with
 
 
@@ -60,7 +63,7 @@ class StreamLimits:
     """How much the streams may hold, where they are made by us.
 
     Raises:
-        ConfigurationError: a limit is no positive number.
+        ConfigurationError: a limit is out of its range.
     """
 
     max_records: int = 100_000
@@ -81,9 +84,12 @@ class StreamLimits:
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-                raise ConfigurationError(f"{name} is {value!r}, but should be a number above 0")
+            value, most = getattr(self, name), _MOST_REPLICAS if name == "replicas" else math.inf
+            if name in _SECONDS and not (type(value) in (int, float) and 0 < value < math.inf):
+                raise ConfigurationError(f"{name} is {value!r}, but should be seconds, more than 0")
+            if name not in _SECONDS and not (type(value) is int and 1 <= value <= most):
+                allowed = "at least 1" if most == math.inf else f"from 1 to {most}"
+                raise ConfigurationError(f"{name} is {value!r}, but should be a whole number, {allowed}")
 
 
 async def ensure_streams(jetstream: JetStreamContext, names: StreamNames, limits: StreamLimits) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cluster import Cluster
 from fleet_network import LossyNetwork
 from fleet_parts import Fleet
 
@@ -33,6 +34,15 @@ def make_fleet(tmp_path, bytecode):
 def fleet(make_fleet, broker):
     """A fleet whose broker runs, without workers."""
     return make_fleet(broker)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Three brokers that run, as one."""
+    made = Cluster(tmp_path)
+    made.start()
+    yield made
+    made.kill()
 
 
 @pytest.fixture

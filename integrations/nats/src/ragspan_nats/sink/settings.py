@@ -5,21 +5,22 @@ from __future__ import annotations
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import stream_name
+from ragspan_nats.config import stream_limits, stream_name
 from ragspan_nats.sink.nats_sink import NatsSink
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:
-    """A sink for the broker that the settings name, with the stream and the credentials of `RAGSPAN_NATS_*`.
+    """A sink for the broker that the settings name, with the stream, its limits and the credentials of `RAGSPAN_NATS_*`.
 
     Raises:
-        ConfigurationError: the address, a credential or the stream's name is wrong; the message holds no secret.
+        ConfigurationError: the address, a credential, the stream's name or a limit is wrong; the message holds no secret.
     """
     if settings.sink is None:
         raise ConfigurationError("RAGSPAN_SINK should be an address, such as 'nats://broker:4222'")
     return NatsSink(
         access=BrokerAccess.from_environment(settings.sink),
         stream=stream_name(),
+        limits=stream_limits(),
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,

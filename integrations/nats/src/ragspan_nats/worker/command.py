@@ -13,7 +13,7 @@ import typer
 from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
 from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import broker_address, stream_name
+from ragspan_nats.config import broker_address, stream_limits, stream_name
 from ragspan_nats.streams import StreamNames
 from ragspan_nats.worker.counts import WorkerStats
 from ragspan_nats.worker.health import HealthPage
@@ -66,7 +66,8 @@ def worker(
 
     Judge, metrics, budgets and spans are configured by RAGSPAN_* variables as in an application, the export by OTEL_*, the
     broker's credentials by RAGSPAN_NATS_USER and _PASSWORD, _TOKEN, _NKEY_FILE, _CREDENTIALS_FILE, _CA_FILE,
-    _CERTIFICATE_FILE and _KEY_FILE. Any number of workers share a stream.
+    _CERTIFICATE_FILE and _KEY_FILE. Any number of workers share a stream. Where it is missing it is made, with the limits of
+    RAGSPAN_NATS_MAX_RECORDS, _MAX_BYTES and _REPLICAS.
 
     SIGTERM and Ctrl-C: no new records, those in hand are finished within --grace or given back; a second one gives all back.
 
@@ -86,6 +87,7 @@ def worker(
             access,
             settings,
             names=names,
+            limits=stream_limits(),
             options=WorkerOptions(
                 concurrency=settings.concurrency,
                 ack_wait=ack_wait,

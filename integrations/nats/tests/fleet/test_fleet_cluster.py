@@ -1,0 +1,55 @@
+"""A cluster of three brokers, which keep three copies of the stream, and lose one of themselves."""
+
+from __future__ import annotations
+
+import pytest
+from fleet_parts import NAMES
+
+SHORT = ("--ack-wait", 5)
+COPIES = {"RAGSPAN_NATS_REPLICAS": "3"}
+
+
+@pytest.fixture
+def fleet(make_fleet, cluster):
+    """A fleet whose workers make the streams, in three copies."""
+    return make_fleet(cluster)
+
+
+@pytest.mark.slow
+def test_the_streams_are_kept_by_all_three(fleet, cluster):
+    fleet.worker(environment=COPIES)
+
+    fleet.until(lambda: cluster.copies_of(NAMES.stream) == 3, what="three copies of the records")
+    fleet.until(lambda: cluster.copies_of(NAMES.dead_stream) == 3, what="three copies of the dead letters")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, end):
+    fleet.judge.latency = 0.05
+    fleet.start(2, *SHORT, environment=COPIES)
+    records = fleet.publish(400)
+    fleet.until(lambda: len(fleet.backend.records()) > 100, what="the first records to be scored")
+    getattr(cluster.leader_of(NAMES.stream), end)()
+    fleet.until_empty(patience=120)
+
+    ends = fleet.ends(records)
+    assert set(ends.scored) == set(records)
+
+
+@pytest.mark.slow
+def test_an_application_goes_on_while_a_broker_is_lost_for_good(fleet, cluster):
+    """Its disk, too: the other two hold all that was acknowledged."""
+    application, records = fleet.application(200, 0.02, environment=COPIES)
+    fleet.until(lambda: cluster.stream(NAMES.stream) and cluster.stream(NAMES.stream).messages > 20, what="records")
+    lost = cluster.leader_of(NAMES.stream)
+    lost.kill()
+    lost.forget()
+    application.says()
+    end = application.says()
+    assert (end["is_out"], end["dropped"]) == (True, {})
+    assert end["slowest"] < 0.5
+    fleet.worker(*SHORT, environment=COPIES)
+    fleet.until_empty(patience=120)
+
+    assert set(fleet.ends(records).scored) == set(records)

@@ -1,0 +1,116 @@
+"""Users of the broker who may do no more than docs/fleet.md gives them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from brokers import PATIENCE, until
+from nats.errors import TimeoutError as NoAnswerError
+from submitted import a_record
+
+from ragspan_nats import BrokerAccess
+from ragspan_nats.client import BrokerClient
+from ragspan_nats.streams import StreamNames
+
+NAMES = StreamNames()
+DOCUMENTATION = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
+(USERS,) = re.findall(r"^```text\n(authorization \{.*?^\})\n```", DOCUMENTATION, re.DOTALL | re.MULTILINE)
+OWNER = "{ user: owner, password: OWNER }\n    { user: application, password"
+
+
+def signs_in(user):
+    return {
+        "RAGSPAN_NATS_USER": user,
+        "RAGSPAN_NATS_PASSWORD": user.upper(),
+        "RAGSPAN_NATS_INBOX_PREFIX": f"_INBOX_{user}",
+    }
+
+
+def access(broker, user):
+    return BrokerAccess(url=broker.url, user=user, password=user.upper(), inbox_prefix=f"_INBOX_{user}")
+
+
+@asynccontextmanager
+async def client_of(broker, user):
+    client = BrokerClient(must_encrypt=False)
+    await client.connect(**access(broker, user).options(), error_cb=told)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def told(error):
+    """Of a violation; the broker's log tells of it as well."""
+
+
+@pytest.fixture
+def broker(make_broker):
+    """A broker with the users of the documentation, and one who may do everything, for the tests' own look into it."""
+    config = USERS.replace("{ user: application, password", OWNER)
+    made = make_broker(config=config, view={"user": "owner", "password": "OWNER"})
+    made.start()
+    return made
+
+
+@pytest.fixture
+def worker(make_worker, backend):
+    made = make_worker(
+        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url, RAGSPAN_JUDGE="overlap", PYTHONUNBUFFERED="1", **signs_in("worker")
+    )
+    made.until_it_says("records of stream")
+    return made
+
+
+def dead_letters(broker, *arguments, monkeypatch):
+    for name, value in signs_in("operator").items():
+        monkeypatch.setenv(name, value)
+    command = [sys.executable, "-m", "ragspan.cli", "dead-letters", *arguments, "--broker", broker.url]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, backend, make_sink, monkeypatch):
+    until(lambda: broker.stream(NAMES.stream), what="the worker to make the streams", patience=60)
+    sink = make_sink(None, access=access(broker, "application"))
+    sink.submit(a_record())
+    assert sink.flush(PATIENCE)
+    worker.until(lambda: backend.records() == {"r-1"}, what="a scored record")
+    broker.publish(NAMES.records, b"poison")
+    worker.until(lambda: broker.stream(NAMES.dead_stream).messages == 1, what="a dead letter")
+
+    assert "invalid_record" in dead_letters(broker, "list", monkeypatch=monkeypatch)
+    assert "1 records returned" in dead_letters(broker, "retry", "--all", monkeypatch=monkeypatch)
+    worker.until(lambda: broker.stream(NAMES.dead_stream).last == 2, what="the poison to come back")
+    worker.until(lambda: broker.stream(NAMES.stream).messages == 0, what="an empty stream")
+    assert worker.stop() == 0
+    assert "Violation" not in broker.log
+    assert "could not" not in worker.log
+
+
+async def test_they_are_enough_for_what_the_broker_has_lost_sight_of(broker):
+    """Workers put such a message at the end of the stream, and take it out of its place."""
+    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records])
+    broker.publish(NAMES.records, b"lost")
+    async with client_of(broker, "worker") as client:
+        jetstream = client.jetstream()
+        message = await jetstream.get_msg(NAMES.stream, 1, NAMES.records, next=True)
+        await jetstream.publish(NAMES.records, message.data)
+        await jetstream.delete_msg(NAMES.stream, 1)
+    assert [message.sequence for message in broker.messages(NAMES.stream)] == [2]
+
+
+async def test_an_application_cannot_read_what_others_wrote(broker):
+    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records])
+    broker.publish(NAMES.records, b"what a user wrote")
+    async with client_of(broker, "application") as client:
+        with pytest.raises(NoAnswerError):
+            await client.jetstream(timeout=1).get_msg(NAMES.stream, 1)
+        await client.subscribe("_INBOX_worker.>")
+        await client.flush()
+    assert 'Subscription Violation - User "application", Subject "_INBOX_worker.>"' in broker.log
+    assert 'Publish Violation - User "application", Subject "$JS.API.STREAM.MSG.GET.ragspan"' in broker.log
