@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
@@ -41,9 +42,9 @@ def stream_limits() -> StreamLimits:
     given = {name: value for name in _LIMITS if (value := variable(name)) is not None}
     limits = StreamLimits()
     for name, value in given.items():
-        number = int(value) if value.isdecimal() else value
+        changed: dict[str, Any] = {_LIMITS[name]: int(value) if value.isdecimal() else value}
         try:
-            limits = replace(limits, **{_LIMITS[name]: number})
+            limits = replace(limits, **changed)
         except ConfigurationError as error:
             raise ConfigurationError(f"{name}: {error}") from None
     return limits
