@@ -78,29 +78,83 @@ def test_a_span_that_never_comes_is_given_up_when_the_window_is_over(make_schedu
     assert clock.now == 1100
 
 
-def test_who_waits_need_not_wait_for_a_span_that_does_not_come(make_schedule, clock, letters):
-    schedule = make_schedule(retry_window=100.0)
-    schedule.put(letters("ab"))
-    last = schedule.last_number
+def fate(schedule, entries, *, waits_for_spans=True):
+    return schedule.fate_of(entries, waits_for_spans=waits_for_spans)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ([Delivered(), Delivered()], "settled"),
+        ([Delivered(), Refused("http_422")], "settled"),
+        ([Delivered(), Failed()], "waiting"),
+        ([Delivered(), NotThereYet()], "waiting"),
+        (Unavailable("down"), "waiting"),
+        (RuntimeError(), "waiting"),
+        (BatchRefused("http_413"), "waiting"),
+    ],
+)
+def test_items_have_one_fate_together(make_schedule, letters, results, expected):
+    schedule = make_schedule()
+    entries = schedule.put(letters("ab"))
+    assert fate(schedule, entries) == "waiting"
+
+    schedule.settle(schedule.begin(), results)
+
+    assert fate(schedule, entries) == expected
+
+
+def test_no_items_are_settled(make_schedule):
+    assert fate(make_schedule(), []) == "settled"
+
+
+def test_the_fate_of_some_does_not_hang_on_others(make_schedule, letters):
+    schedule = make_schedule()
+    first, second = schedule.put(letters("a")), schedule.put(letters("b"))
+
+    schedule.settle(schedule.begin(), [Failed(), Delivered()])
+
+    assert (fate(schedule, first), fate(schedule, second)) == ("waiting", "settled")
+
+
+def test_who_asks_need_not_wait_for_a_span_that_does_not_come(make_schedule, clock, letters):
+    schedule = make_schedule()
+    entries = schedule.put(letters("ab"))
+    assert fate(schedule, entries, waits_for_spans=False) == "waiting"  # nobody has looked for it yet
+
     schedule.settle(schedule.begin(), [NotThereYet(), Delivered()])
+    assert fate(schedule, entries) == "waiting"
+    assert fate(schedule, entries, waits_for_spans=False) == "settled"
 
-    clock.advance(9.0)
-    assert not schedule.is_past_but_for_spans(last, 10.0)
     clock.advance(1.0)
-    assert schedule.is_past_but_for_spans(last, 10.0)
-    assert not schedule.is_past(last)
+    tried_again = schedule.begin()
+    assert fate(schedule, entries, waits_for_spans=False) == "waiting"  # it may be there by now
+    schedule.settle(tried_again, [Failed()])
+    assert fate(schedule, entries, waits_for_spans=False) == "waiting"
 
 
-@pytest.mark.parametrize("results", [[Failed()], Unavailable("down"), None], ids=["failed", "away", "untried"])
-def test_who_waits_has_to_wait_for_everything_else(make_schedule, clock, letters, results):
-    schedule = make_schedule(retry_window=100.0)
-    schedule.put(letters("a"))
-    last = schedule.last_number
-    if results is not None:
-        schedule.settle(schedule.begin(), results)
-    clock.advance(50.0)
+@pytest.mark.parametrize(
+    ("result", "expected"), [(NotThereYet(), "settled"), (Failed(), "lost"), (Unavailable("down"), "lost")]
+)
+def test_what_was_given_up_is_lost_unless_there_is_no_span_for_it(make_schedule, clock, letters, result, expected):
+    schedule = make_schedule(retry_window=5.0)
+    entries = schedule.put(letters("a"))
 
-    assert not schedule.is_past_but_for_spans(last, 10.0)
+    run(schedule, clock, lambda batch: result if isinstance(result, Unavailable) else [result])
+
+    assert len(schedule) == 0
+    assert fate(schedule, entries) == expected
+
+
+def test_what_had_to_make_room_is_lost(make_schedule, letter, letters):
+    schedule = make_schedule(queue_size=2, queue_bytes=1000)
+    first = schedule.put(letters("ab"))
+    second = schedule.put(letters("c"))
+    huge = schedule.put([letter("huge", size=1001)])
+
+    assert [fate(schedule, entries) for entries in (first, second, huge)] == ["lost", "waiting", "lost"]
+    schedule.abandon("shutdown")
+    assert fate(schedule, second) == "lost"
 
 
 def test_an_item_at_which_the_backend_failed_goes_back_and_holds_nobody_up(make_schedule, clock, letters):

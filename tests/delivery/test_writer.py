@@ -105,6 +105,29 @@ def test_an_answer_without_any_score_is_not_written(post_office):
     assert post_office.stats().offered == 0
 
 
+def test_a_receipt_tells_what_becomes_of_an_answers_scores(post_office, make_scored):
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    receipt = post_office.emit_with_receipt(make_scored(faithfulness=0.5, completeness=1.0))
+
+    assert gate.is_reached.wait(PATIENCE)
+    assert receipt.fate() == "waiting"
+    gate.opened.set()
+    assert post_office.flush(PATIENCE)
+    assert receipt.fate() == "settled"
+
+
+def test_a_receipt_for_what_is_not_written_says_why_at_once(post_office, make_scored):
+    unsampled = post_office.emit_with_receipt(make_scored(trace_flags=0, faithfulness=0.5))
+    nothing = post_office.emit_with_receipt(make_scored())
+    post_office.shutdown(0)
+
+    assert (unsampled.fate(), nothing.fate()) == ("settled", "settled")
+    assert post_office.emit_with_receipt(make_scored(faithfulness=0.5)).fate() == "lost"
+    assert post_office.emit_with_receipt(make_scored()).fate() == "settled"
+    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
+
+
 def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
     gate = Gate()
     post_office.mailbox.script.append(gate)

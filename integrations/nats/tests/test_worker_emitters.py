@@ -11,7 +11,7 @@ from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
-from ragspan_nats.worker.emitters import Completion, NativeScores
+from ragspan_nats.worker.emitters import Completion, OtherEmitter
 from ragspan_nats.worker.in_hand import InHand
 
 OUTCOMES = {"faithfulness": Score(value=0.5), "completeness": OUTAGE}
@@ -115,13 +115,13 @@ def test_spans_that_cannot_be_made_leave_no_verdict(signals):
     assert delivery.verdict is None
 
 
-class Natives:
-    """A native writer behind what a worker puts before it."""
+class Others:
+    """An emitter behind what a worker puts before it."""
 
     def __init__(self):
         self.in_hand = InHand()
-        self.writer = RecordingEmitter()
-        self.emitter = NativeScores(self.writer, self.in_hand)
+        self.other = RecordingEmitter()
+        self.emitter = OtherEmitter(self.other, self.in_hand)
 
     def emit(self, verdict, *, is_in_hand=True):
         delivery = a_delivery()
@@ -129,34 +129,49 @@ class Natives:
         if is_in_hand:
             self.in_hand.add(delivery)
         self.emitter.emit(scored(delivery.record))
-        return self.writer.scored
+        return self.other.scored
 
 
-def test_a_native_writer_gets_what_is_exported():
-    (got,) = Natives().emit(ACKNOWLEDGE)
+def test_another_emitter_gets_what_is_exported():
+    (got,) = Others().emit(ACKNOWLEDGE)
 
     assert got.outcomes == {"faithfulness": Score(value=1.0)}
 
 
 @pytest.mark.parametrize(
     "verdict",
-    [Verdict(ending="give_back", reason="judge_outage"), Verdict(ending="put_aside", reason="x"), None],
-    ids=str,
+    [
+        Verdict(ending="give_back", reason="judge_outage"),
+        Verdict(ending="put_aside", reason="deliveries_used_up"),
+        None,
+    ],
+    ids=["given back", "put aside", "none"],
 )
-def test_a_native_writer_gets_nothing_of_what_is_withheld(verdict):
-    assert Natives().emit(verdict) == []
+def test_another_emitter_gets_nothing_of_what_is_withheld(verdict):
+    assert Others().emit(verdict) == []
 
 
-def test_a_native_writer_gets_nothing_of_what_was_given_back_in_the_meantime():
-    assert Natives().emit(ACKNOWLEDGE, is_in_hand=False) == []
+def test_another_emitter_gets_nothing_of_what_was_given_back_in_the_meantime():
+    assert Others().emit(ACKNOWLEDGE, is_in_hand=False) == []
 
 
-def test_a_native_writer_that_finds_the_span_is_heard():
+def test_another_emitter_that_finds_the_span_is_heard():
     class Finding(RecordingEmitter):
         def open(self, record):
             return SpanAnchor(trace_id=1, span_id=2)
 
-    assert NativeScores(Finding(), InHand()).open(a_record()) == SpanAnchor(trace_id=1, span_id=2)
+    assert OtherEmitter(Finding(), InHand()).open(a_record()) == SpanAnchor(trace_id=1, span_id=2)
+
+
+@pytest.mark.parametrize(("outcome", "is_kept"), [(Score(value=0.5), True), (OUTAGE, False)], ids=["scored", "outage"])
+def test_native_writers_find_the_scores_of_what_is_exported_with_its_delivery(signals, outcome, is_kept):
+    delivery = a_delivery()
+    signals.maker.emit(delivery, {"faithfulness": outcome}, span=signals.maker.open(delivery))
+
+    assert (delivery.scored is not None) is is_kept
+    if is_kept:
+        assert delivery.scored.outcomes == {"faithfulness": outcome}
+        assert delivery.scored.span is not None
 
 
 def test_flush_and_shutdown_are_handed_on():
@@ -170,7 +185,7 @@ def test_flush_and_shutdown_are_handed_on():
         def shutdown(self, timeout):
             heard.append(("shutdown", timeout))
 
-    emitter = NativeScores(Hearing(), InHand())
+    emitter = OtherEmitter(Hearing(), InHand())
 
     assert emitter.flush(1.5) is False
     emitter.shutdown(2.5)
@@ -178,7 +193,7 @@ def test_flush_and_shutdown_are_handed_on():
 
 
 def test_no_emitter_beside_that_of_spans_holds_a_record_back():
-    assert NativeScores(RecordingEmitter(score_wait=5.0), InHand()).score_wait == 0.0
+    assert OtherEmitter(RecordingEmitter(score_wait=5.0), InHand()).score_wait == 0.0
     assert Completion(InHand(), print).score_wait == 0.0
     assert SpanMaker(score_wait=7.0).emitter.score_wait == 7.0
 

@@ -17,6 +17,7 @@ from ragspan.delivery.destination import (
     WriteResult,
 )
 from ragspan.delivery.options import DeliveryOptions
+from ragspan.delivery.receipt import Fate, Receipt
 from ragspan.delivery.stats import DeliveryStats, DropReason
 from ragspan.delivery.writer import ScoreWriter
 
@@ -29,7 +30,9 @@ __all__ = [
     "Destination",
     "DropReason",
     "Failed",
+    "Fate",
     "NotThereYet",
+    "Receipt",
     "Refused",
     "ScoreWriter",
     "Unavailable",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ragspan.delivery.destination import Deliverable
-from ragspan.delivery.stats import DropReason
+from ragspan.delivery.stats import DropReason, Ending
 
 _Item = TypeVar("_Item", bound=Deliverable)
 
@@ -31,6 +31,8 @@ class Waiting(Generic[_Item]):
     trouble: DropReason = "unavailable"
     """Why it was not delivered yet."""
     in_work: bool = False
+    ended: Ending | None = None
+    """How; None as long as it waits."""
 
 
 class Line(Generic[_Item]):
@@ -56,11 +58,11 @@ class Line(Generic[_Item]):
         self._bytes += item.size
         return entry
 
-    def make_room(self) -> Iterator[DropReason]:
-        """Remove the oldest until the bounds are kept; the reason of each."""
+    def make_room(self) -> Iterator[tuple[Waiting[_Item], DropReason]]:
+        """Remove the oldest until the bounds are kept; each with the reason."""
         while (reason := self._excess()) and (oldest := next(self._not_in_work(), None)) is not None:
             self.remove(oldest)
-            yield reason
+            yield oldest, reason
 
     def remove(self, entry: Waiting[_Item]) -> bool:
         """False if it is not there any more."""
@@ -69,23 +71,16 @@ class Line(Generic[_Item]):
         self._bytes -= entry.item.size
         return True
 
-    def clear(self) -> int:
-        """Remove everything, what is in work included; how much it was."""
-        count = len(self._waiting)
+    def clear(self) -> Sequence[Waiting[_Item]]:
+        """Remove everything, what is in work included, and return it."""
+        removed = list(self._waiting.values())
         self._waiting.clear()
         self._bytes = 0
-        return count
+        return removed
 
     def is_past(self, number: int) -> bool:
         """Whether everything up to this number has left the line."""
         return next(iter(self._waiting), number + 1) > number
-
-    def up_to(self, number: int) -> Iterator[Waiting[_Item]]:
-        """What is there of everything up to this number."""
-        for entry in self._waiting.values():
-            if entry.number > number:
-                return
-            yield entry
 
     def overdue(self, now: float) -> Iterator[Waiting[_Item]]:
         """Those whose time is up; all have equally much, so they are the first ones."""

@@ -17,9 +17,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from ragspan.delivery._line import Waiting
 from ragspan.delivery._report import Report
 from ragspan.delivery._schedule import Schedule
 from ragspan.delivery.destination import Deliverable, Destination
+from ragspan.delivery.receipt import Fate, Receipt, is_lost
 from ragspan.delivery.stats import DeliveryStats, DropReason
 from ragspan.telemetry.suppress import suppressed
 
@@ -51,37 +53,38 @@ class Outbox(Generic[_Item]):
         self._is_closed = False
         self._is_over = False
 
-    def put(self, items: Sequence[_Item]) -> None:
+    def put(self, items: Sequence[_Item]) -> Receipt:
         """Take items in, to be written later."""
         with self._changed:
-            if self._is_closed:
-                self._schedule.refuse("shutdown", len(items))
-            else:
-                due = time.monotonic() + self._schedule.put(items)
+            is_closed = self._is_closed
+            entries = () if is_closed else self._schedule.put(items)
+            if entries:
                 self._start()
-                if due < self._wakes_at:
+                if time.monotonic() + self._schedule.due_in(entries) < self._wakes_at:
                     self._changed.notify_all()
+        if is_closed:
+            return self.refuse("shutdown", len(items))
         self._tell()
+        return Receipt(lambda waits_for_spans: self._fate_of(entries, waits_for_spans=waits_for_spans))
 
-    def refuse(self, reason: DropReason, number: int) -> None:
+    def refuse(self, reason: DropReason, number: int) -> Receipt:
         """Count items that are not let in."""
         with self._changed:
             self._schedule.refuse(reason, number)
         self._tell()
+        fate: Fate = "lost" if number and is_lost("dropped", reason) else "settled"
+        return Receipt(lambda _: fate)
 
     def stats(self) -> DeliveryStats:
         with self._changed:
             return self._schedule.stats()
 
-    def flush(self, timeout: float, *, span_patience: float | None = None) -> bool:
-        """Try everything at once; True if all that was put before is delivered or refused within `timeout` seconds.
-
-        With `span_patience`, what waits for its span is not waited for any longer than so many seconds.
-        """
+    def flush(self, timeout: float) -> bool:
+        """Try everything at once; True if all that was put before is delivered or refused within `timeout` seconds."""
         ends_at = time.monotonic() + timeout
         with self._changed:
             last, dropped = self._schedule.last_number, self._schedule.dropped
-            if self._is_past(last, span_patience):
+            if self._schedule.is_past(last):
                 return True
             self._schedule.hurry()
             self._changed.notify_all()
@@ -90,7 +93,7 @@ class Outbox(Generic[_Item]):
             if not has_thread:
                 self._work_until(ends_at, last)
             with self._changed:
-                is_past = self._changed.wait_for(lambda: self._is_past(last, span_patience), _left(ends_at))
+                is_past = self._changed.wait_for(lambda: self._schedule.is_past(last), _left(ends_at))
                 return is_past and self._schedule.dropped == dropped
         finally:
             with self._changed:
@@ -112,10 +115,9 @@ class Outbox(Generic[_Item]):
         elif self._thread is not threading.current_thread():
             self._thread.join(_left(ends_at))
 
-    def _is_past(self, number: int, span_patience: float | None) -> bool:
-        if span_patience is None:
-            return self._schedule.is_past(number)
-        return self._schedule.is_past_but_for_spans(number, span_patience)
+    def _fate_of(self, entries: Sequence[Waiting[_Item]], *, waits_for_spans: bool) -> Fate:
+        with self._changed:
+            return self._schedule.fate_of(entries, waits_for_spans=waits_for_spans)
 
     def _start(self) -> bool:
         """See to it that there is a thread; False if none can be started."""

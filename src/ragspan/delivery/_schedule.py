@@ -25,7 +25,8 @@ from ragspan.delivery.destination import (
     WriteResult,
 )
 from ragspan.delivery.options import DeliveryOptions
-from ragspan.delivery.stats import Counts, DeliveryStats, DropReason, Ending
+from ragspan.delivery.receipt import Fate, is_lost
+from ragspan.delivery.stats import Counts, DeliveryStats, DropReason, Ending, Result
 
 _HURRIED = 0.5  # seconds between tries, at most, while somebody waits for them
 _LONGEST_PAUSE = 10.0  # seconds between tries of a backend that is away, so that it is soon seen to be back
@@ -65,13 +66,12 @@ class Schedule(Generic[_Item]):
         """Whether all items up to this number have ended."""
         return self._line.is_past(number)
 
-    def is_past_but_for_spans(self, number: int, patience: float) -> bool:
-        """The same, not counting those whose span was looked for in vain for `patience` seconds."""
-        ends = self._clock() + self._options.retry_window - patience
-        return all(
-            entry.trouble == "span_not_found" and entry.tries > 0 and entry.ends <= ends
-            for entry in self._line.up_to(number)
-        )
+    def fate_of(self, entries: Sequence[Waiting[_Item]], *, waits_for_spans: bool) -> Fate:
+        """What has become of all of these together, see `Receipt`."""
+        if any(entry.ended is not None and is_lost(*entry.ended) for entry in entries):
+            return "lost"
+        waiting = [entry for entry in entries if entry.ended is None]
+        return "waiting" if any(waits_for_spans or not _seeks_its_span(entry) for entry in waiting) else "settled"
 
     @property
     def dropped(self) -> int:
@@ -88,19 +88,17 @@ class Schedule(Generic[_Item]):
     def stats(self) -> DeliveryStats:
         return self._counts.stats(len(self._line))
 
-    def put(self, items: Sequence[_Item]) -> float:
-        """Take items in, to which the oldest give way. Returns the seconds until they are due."""
-        now = self._clock()
-        due = now if self._hurried else now + self._options.linger
-        for item in items:
-            self._counts.offered += 1
-            if item.size > self._options.queue_bytes:  # it would drive out all others, and then itself
-                self._counts.end("dropped", "queue_bytes")
-                continue
-            self._line.add(item, due=due, ends=now + self._options.retry_window, company=self._options.batch_size)
-        for reason in self._line.make_room():
-            self._counts.end("dropped", reason)
-        return max(due, self._paused_until) - now
+    def put(self, items: Sequence[_Item]) -> Sequence[Waiting[_Item]]:
+        """Take items in, to which the oldest give way."""
+        entries = [self._put(item) for item in items]
+        for entry, reason in self._line.make_room():
+            self._end(entry, "dropped", reason)
+        return entries
+
+    def due_in(self, entries: Sequence[Waiting[_Item]]) -> float:
+        """Seconds until the first of these is due."""
+        due = min((entry.due for entry in entries), default=math.inf)
+        return max(due, self._paused_until) - self._clock()
 
     def refuse(self, reason: DropReason, number: int) -> None:
         """Count items that are not let in."""
@@ -118,16 +116,17 @@ class Schedule(Generic[_Item]):
 
     def abandon(self, reason: DropReason) -> int:
         """Give everything up, what is in work included; how much it was."""
-        number = self._line.clear()
-        self._counts.end("dropped", reason, number)
-        return number
+        abandoned = self._line.clear()
+        for entry in abandoned:
+            self._end(entry, "dropped", reason)
+        return len(abandoned)
 
     def wait(self) -> float | None:
         """Seconds until there is something to write; None if nothing waits. What has become too old is given up."""
         now = self._clock()
         for entry in self._line.overdue(now):
             self._line.remove(entry)
-            self._counts.end("dropped", entry.trouble)
+            self._end(entry, "dropped", entry.trouble)
         due = self._line.next_due(now)
         return None if due is None else max(due, self._paused_until, now) - now
 
@@ -152,15 +151,30 @@ class Schedule(Generic[_Item]):
             self._pause(None)
             self._separate(batch)
 
+    def _put(self, item: _Item) -> Waiting[_Item]:
+        now = self._clock()
+        due = now if self._hurried else now + self._options.linger
+        ends = now + self._options.retry_window
+        self._counts.offered += 1
+        entry = self._line.add(item, due=due, ends=ends, company=self._options.batch_size)
+        if item.size > self._options.queue_bytes:  # it would drive out all others, and then itself
+            self._line.remove(entry)
+            self._end(entry, "dropped", "queue_bytes")
+        return entry
+
+    def _end(self, entry: Waiting[_Item], result: Result, reason: str | None = None) -> None:
+        entry.ended = (result, reason)
+        self._counts.end(result, reason)
+
     def _settle_one(self, entry: Waiting[_Item], result: WriteResult) -> None:
         if isinstance(result, (NotThereYet, Failed)):
             entry.trouble = "failed" if isinstance(result, Failed) else "span_not_found"
             self._put_off(entry)
         elif self._line.remove(entry):
             if isinstance(result, Refused):
-                self._counts.end("refused", result.reason)
+                self._end(entry, "refused", result.reason)
             else:
-                self._counts.end("delivered")
+                self._end(entry, "delivered")
 
     def _split(self, batch: Sequence[Waiting[_Item]], reason: str) -> None:
         self._failures = 0
@@ -190,6 +204,10 @@ class Schedule(Generic[_Item]):
     @property
     def _limit(self) -> float | None:
         return _HURRIED if self._hurried else None
+
+
+def _seeks_its_span(entry: Waiting[_Item]) -> bool:
+    return entry.trouble == "span_not_found" and not entry.in_work
 
 
 def _half(batch: Sequence[object]) -> int:

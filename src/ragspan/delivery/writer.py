@@ -20,6 +20,7 @@ from ragspan.delivery._report import Report
 from ragspan.delivery._schedule import Schedule
 from ragspan.delivery.destination import Deliverable, Destination
 from ragspan.delivery.options import DeliveryOptions
+from ragspan.delivery.receipt import Receipt
 from ragspan.delivery.stats import Counts, DeliveryStats
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
@@ -58,7 +59,7 @@ class ScoreWriter(ABC, Generic[_Item]):
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[_Item]:
         """What to write for these outcomes of an answer that has this span, a valid and sampled one.
 
-        Called in the engine's worker, so it does no I/O; the items should not hold the record, for they may wait long.
+        Called where answers are emitted, usually in the engine's worker, so it does no I/O; the items should not hold the record, for they may wait long.
         """
 
     @abstractmethod
@@ -74,14 +75,15 @@ class ScoreWriter(ABC, Generic[_Item]):
 
     def emit(self, scored: ScoredRecord) -> None:
         """Take an answer's outcomes; those of an answer without a sampled span are counted as `no_span`."""
+        self.emit_with_receipt(scored)
+
+    def emit_with_receipt(self, scored: ScoredRecord) -> Receipt:
+        """The same, for whoever wants to know what becomes of these outcomes."""
         span = scored.span
         if span is None or not span.sampled or not is_valid(span):
             scores = sum(isinstance(outcome, Score) for outcome in scored.outcomes.values())
-            self._outbox.refuse("no_span", scores)
-            return
-        items = self.items_of(scored, span)
-        if items:
-            self._outbox.put(items)
+            return self._outbox.refuse("no_span", scores)
+        return self._outbox.put(self.items_of(scored, span))
 
     def flush(self, timeout: float) -> bool:
         """Try everything at once, whatever it waits for.
@@ -90,14 +92,6 @@ class ScoreWriter(ABC, Generic[_Item]):
             True if everything that was emitted before is delivered, or finally refused, within `timeout` seconds.
         """
         return self._outbox.flush(timeout)
-
-    def flush_but_for_spans(self, timeout: float, *, patience: float) -> bool:
-        """The same, not counting scores whose span the backend has not got within `patience` seconds of their emission.
-
-        They are tried further, as long as any; but a span that is sampled out on its way never comes, and whoever waits for
-        all would wait for it.
-        """
-        return self._outbox.flush(timeout, span_patience=patience)
 
     def shutdown(self, timeout: float) -> None:
         """Deliver what is left within `timeout` seconds, count the rest as dropped, and let go of the connection."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ class Delivery:
     """Those of the answer that have ended and are to be exported."""
     verdict: Verdict | None = None
     """None as long as it is not scored."""
+    scored: ScoredRecord | None = None
+    """Its scores, for native writers; None unless it is to be acknowledged."""
     is_exported: bool = False
     """The exporters have taken its spans."""
     waits_since: float | None = None

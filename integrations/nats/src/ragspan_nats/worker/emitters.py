@@ -1,6 +1,6 @@
 """Between the engine and its emitters: tells them apart by delivery, and keeps from them what is to be scored again.
 
-All of it but `flush` and `shutdown` runs in the engine's worker, in the order: the spans' emitter, native writers, `Completion`.
+All of it but `flush` and `shutdown` runs in the engine's worker, in the order: the spans' emitter, others, `Completion`.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class AnswerSpans:
         if verdict.ending == "acknowledge":
             with self._current.at(delivery, "emit"):
                 self._emitter.emit(scored)
+            delivery.scored = scored
         else:
             self._let_go(scored)
         delivery.verdict = verdict  # after the spans: where they could not be made, there is none
@@ -96,11 +97,11 @@ class AnswerSpans:
         self._emitter.emit(replace(scored, outcomes={}))
 
 
-class NativeScores:
-    """A native writer, which gets only what is exported.
+class OtherEmitter:
+    """An emitter besides that of spans, which gets only what is exported. `NativeScores` is for those that are a `ScoreWriter`.
 
     Args:
-        emitter: the writer.
+        emitter: the other one.
         in_hand: where a record's delivery is found.
     """
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from, engine_from
+from ragspan.delivery import ScoreWriter
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.worker.confirmation import Confirmation
 from ragspan_nats.worker.delivery import ACKNOWLEDGE, Delivery, Verdict
-from ragspan_nats.worker.emitters import AnswerSpans, Completion, NativeScores
+from ragspan_nats.worker.emitters import AnswerSpans, Completion, OtherEmitter
 from ragspan_nats.worker.export import ExportLine
 from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.native_scores import NativeScores
 from ragspan_nats.worker.options import WorkerOptions
 from ragspan_nats.worker.spans import Current, NotingSampler, RecordIds, SpansOfDelivery
 
@@ -72,11 +73,11 @@ class FleetScoring:
         self._providers = providers_from_environment(processor=collecting, id_generator=RecordIds(current))
         tracers = self._providers.tracer_provider
         tracers.sampler = NotingSampler(tracers.sampler, current)
-        # Whatever the order in which they are named: native writers wait for the verdict that comes with the spans.
-        emitters = sorted(emitters_from(settings, self._providers), key=lambda one: not isinstance(one, OTelEmitter))
-        natives = [emitter for emitter in emitters if not isinstance(emitter, OTelEmitter)]
-        self._confirmation = Confirmation(
-            natives,
+        emitters = emitters_from(settings, self._providers)
+        others = [emitter for emitter in emitters if not isinstance(emitter, (OTelEmitter, ScoreWriter))]
+        self._native_scores = NativeScores(
+            [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)],
+            others,
             on_delivered=lambda delivery: on_end(delivery, ACKNOWLEDGE),
             on_failure=self._not_exported,
             patience=options.export_patience,
@@ -84,16 +85,15 @@ class FleetScoring:
         )
         self._export = ExportLine(
             exporters,
-            on_exported=self._confirmation.put,
+            on_exported=self._native_scores.put,
             on_failure=self._not_exported,
             patience=options.export_patience,
             log=log,
         )
+        # Whatever the order in which they are named: others wait for the verdict that comes with the spans.
         known: list[Emitter] = [
-            AnswerSpans(emitter, in_hand, current, options)
-            if isinstance(emitter, OTelEmitter)
-            else NativeScores(emitter, in_hand)
-            for emitter in emitters
+            *(AnswerSpans(one, in_hand, current, options) for one in emitters if isinstance(one, OTelEmitter)),
+            *(OtherEmitter(one, in_hand) for one in others),
         ]
         self._engine = engine_from(settings, self._providers, emitters=[*known, Completion(in_hand, self._scored)])
 
@@ -103,7 +103,7 @@ class FleetScoring:
 
     def start(self) -> None:
         """Start what exports."""
-        self._confirmation.start()
+        self._native_scores.start()
         self._export.start()
 
     def score(self, delivery: Delivery) -> None:
@@ -112,12 +112,13 @@ class FleetScoring:
 
     def stop_exporting(self) -> None:
         """Let nothing end as exported any more, so that the rest can be given back."""
-        self._confirmation.stop()
+        self._native_scores.stop()
         self._export.stop(_END)
 
     def shutdown(self) -> None:
         """Let go of everything; what metrics and events are left is sent."""
         self._engine.shutdown(timeout=_NOTHING_LEFT)
+        self._native_scores.shutdown(_NOTHING_LEFT)
         self._providers.tracer_provider.shutdown()
         self._providers.meter_provider.shutdown()
         if self._providers.logger_provider is not None:

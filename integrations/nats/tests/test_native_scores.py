@@ -1,4 +1,4 @@
-"""Deliveries that wait for native writers."""
+"""Deliveries whose scores native writers write, and other emitters besides."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import pytest
 from brokers import until
 from worker_parts import Ends, a_delivery, a_record, scored
 
-from ragspan.delivery import Delivered, DeliveryOptions, NotThereYet, Refused, ScoreWriter, Unavailable
+from ragspan.delivery import Delivered, DeliveryOptions, Failed, NotThereYet, Refused, ScoreWriter, Unavailable
 from ragspan.records import SpanAnchor
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.worker import confirmation
-from ragspan_nats.worker.confirmation import Confirmation
+from ragspan_nats.worker import native_scores
+from ragspan_nats.worker.native_scores import NativeScores
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(confirmation, "_PAUSE", 0.02)
-    monkeypatch.setattr(confirmation, "_FLUSH", 0.3)
+    monkeypatch.setattr(native_scores, "_PAUSE", 0.02)
+    monkeypatch.setattr(native_scores, "_FLUSH", 0.3)
 
 
 class Flushing:
-    """A writer that says what a test wants it to say."""
+    """An emitter that says what a test wants it to say."""
 
     def __init__(self, *answers):
         self._answers = list(answers)
@@ -39,12 +39,13 @@ class Flushing:
 
 
 class Waiting:
-    """A `Confirmation`, and what it said."""
+    """`NativeScores`, and what it said."""
 
-    def __init__(self, writers, *, patience=30.0):
+    def __init__(self, emitters, *, patience=30.0):
         self.ends = Ends()
-        self.part = Confirmation(
-            writers,
+        self.part = NativeScores(
+            [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)],
+            [emitter for emitter in emitters if not isinstance(emitter, ScoreWriter)],
             on_delivered=self.ends.taker("delivered"),
             on_failure=self.ends.taker("failed"),
             patience=patience,
@@ -87,7 +88,7 @@ def test_without_native_writers_nothing_waits_and_no_thread_is_there(make):
     assert not waiting.part._thread.is_alive()
 
 
-def test_a_delivery_waits_for_every_writer(make):
+def test_a_delivery_waits_for_every_emitter(make):
     may_pass = threading.Event()
     other = Flushing(True)
     waiting, delivery = make(Flushing(lambda _: may_pass.wait(20)), other), a_delivery()
@@ -101,7 +102,7 @@ def test_a_delivery_waits_for_every_writer(make):
 
 
 @pytest.mark.parametrize("answers", [(False, False, True), (OSError("x"), True)], ids=["not in time", "raises"])
-def test_a_writer_that_has_not_delivered_is_asked_again(make, answers):
+def test_an_emitter_that_has_not_delivered_is_asked_again(make, answers):
     writer = Flushing(*answers)
     waiting, delivery = make(writer), a_delivery()
 
@@ -111,7 +112,7 @@ def test_a_writer_that_has_not_delivered_is_asked_again(make, answers):
     assert writer.asked == len(answers)
 
 
-def test_all_writers_are_asked_whatever_one_of_them_says(make):
+def test_all_emitters_are_asked_whatever_one_of_them_says(make):
     slow, other = Flushing(False, False, True), Flushing(True)
     waiting = make(slow, other)
 
@@ -130,14 +131,14 @@ def test_patience_ends(make):
     assert waiting.delivered == []
 
 
-def test_what_a_writer_raises_is_logged_by_its_type_and_ends_nothing(make, caplog):
+def test_what_an_emitter_raises_is_logged_by_its_type_and_ends_nothing(make, caplog):
     waiting = make(Flushing(RuntimeError("text of a user"), True, RuntimeError("another"), True))
 
     for number in (1, 2):
         waiting.put(a_delivery())
         until(lambda number=number: len(waiting.delivered) == number)
 
-    assert caplog.messages == ["a native writer failed with RuntimeError"]
+    assert caplog.messages == ["Flushing failed with RuntimeError"]
 
 
 def test_every_delivery_leaves_once(make):
@@ -210,21 +211,50 @@ def make_writer():
         writer.shutdown(0.1)
 
 
-def emitted(writer, record_id="record-1", *, span=ANSWER):
-    """A delivery whose scores the writer has been given."""
+def exported(record_id="record-1", *, span=ANSWER):
+    """A delivery whose spans are out."""
     delivery = a_delivery(a_record(record_id))
-    writer.emit(scored(delivery.record, span=span))
+    delivery.scored = scored(delivery.record, span=span)
     return delivery
 
 
 @pytest.mark.parametrize("result", [Delivered(), Refused("http_400")], ids=["delivered", "refused for good"])
 def test_a_score_that_has_come_to_its_end_is_waited_for_no_longer(make, make_writer, result):
-    writer = make_writer(lambda key: result)
-    waiting, delivery = make(writer), emitted(writer)
+    waiting, delivery = make(make_writer(lambda key: result)), exported()
 
     waiting.put(delivery)
 
     until(lambda: waiting.delivered == [delivery])
+
+
+def test_every_writer_gets_the_scores_and_all_of_them_have_to_deliver(make, make_writer):
+    may_pass = threading.Event()
+    written = []
+    slow = make_writer(lambda key: may_pass.wait(20) and Delivered())
+    waiting, delivery = make(make_writer(lambda key: written.append(key) or Delivered()), slow), exported()
+
+    waiting.put(delivery)
+    until(lambda: written == ["record-1 faithfulness"])
+    assert waiting.delivered == []
+    may_pass.set()
+
+    until(lambda: waiting.delivered == [delivery])
+
+
+def test_a_record_waits_for_no_scores_but_its_own(make, make_writer):
+    may_pass = threading.Event()
+
+    def write(key):
+        return Failed() if key.startswith("slow") and not may_pass.is_set() else Delivered()
+
+    waiting = make(make_writer(write))
+    slow, quick = exported("slow"), exported("quick")
+
+    waiting.put(slow, quick)
+    until(lambda: waiting.delivered == [quick])
+    may_pass.set()
+
+    until(lambda: waiting.delivered == [quick, slow])
 
 
 def test_a_score_waits_for_a_backend_that_is_away(make, make_writer):
@@ -236,7 +266,7 @@ def test_a_score_waits_for_a_backend_that_is_away(make, make_writer):
         return Delivered()
 
     writer = make_writer(write)
-    waiting, delivery = make(writer), emitted(writer)
+    waiting, delivery = make(writer), exported()
     waiting.put(delivery)
 
     until(lambda: writer.stats().waiting == 1)
@@ -245,20 +275,37 @@ def test_a_score_waits_for_a_backend_that_is_away(make, make_writer):
     until(lambda: waiting.delivered == [delivery])
 
 
-def test_a_score_whose_span_does_not_turn_up_holds_nobody_up_for_long(make, make_writer, monkeypatch):
-    monkeypatch.setattr(confirmation, "_SPAN_PATIENCE", 0.2)
+def test_a_backend_that_asks_to_be_left_alone_is(make, make_writer):
+    """Whoever waits for a record is no reason to ask a busy backend more often."""
+    tries = []
+
+    def write(key):
+        tries.append(key)
+        raise Unavailable("http_429", retry_after=60.0)
+
+    waiting = make(make_writer(write), patience=0.5)
+    delivery = exported()
+
+    waiting.put(delivery)
+
+    until(lambda: waiting.failed == [delivery])
+    assert len(tries) == 1
+
+
+def test_a_score_whose_span_does_not_turn_up_holds_its_record_up_for_a_while_only(make, make_writer, monkeypatch):
+    monkeypatch.setattr(native_scores, "_SPAN_PATIENCE", 0.2)
     writer = make_writer(lambda key: NotThereYet() if key.startswith("stray") else Delivered())
     waiting = make(writer)
-    deliveries = [emitted(writer, record_id) for record_id in ("one", "stray", "two")]
+    one, stray, two = (exported(record_id) for record_id in ("one", "stray", "two"))
 
-    waiting.put(*deliveries)
+    waiting.put(one, stray, two)
 
-    until(lambda: set(waiting.delivered) == set(deliveries))
+    until(lambda: len(waiting.delivered) == 3)
+    assert waiting.delivered[-1] is stray
     assert writer.stats().waiting == 1
 
 
 def test_a_score_that_the_writer_has_given_up_is_to_be_written_again(make, make_writer):
-    """A second flush would have nothing to complain of: what was dropped waits no longer."""
     is_back = threading.Event()
 
     def write(key):
@@ -266,38 +313,62 @@ def test_a_score_that_the_writer_has_given_up_is_to_be_written_again(make, make_
             raise Unavailable("down")
         return Delivered()
 
-    writer = make_writer(write, retry_window=0.2)
-    waiting, lost = make(writer), emitted(writer, "lost")
+    waiting, lost = make(make_writer(write, retry_window=0.2)), exported("lost")
     waiting.put(lost)
 
     until(lambda: waiting.failed == [lost])
     assert waiting.delivered == []
     is_back.set()
-    later = emitted(writer, "later")
+    later = exported("later")
     waiting.put(later)
     until(lambda: waiting.delivered == [later])
 
 
-def test_a_score_that_gave_way_to_others_is_to_be_written_again(make, make_writer):
+def test_only_scores_that_gave_way_to_others_are_to_be_written_again(make, make_writer):
     may_pass = threading.Event()
-    writer = make_writer(lambda key: may_pass.wait(20) and Delivered(), queue_size=2)
+    writer = make_writer(lambda key: may_pass.wait(20) and Delivered(), queue_size=2, linger=30.0)
     waiting = make(writer)
-    deliveries = [emitted(writer, f"record-{number}") for number in range(4)]
-    assert writer.stats().dropped == {"queue_full": 2}
+    deliveries = [exported(f"record-{number}") for number in range(4)]
 
-    may_pass.set()
     waiting.put(*deliveries)
+    until(lambda: waiting.failed == deliveries[:2])
+    assert writer.stats().dropped == {"queue_full": 2}
+    may_pass.set()
+    writer.flush(20)
 
-    until(lambda: waiting.failed == deliveries)
+    until(lambda: waiting.delivered == deliveries[2:])
 
 
 @pytest.mark.parametrize("reason", ["no_span", "span_not_found"])
 def test_a_score_whose_span_nobody_keeps_is_not_judged_again(make, make_writer, reason):
     writer = make_writer(lambda key: NotThereYet(), retry_window=0.2)
-    span = None if reason == "no_span" else ANSWER
-    waiting, delivery = make(writer), emitted(writer, span=span)
+    waiting, delivery = make(writer), exported(span=None if reason == "no_span" else ANSWER)
 
     waiting.put(delivery)
 
     until(lambda: waiting.delivered == [delivery])
     assert writer.stats().dropped == {reason: 1}
+
+
+def test_a_writer_that_fails_at_an_answer_is_not_waited_for(make, make_writer, caplog):
+    writer = make_writer(lambda key: Delivered())
+    writer.items_of = lambda scored, span: 1 / 0
+    waiting, delivery = make(writer), exported()
+
+    waiting.put(delivery)
+
+    until(lambda: waiting.delivered == [delivery])
+    assert caplog.messages == ["Scores failed with ZeroDivisionError"]
+
+
+def test_writers_are_let_go_of(make, make_writer):
+    writer = make_writer(lambda key: Delivered(), linger=30.0)
+    waiting = make(writer)
+    waiting.put(exported())
+    until(lambda: writer.stats().waiting == 1)
+
+    waiting.part.stop()
+    waiting.part.shutdown(20.0)
+
+    assert writer.stats().delivered == 1
+    assert writer.emit_with_receipt(exported().scored).fate() == "lost"
