@@ -71,6 +71,11 @@ class PatientSpanExporter(SpanExporter):
         watch_forks(self)
         flush_as_well(self)
 
+    @property
+    def inner(self) -> SpanExporter:
+        """The exporter that sends the spans, for whoever has patience of his own."""
+        return self._exporter
+
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take the spans in; `FAILURE` only after `shutdown`."""
         items = [_Item.of(span) for span in spans]

@@ -57,9 +57,12 @@ def test_a_backend_that_hangs_for_longer_than_ack_wait_gets_everything(fleet):
 
 
 @pytest.mark.slow
-def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_holds_up_no_other(fleet):
+@pytest.mark.parametrize("exporter", ["otlp", "ragspan_otlp"])
+def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_holds_up_no_other(fleet, exporter):
+    """Also where the exporter has a patience of its own."""
     fleet.backend.refused = "record-3"
-    fleet.worker("--export-patience", 3, "--max-deliveries", 1)
+    settings = {"OTEL_TRACES_EXPORTER": exporter}
+    fleet.worker("--export-patience", 3, "--max-deliveries", 1, environment=settings)
     records = fleet.publish(10)
     fleet.until(lambda: len(fleet.backend.records()) == 9, what="the others to be exported")
     fleet.until_empty()

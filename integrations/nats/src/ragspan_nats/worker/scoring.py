@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from, engine_from
 from ragspan.delivery import ScoreWriter
+from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
@@ -67,7 +68,8 @@ class FleetScoring:
         exporters: list[SpanExporter] = []
 
         def collecting(made: Sequence[SpanExporter]) -> SpanProcessor:
-            exporters.extend(made)
+            # The export line has patience of its own, and has to hear what became of each span.
+            exporters.extend(one.inner if isinstance(one, PatientSpanExporter) else one for one in made)
             return SpansOfDelivery(current)
 
         self._providers = providers_from_environment(processor=collecting, id_generator=RecordIds(current))
