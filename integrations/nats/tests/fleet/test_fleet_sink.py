@@ -34,7 +34,7 @@ def test_an_application_keeps_answering_while_its_broker_is_away_for_twenty_seco
     assert set(stats["dropped"]) == {"queue_full"}
     assert stats["published"] + stats["dropped"]["queue_full"] == 2400
     ends = fleet.ends(records, dropped=stats["dropped"]["queue_full"])
-    assert len(ends.scored) == stats["published"] > 900
+    assert len(ends.scored) == stats["published"] >= 50 + 500  # those before, and those that the queue held
 
 
 @pytest.mark.slow
