@@ -21,7 +21,7 @@ PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-ind
 # The tools whose pages the end-to-end tests read: other releases of them may look different.
 PHOENIX := 20.26.1
 MLFLOW := 3.17.2
-E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow
+E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow -e integrations/nats
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 

@@ -1,0 +1,108 @@
+"""Answers that a worker scores, with a real Phoenix and a real MLflow behind it: spans first, then the tool's own scores."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+from application import METRICS, LangChainHandler
+from backends.broker import Broker
+from backends.server import ARTEFACTS, eventually
+from ragspan_nats import NatsSink
+from traffic import SCRIPT, ask_langchain
+
+SECONDS = 60.0
+EVERYTHING = Counter({metric: len(SCRIPT) for metric in METRICS})
+
+
+@dataclass
+class InPhoenix:
+    """What of a fleet's answers can be seen in Phoenix."""
+
+    phoenix: object
+    settings: dict = field(init=False)
+
+    def __post_init__(self):
+        self.settings = {
+            "RAGSPAN_EMITTERS": "otel,phoenix",
+            "PHOENIX_COLLECTOR_ENDPOINT": self.phoenix.url,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self.phoenix.url,
+            "OTEL_RESOURCE_ATTRIBUTES": "openinference.project.name=fleet",
+        }
+
+    def scores(self):
+        answers = [span["context"]["span_id"] for span in self.phoenix.spans("fleet") if span["span_kind"] == "CHAIN"]
+        return Counter(one["name"] for one in self.phoenix.annotations("fleet", answers)) if answers else Counter()
+
+
+@dataclass
+class InMLflow:
+    """What of a fleet's answers can be seen in MLflow."""
+
+    mlflow: object
+    settings: dict = field(init=False)
+
+    def __post_init__(self):
+        self.settings = {
+            "RAGSPAN_EMITTERS": "mlflow,otel",
+            "MLFLOW_TRACKING_URI": self.mlflow.url,
+            "MLFLOW_EXPERIMENT_NAME": "fleet",
+            "OTEL_TRACES_EXPORTER": "ragspan_mlflow",
+        }
+
+    def scores(self):
+        traces = [trace["trace_id"] for trace in self.mlflow.traces("fleet")]
+        return Counter(one["assessment_name"] for trace in traces for one in self.mlflow.assessments(trace))
+
+
+@pytest.fixture(params=["phoenix", "mlflow"])
+def tool(request):
+    return (InPhoenix if request.param == "phoenix" else InMLflow)(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def broker(tmp_path):
+    made = Broker(tmp_path / "broker", log=ARTEFACTS / "broker.log")
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def start_worker(broker, tool):
+    """Starts `ragspan worker` with the tool's settings; the process."""
+    started = []
+
+    def start():
+        with (ARTEFACTS / "worker.log").open("ab") as log:
+            command = [sys.executable, "-m", "ragspan.cli", "worker", "--broker", broker.address]
+            started.append(subprocess.Popen(command, env=os.environ | tool.settings, stdout=log, stderr=log))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def test_the_tool_has_all_scores_of_what_has_left_the_stream(broker, tool, start_worker):
+    with NatsSink(broker.address) as sink:
+        handler = LangChainHandler(sink=sink)
+        for asked in SCRIPT:
+            ask_langchain(asked, handler)
+        assert sink.flush(SECONDS)
+    assert broker.messages("ragspan") == len(SCRIPT)
+
+    worker = start_worker()
+    eventually(lambda: broker.messages("ragspan"), until=(0).__eq__, seconds=SECONDS, what="an empty stream")
+
+    assert tool.scores() == EVERYTHING
+    assert broker.messages("ragspan-dead-letters") == 0
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(SECONDS) == 0
