@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,8 +80,8 @@ def test_a_span_that_never_comes_is_given_up_when_the_window_is_over(make_schedu
     assert clock.now == 1100
 
 
-def fate(schedule, entries, *, waits_for_spans=True):
-    return schedule.fate_of(entries, waits_for_spans=waits_for_spans)
+def fate(schedule, entries, *, span_patience=math.inf):
+    return schedule.fate_of(entries, span_patience)
 
 
 @pytest.mark.parametrize(
@@ -117,20 +119,37 @@ def test_the_fate_of_some_does_not_hang_on_others(make_schedule, letters):
     assert (fate(schedule, first), fate(schedule, second)) == ("waiting", "settled")
 
 
+def look(schedule, clock, result, *, after=0.0):
+    clock.advance(after)
+    schedule.settle(schedule.begin(), [result])
+
+
 def test_who_asks_need_not_wait_for_a_span_that_does_not_come(make_schedule, clock, letters):
     schedule = make_schedule()
-    entries = schedule.put(letters("ab"))
-    assert fate(schedule, entries, waits_for_spans=False) == "waiting"  # nobody has looked for it yet
+    entries = schedule.put(letters("a"))
 
-    schedule.settle(schedule.begin(), [NotThereYet(), Delivered()])
+    look(schedule, clock, NotThereYet(), after=60.0)
+    assert fate(schedule, entries, span_patience=5.0) == "waiting"  # it may have come since
+    look(schedule, clock, NotThereYet(), after=4.0)
+    assert fate(schedule, entries, span_patience=5.0) == "waiting"
+    look(schedule, clock, NotThereYet(), after=4.0)
+
+    assert fate(schedule, entries, span_patience=5.0) == "settled"
     assert fate(schedule, entries) == "waiting"
-    assert fate(schedule, entries, waits_for_spans=False) == "settled"
+    look(schedule, clock, Failed(), after=8.0)
+    assert fate(schedule, entries, span_patience=5.0) == "waiting"  # there it is
 
-    clock.advance(1.0)
-    tried_again = schedule.begin()
-    assert fate(schedule, entries, waits_for_spans=False) == "waiting"  # it may be there by now
-    schedule.settle(tried_again, [Failed()])
-    assert fate(schedule, entries, waits_for_spans=False) == "waiting"
+
+def test_a_score_behind_another_of_its_span_shares_its_wait(make_schedule, clock, letter):
+    schedule = make_schedule()
+    first = schedule.put([letter("first", key="span")])
+    look(schedule, clock, NotThereYet())
+    second = schedule.put([letter("second", key="span")])
+    look(schedule, clock, NotThereYet(), after=6.0)
+
+    assert [fate(schedule, entries, span_patience=5.0) for entries in (first, second)] == ["settled", "settled"]
+    look(schedule, clock, Delivered(), after=6.0)
+    assert [fate(schedule, entries, span_patience=5.0) for entries in (first, second)] == ["settled", "waiting"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 import weakref
+from dataclasses import replace
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -126,6 +127,36 @@ def test_a_receipt_for_what_is_not_written_says_why_at_once(post_office, make_sc
     assert post_office.emit_with_receipt(make_scored(faithfulness=0.5)).fate() == "lost"
     assert post_office.emit_with_receipt(make_scored()).fate() == "settled"
     assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_receipt_is_nothing_to_the_child_of_a_fork(post_office, make_scored):
+    """Which may have inherited a lock that is held for good."""
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    receipt = post_office.emit_with_receipt(make_scored(faithfulness=0.5))
+    assert gate.is_reached.wait(PATIENCE)
+
+    with post_office._outbox._changed:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if receipt.fate() == "lost" else 1)
+    try:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        gate.opened.set()
+
+
+def test_how_patiently_it_delivers_can_be_changed_before_anything_is_emitted(post_office, make_scored):
+    post_office.delivery = replace(post_office.delivery, queue_size=2)
+
+    gate = Gate()
+    post_office.mailbox.script.append(gate)
+    post_office.emit(make_scored(first=0.1))
+    assert gate.is_reached.wait(PATIENCE)
+    post_office.emit(make_scored(second=0.1, third=0.1))
+
+    assert post_office.stats().dropped == {"queue_full": 1}
+    gate.opened.set()
 
 
 def test_emit_returns_while_the_destination_hangs(post_office, make_scored):

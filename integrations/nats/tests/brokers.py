@@ -23,6 +23,7 @@ from nats.js.errors import NotFoundError
 from ragspan_nats.access import BrokerAccess
 
 HOST = "127.0.0.1"
+_given_out = set()
 PATIENCE = 20.0  # seconds; far more than anything here takes on a machine that is not overloaded
 
 
@@ -250,12 +251,15 @@ def unused_port():
     """One that no outgoing connection gets by chance: who knocks at a closed port of those may meet himself."""
     for _ in range(100):
         port = random.randrange(20_000, 32_000)
+        if port in _given_out:
+            continue
         with socket.socket() as listening:
             try:
                 listening.bind((HOST, port))
             except OSError:
                 continue
-            return port
+        _given_out.add(port)
+        return port
     raise RuntimeError("there is no unused port")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from brokers import until
@@ -13,6 +14,8 @@ from ragspan.records import SpanAnchor
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.worker import native_scores
 from ragspan_nats.worker.native_scores import NativeScores
+from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.worker.scoring import _for_what_is_in_hand
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 
@@ -65,6 +68,11 @@ class Waiting:
     def failed(self):
         return self.ends.deliveries("failed")
 
+    @property
+    def reasons(self):
+        """Those of what failed."""
+        return [reason for reason, _ in self.ends.about("failed")]
+
 
 @pytest.fixture
 def make():
@@ -110,6 +118,28 @@ def test_an_emitter_that_has_not_delivered_is_asked_again(make, answers):
 
     until(lambda: waiting.delivered == [delivery])
     assert writer.asked == len(answers)
+
+
+def test_an_emitter_that_has_delivered_all_is_not_asked_again_while_others_wait(make, make_writer):
+    may_pass = threading.Event()
+    other = Flushing(True)
+    waiting, delivery = make(other, make_writer(lambda key: Delivered() if may_pass.is_set() else Failed())), exported()
+
+    waiting.put(delivery)
+    until(lambda: other.asked)
+    may_pass.set()
+    until(lambda: waiting.delivered == [delivery])
+
+    assert other.asked == 1
+
+
+def test_the_time_that_the_export_took_is_a_part_of_the_patience(make):
+    waiting, delivery = make(Flushing(False), patience=3600.0), exported()
+    delivery.waits_since = time.monotonic() - 3599.8
+
+    waiting.put(delivery)
+
+    until(lambda: waiting.failed == [delivery])
 
 
 def test_all_emitters_are_asked_whatever_one_of_them_says(make):
@@ -295,7 +325,7 @@ def test_a_backend_that_asks_to_be_left_alone_is(make, make_writer):
 def test_a_score_whose_span_does_not_turn_up_holds_its_record_up_for_a_while_only(make, make_writer, monkeypatch):
     monkeypatch.setattr(native_scores, "_SPAN_PATIENCE", 0.2)
     writer = make_writer(lambda key: NotThereYet() if key.startswith("stray") else Delivered())
-    waiting = make(writer)
+    waiting = make(writer)  # which looks for it again after half a second or more
     one, stray, two = (exported(record_id) for record_id in ("one", "stray", "two"))
 
     waiting.put(one, stray, two)
@@ -318,6 +348,7 @@ def test_a_score_that_the_writer_has_given_up_is_to_be_written_again(make, make_
 
     until(lambda: waiting.failed == [lost])
     assert waiting.delivered == []
+    assert waiting.reasons == ["export_failed"]
     is_back.set()
     later = exported("later")
     waiting.put(later)
@@ -350,14 +381,15 @@ def test_a_score_whose_span_nobody_keeps_is_not_judged_again(make, make_writer, 
     assert writer.stats().dropped == {reason: 1}
 
 
-def test_a_writer_that_fails_at_an_answer_is_not_waited_for(make, make_writer, caplog):
+def test_an_answer_that_a_writer_fails_at_is_given_back_as_such(make, make_writer, caplog):
     writer = make_writer(lambda key: Delivered())
     writer.items_of = lambda scored, span: 1 / 0
     waiting, delivery = make(writer), exported()
 
     waiting.put(delivery)
 
-    until(lambda: waiting.delivered == [delivery])
+    until(lambda: waiting.failed == [delivery])
+    assert waiting.reasons == ["emitter_error"]
     assert caplog.messages == ["Scores failed with ZeroDivisionError"]
 
 
@@ -372,3 +404,14 @@ def test_writers_are_let_go_of(make, make_writer):
 
     assert writer.stats().delivered == 1
     assert writer.emit_with_receipt(exported().scored).fate() == "lost"
+
+
+def test_a_writer_holds_for_as_long_whatever_its_worker_holds():
+    """Else it would give scores up that the worker keeps for it, and they would be judged again."""
+    options = WorkerOptions(max_in_hand=1000, export_patience=3600.0)
+    delivery = _for_what_is_in_hand(DeliveryOptions(), options)
+
+    assert delivery.queue_size > 1000 * 8 * 10  # eight metrics, ten passages
+    assert delivery.queue_bytes > 1000 * 200_000
+    assert delivery.retry_window > 3600.0
+    assert delivery.linger < 1.0

@@ -60,6 +60,53 @@ def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broke
         phoenix.close()
 
 
+def test_native_scores_are_written_when_the_spans_are_out(broker, make_worker, backend):
+    """A native score waits for its span: before that there is nothing to write it to."""
+    pytest.importorskip("ragspan_phoenix")
+    phoenix = Phoenix()
+    phoenix.is_busy = False
+    backend.status = 503
+    try:
+        publish(broker, a_record())
+        worker = make_worker(
+            "--metrics=faithfulness",
+            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+            PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
+            RAGSPAN_EMITTERS="otel,phoenix",
+        )
+        worker.until(lambda: backend.offered >= 2, what="a second try of the export")
+        assert (phoenix.names, phoenix.refusals) == ([], 0)
+
+        backend.status = 200
+        worker.until(lambda: is_empty(broker), what="an empty stream")
+
+        assert phoenix.names == ["faithfulness"]
+        assert worker.stop() == 0
+    finally:
+        phoenix.close()
+
+
+def test_what_becomes_of_native_scores_is_in_the_workers_metrics(broker, make_worker, backend):
+    pytest.importorskip("ragspan_phoenix")
+    phoenix = Phoenix()
+    phoenix.is_busy = False
+    try:
+        publish(broker, a_record())
+        worker = make_worker(
+            "--metrics=faithfulness",
+            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+            OTEL_METRICS_EXPORTER="console",
+            PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
+            RAGSPAN_EMITTERS="otel,phoenix",
+        )
+        worker.until(lambda: is_empty(broker), what="an empty stream")
+
+        assert worker.stop() == 0
+        assert "ragspan.deliveries" in worker.log
+    finally:
+        phoenix.close()
+
+
 @pytest.mark.slow
 def test_a_worker_that_stops_before_native_scores_are_written_gives_the_record_back(broker, make_worker, backend):
     pytest.importorskip("ragspan_phoenix")

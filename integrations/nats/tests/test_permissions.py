@@ -13,9 +13,15 @@ from brokers import PATIENCE, until
 from nats.errors import TimeoutError as NoAnswerError
 from submitted import a_record
 
+from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import BrokerAccess
 from ragspan_nats.client import BrokerClient
-from ragspan_nats.streams import StreamNames
+from ragspan_nats.connection import BrokerConnection
+from ragspan_nats.streams import StreamNames, ensure_consumer
+from ragspan_nats.worker.delivery import Arrival, Delivery
+from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.leftovers import Leftovers
+from ragspan_nats.worker.signs import Signs
 
 NAMES = StreamNames()
 DOCUMENTATION = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
@@ -92,16 +98,29 @@ def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, back
     assert "could not" not in worker.log
 
 
-async def test_they_are_enough_for_what_the_broker_has_lost_sight_of(broker):
-    """Workers put such a message at the end of the stream, and take it out of its place."""
-    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records])
+async def test_they_are_enough_for_what_a_worker_does_beside_its_records(broker):
+    """Signs of life, a look at the consumer, and messages that the broker has lost sight of, which are put in once more."""
+    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records], retention="workqueue")
     broker.publish(NAMES.records, b"lost")
-    async with client_of(broker, "worker") as client:
-        jetstream = client.jetstream()
-        message = await jetstream.get_msg(NAMES.stream, 1, NAMES.records, next=True)
-        await jetstream.publish(NAMES.records, message.data)
+    log = ThrottledLog()
+    connection = BrokerConnection(access(broker, "worker"), name="test", log=log)
+    try:
+        jetstream = await connection.jetstream()
+        await ensure_consumer(jetstream, NAMES, ack_wait=30, max_ack_pending=100)
+        in_hand = InHand()
+        messages = await (await jetstream.pull_subscribe_bind(NAMES.consumer, NAMES.stream)).fetch(1, timeout=10)
+        in_hand.add(Delivery(arrival=Arrival.of(messages[0]), record=a_record(), taken_at=0.0))
+        signs = Signs(connection, NAMES, in_hand, ack_wait=30, log=log)
+        await signs._give()
+        await signs._look(await connection.client())
+        await messages[0].nak(delay=3600)
+        await Leftovers(connection, NAMES, log=log).look()
+        await jetstream.get_msg(NAMES.stream, 1)
         await jetstream.delete_msg(NAMES.stream, 1)
-    assert [message.sequence for message in broker.messages(NAMES.stream)] == [2]
+        await (await connection.client()).flush()
+    finally:
+        await connection.close()
+    assert "Violation" not in broker.log
 
 
 async def test_an_application_cannot_read_what_others_wrote(broker):

@@ -113,6 +113,14 @@ def test_a_capture_without_a_record_is_counted_as_such(broker, make_sink):
     assert stored_ids(broker) == ["r-1"]
 
 
+def test_streams_are_made_with_the_limits_of_the_environment_where_none_are_given(broker, make_sink, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_NATS_MAX_BYTES", "1000000")
+    sink = make_sink(broker)
+    sink.submit(a_record())
+    assert sink.flush(PATIENCE)
+    assert broker.ask(lambda client: client.jetstream().stream_info("ragspan")).config.max_bytes == 1_000_000
+
+
 @pytest.mark.parametrize("found", [ValueError("SECRET"), SystemExit("SECRET"), "SECRET", 7])
 def test_a_capture_that_fails_costs_itself_only(broker, make_sink, caplog, found):
     sink = make_sink(broker)

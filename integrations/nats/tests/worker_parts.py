@@ -165,6 +165,7 @@ class Ends:
         with self._lock:
             return [delivery for delivery, *_ in self._ends[how]]
 
-    def verdicts(self, how):
+    def about(self, how):
+        """What was said besides the delivery."""
         with self._lock:
-            return [verdict for _, verdict in self._ends[how]]
+            return [about for _, *about in self._ends[how]]

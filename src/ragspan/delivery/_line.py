@@ -31,6 +31,10 @@ class Waiting(Generic[_Item]):
     trouble: DropReason = "unavailable"
     """Why it was not delivered yet."""
     in_work: bool = False
+    missed_since: float | None = None
+    """When its span was looked for in vain the first time."""
+    missed_at: float | None = None
+    """The same, the last time."""
     ended: Ending | None = None
     """How; None as long as it waits."""
 
@@ -46,6 +50,7 @@ class Line(Generic[_Item]):
         self._max_bytes = max_bytes
         self._bytes = 0
         self._waiting: OrderedDict[int, Waiting[_Item]] = OrderedDict()
+        self._of_key: dict[Hashable, list[Waiting[_Item]]] = {}
         self.last_number = 0
 
     def __len__(self) -> int:
@@ -55,6 +60,7 @@ class Line(Generic[_Item]):
         self.last_number += 1
         entry = Waiting(item=item, number=self.last_number, due=due, ends=ends, company=company)
         self._waiting[entry.number] = entry
+        self._of_key.setdefault(item.key, []).append(entry)
         self._bytes += item.size
         return entry
 
@@ -69,14 +75,23 @@ class Line(Generic[_Item]):
         if self._waiting.pop(entry.number, None) is None:
             return False
         self._bytes -= entry.item.size
+        same = self._of_key[entry.item.key]
+        same.remove(entry)
+        if not same:
+            del self._of_key[entry.item.key]
         return True
 
     def clear(self) -> Sequence[Waiting[_Item]]:
         """Remove everything, what is in work included, and return it."""
         removed = list(self._waiting.values())
         self._waiting.clear()
+        self._of_key.clear()
         self._bytes = 0
         return removed
+
+    def first_of(self, key: Hashable) -> Waiting[_Item]:
+        """The one that all others of its key wait for; there has to be one."""
+        return self._of_key[key][0]
 
     def is_past(self, number: int) -> bool:
         """Whether everything up to this number has left the line."""
@@ -130,10 +145,6 @@ class Line(Generic[_Item]):
 
     def _ready_in_order(self) -> Iterator[Waiting[_Item]]:
         """The first one of each key, unless it is in work."""
-        seen: set[Hashable] = set()
         for entry in self._waiting.values():
-            key = entry.item.key
-            if key not in seen:
-                seen.add(key)
-                if not entry.in_work:
-                    yield entry
+            if not entry.in_work and self.first_of(entry.item.key) is entry:
+                yield entry

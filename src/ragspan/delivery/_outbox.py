@@ -65,7 +65,7 @@ class Outbox(Generic[_Item]):
         if is_closed:
             return self.refuse("shutdown", len(items))
         self._tell()
-        return Receipt(lambda waits_for_spans: self._fate_of(entries, waits_for_spans=waits_for_spans))
+        return Receipt(lambda span_patience: self._fate_of(entries, span_patience))
 
     def refuse(self, reason: DropReason, number: int) -> Receipt:
         """Count items that are not let in."""
@@ -115,9 +115,9 @@ class Outbox(Generic[_Item]):
         elif self._thread is not threading.current_thread():
             self._thread.join(_left(ends_at))
 
-    def _fate_of(self, entries: Sequence[Waiting[_Item]], *, waits_for_spans: bool) -> Fate:
+    def _fate_of(self, entries: Sequence[Waiting[_Item]], span_patience: float) -> Fate:
         with self._changed:
-            return self._schedule.fate_of(entries, waits_for_spans=waits_for_spans)
+            return self._schedule.fate_of(entries, span_patience)
 
     def _start(self) -> bool:
         """See to it that there is a thread; False if none can be started."""

@@ -66,12 +66,12 @@ class Schedule(Generic[_Item]):
         """Whether all items up to this number have ended."""
         return self._line.is_past(number)
 
-    def fate_of(self, entries: Sequence[Waiting[_Item]], *, waits_for_spans: bool) -> Fate:
+    def fate_of(self, entries: Sequence[Waiting[_Item]], span_patience: float) -> Fate:
         """What has become of all of these together, see `Receipt`."""
         if any(entry.ended is not None and is_lost(*entry.ended) for entry in entries):
             return "lost"
-        waiting = [entry for entry in entries if entry.ended is None]
-        return "waiting" if any(waits_for_spans or not _seeks_its_span(entry) for entry in waiting) else "settled"
+        waiting = (self._line.first_of(entry.item.key) for entry in entries if entry.ended is None)
+        return "settled" if all(_seeks_its_span_for(span_patience, entry) for entry in waiting) else "waiting"
 
     @property
     def dropped(self) -> int:
@@ -169,6 +169,9 @@ class Schedule(Generic[_Item]):
     def _settle_one(self, entry: Waiting[_Item], result: WriteResult) -> None:
         if isinstance(result, (NotThereYet, Failed)):
             entry.trouble = "failed" if isinstance(result, Failed) else "span_not_found"
+            if isinstance(result, NotThereYet):
+                entry.missed_at = self._clock()
+                entry.missed_since = entry.missed_at if entry.missed_since is None else entry.missed_since
             self._put_off(entry)
         elif self._line.remove(entry):
             if isinstance(result, Refused):
@@ -206,8 +209,11 @@ class Schedule(Generic[_Item]):
         return _HURRIED if self._hurried else None
 
 
-def _seeks_its_span(entry: Waiting[_Item]) -> bool:
-    return entry.trouble == "span_not_found" and not entry.in_work
+def _seeks_its_span_for(seconds: float, entry: Waiting[_Item]) -> bool:
+    """Whether that is what it waits for, and so much time has gone between the first look in vain and the last."""
+    if entry.trouble != "span_not_found" or entry.missed_since is None or entry.missed_at is None:
+        return False
+    return entry.missed_at - entry.missed_since >= seconds
 
 
 def _half(batch: Sequence[object]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
@@ -19,23 +21,26 @@ _WITHOUT_SPAN = frozenset({"no_span", "span_not_found"})
 
 
 class Receipt:
-    """Tells it. May be asked from any thread, and as often as one likes: it waits for nothing.
+    """Tells it. May be asked from any thread, and as often as one likes: it waits for no I/O.
+
+    In the child of a fork it says `lost`: what is on its way is the parent's.
 
     Args:
-        look: the fate; given whether scores are waited for whose span the backend has not got.
+        look: the fate; given how many seconds a span is looked for.
     """
 
-    def __init__(self, look: Callable[[bool], Fate]) -> None:
+    def __init__(self, look: Callable[[float], Fate]) -> None:
         self._look = look
+        self._process = os.getpid()
 
-    def fate(self, *, waits_for_spans: bool = True) -> Fate:
+    def fate(self, *, span_patience: float = math.inf) -> Fate:
         """What has become of them.
 
         Args:
-            waits_for_spans: False counts a score as settled whose span the backend did not have when it was last tried. It
-                is tried further; but a span that is sampled out on its way never comes.
+            span_patience: seconds from the first look to the last for which a score's span was not there, after which the
+                score counts as settled. It is tried further; but a span that is sampled out on its way never comes.
         """
-        return self._look(waits_for_spans)
+        return self._look(span_patience) if os.getpid() == self._process else "lost"
 
 
 def is_lost(result: Result, reason: str | None) -> bool:

@@ -55,6 +55,16 @@ class ScoreWriter(ABC, Generic[_Item]):
         self._outbox = self._new_outbox()
         watch_forks(self)
 
+    @property
+    def delivery(self) -> DeliveryOptions:
+        """How patiently it delivers, and how much may wait; can be changed before anything is emitted."""
+        return self._delivery
+
+    @delivery.setter
+    def delivery(self, delivery: DeliveryOptions) -> None:
+        self._delivery = delivery
+        self._outbox = self._new_outbox()
+
     @abstractmethod
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[_Item]:
         """What to write for these outcomes of an answer that has this span, a valid and sampled one.

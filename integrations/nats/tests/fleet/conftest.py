@@ -40,9 +40,11 @@ def fleet(make_fleet, broker):
 def cluster(tmp_path):
     """Three brokers that run, as one."""
     made = Cluster(tmp_path)
-    made.start()
-    yield made
-    made.kill()
+    try:
+        made.start()
+        yield made
+    finally:
+        made.kill()
 
 
 @pytest.fixture

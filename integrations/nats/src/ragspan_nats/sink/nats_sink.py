@@ -30,6 +30,7 @@ from ragspan.engine.stats import EngineStats, ShutdownReport
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
 from ragspan_nats.access import BrokerAccess
+from ragspan_nats.config import stream_limits
 from ragspan_nats.sink.options import SinkOptions
 from ragspan_nats.sink.stats import SinkStats
 from ragspan_nats.streams import StreamLimits, StreamNames
@@ -47,7 +48,8 @@ class NatsSink(Admission):
         url: the broker, such as `nats://broker:4222`; how to sign in to it, `RAGSPAN_NATS_*` say.
         stream: the stream's name; records go to the subject `<stream>.records`.
         access: the broker and how to sign in to it, in place of `url` and the environment.
-        limits: of the streams, where they are missing and made by us.
+        limits: of the streams, where they are missing and made by us; those of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and
+            `_REPLICAS` if None.
         queue_size: captures that may wait, at least 1.
         queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
         drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
@@ -68,7 +70,7 @@ class NatsSink(Admission):
         *,
         stream: str = "ragspan",
         access: BrokerAccess | None = None,
-        limits: StreamLimits = StreamLimits(),  # noqa: B008 - it is immutable
+        limits: StreamLimits | None = None,
         queue_size: int = 2048,
         queue_bytes: int = 64 * 1024 * 1024,
         drop: DropPolicy = "oldest",
@@ -82,7 +84,7 @@ class NatsSink(Admission):
         self._options = SinkOptions(
             access=_access_to(url, access, reads_environment=self._is_enabled),
             names=StreamNames(stream=stream),
-            limits=limits,
+            limits=_limits(limits, reads_environment=self._is_enabled),
             queue_size=queue_size,
             queue_bytes=queue_bytes,
             drop=drop,
@@ -170,6 +172,12 @@ class NatsSink(Admission):
 
     def _bytes_waiting(self) -> int:
         return self._parts.backlog.bytes
+
+
+def _limits(limits: StreamLimits | None, *, reads_environment: bool) -> StreamLimits:
+    if limits is not None:
+        return limits
+    return stream_limits() if reads_environment else StreamLimits()
 
 
 def _access_to(url: str | None, access: BrokerAccess | None, *, reads_environment: bool) -> BrokerAccess:

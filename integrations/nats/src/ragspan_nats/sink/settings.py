@@ -5,7 +5,7 @@ from __future__ import annotations
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import stream_limits, stream_name
+from ragspan_nats.config import stream_name
 from ragspan_nats.sink.nats_sink import NatsSink
 
 
@@ -20,7 +20,6 @@ def sink_from_settings(settings: Settings) -> NatsSink:
     return NatsSink(
         access=BrokerAccess.from_environment(settings.sink),
         stream=stream_name(),
-        limits=stream_limits(),
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,

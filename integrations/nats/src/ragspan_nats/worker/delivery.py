@@ -93,6 +93,10 @@ class Verdict:
     delay: float = 0.0
     """Seconds until the broker delivers it again, when it is given back."""
 
+    def __post_init__(self) -> None:
+        if (self.reason is None) != (self.ending == "acknowledge"):
+            raise ValueError(f"a delivery ends with {self.ending!r} for the reason {self.reason!r}")
+
 
 ACKNOWLEDGE = Verdict(ending="acknowledge")
 
@@ -101,7 +105,7 @@ ACKNOWLEDGE = Verdict(ending="acknowledge")
 class Delivery:
     """A record in hand.
 
-    It belongs to one thread at a time: the worker's loop, then the engine's worker, then the export line, then the loop again.
+    It belongs to one thread at a time: the worker's loop, then the engine's worker, the export line, the native scores, and the loop again.
     """
 
     arrival: Arrival
@@ -117,7 +121,7 @@ class Delivery:
     is_exported: bool = False
     """The exporters have taken its spans."""
     waits_since: float | None = None
-    """Since when its export is tried in vain."""
+    """Since when its export is tried in vain, or its native scores are being written; of the monotonic clock."""
     is_settling: bool = False
     """The broker is being told how it has ended."""
     is_given_back: bool = False

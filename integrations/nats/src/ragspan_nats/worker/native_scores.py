@@ -5,9 +5,10 @@ of its own, so that spans go on to be exported meanwhile.
 
 Guarantees:
 - A delivery leaves here exactly once: by `on_delivered`, when each of its scores is delivered or finally refused, or by
-  `on_failure`, when the patience is over, or a writer has given up a score of its that it could not write. None waits for the
+  `on_failure`: a writer raised, or gave up a score of its that it could not write, or the patience is over. None waits for the
   scores of another, but where an emitter can only tell of all at once (it is no `ScoreWriter`).
-- A score whose span does not turn up holds its record up for no longer than ten seconds; its writer goes on looking for it.
+- A score whose span was not there for ten seconds of looking, of which there are ever fewer, holds its record up no longer: for
+  some 15 seconds in all. Its writer goes on looking for it.
 - Nothing that a writer raises ends the thread.
 """
 
@@ -17,21 +18,22 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from ragspan.delivery import Receipt, ScoreWriter
 from ragspan.engine._boundary import attempt
-from ragspan.outcomes import ScoredRecord
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.worker.delivery import Delivery
+from ragspan_nats.worker.delivery import Delivery, Reason
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 
 _FLUSH = 30.0  # seconds
 _PAUSE = 0.25  # seconds until what waits is looked at again
-_SPAN_PATIENCE = 10.0  # seconds for a span that was exported to be found; one that is sampled out on its way never is
+_SPAN_PATIENCE = (
+    10.0  # seconds of looking for a span that was exported; one that is sampled out on its way is never found
+)
 
 
 class Flushes(Protocol):
@@ -45,8 +47,8 @@ class Flushes(Protocol):
 @dataclass(slots=True, eq=False, kw_only=True)
 class _Waiting:
     delivery: Delivery
-    receipts: Sequence[Receipt]
-    since: float = field(default_factory=time.monotonic)
+    receipts: Sequence[Receipt | None]
+    """None of a writer that raised."""
     is_flushed: bool
     """What tells of no single score has delivered all."""
 
@@ -58,8 +60,8 @@ class NativeScores:
         writers: that are given the scores here, once the spans are out.
         others: emitters that were given the scores already, and have to deliver them as well.
         on_delivered: called with a delivery whose scores are written.
-        on_failure: called with one whose patience is over.
-        patience: seconds, more than 0, for which writers are waited for.
+        on_failure: called with one whose scores are not, with the reason and, for people, a detail.
+        patience: seconds, more than 0, for which writers are waited for; what the export of spans took of it counts.
         log: told of trouble.
     """
 
@@ -69,7 +71,7 @@ class NativeScores:
         others: Sequence[Flushes] = (),
         *,
         on_delivered: Callable[[Delivery], None],
-        on_failure: Callable[[Delivery], None],
+        on_failure: Callable[[Delivery, Reason, str], None],
         patience: float,
         log: ThrottledLog,
     ) -> None:
@@ -108,7 +110,7 @@ class NativeScores:
     def _main(self) -> None:
         while not self._stopping.is_set():
             self._collect()
-            if self._waiting and self._others and self._flush():
+            if not all(one.is_flushed for one in self._waiting) and self._flush():
                 for one in self._waiting:
                     one.is_flushed = True
             if not self._stopping.is_set():
@@ -123,27 +125,30 @@ class NativeScores:
             except queue.Empty:
                 return
             if came is not None:
-                self._waiting.append(
-                    _Waiting(delivery=came, receipts=self._emit(came.scored), is_flushed=not self._others)
-                )
+                self._waiting.append(self._begun(came))
             timeout = 0.0
 
-    def _emit(self, scored: ScoredRecord | None) -> Sequence[Receipt]:
-        if scored is None:
-            return ()
-        # A writer that fails at an answer would do so the next time, too: it is not waited for.
-        given = [self._ask(writer, writer.emit_with_receipt, scored) for writer in self._writers]
-        return [receipt for receipt in given if receipt is not None]
+    def _begun(self, delivery: Delivery) -> _Waiting:
+        delivery.waits_since = delivery.waits_since or time.monotonic()
+        scored = delivery.scored
+        receipts = [] if scored is None else [self._ask(one, one.emit_with_receipt, scored) for one in self._writers]
+        return _Waiting(delivery=delivery, receipts=receipts, is_flushed=not self._others)
 
     def _has_left(self, one: _Waiting) -> bool:
-        waited = time.monotonic() - one.since
-        fates = {receipt.fate(waits_for_spans=waited < _SPAN_PATIENCE) for receipt in one.receipts}
-        if "lost" in fates:
-            self._on_failure(one.delivery)
+        fates = {
+            "failed" if receipt is None else receipt.fate(span_patience=_SPAN_PATIENCE) for receipt in one.receipts
+        }
+        waited = time.monotonic() - (one.delivery.waits_since or 0.0)
+        if "failed" in fates:
+            self._on_failure(one.delivery, "emitter_error", "a native writer raised; the log says what")
+        elif "lost" in fates:
+            self._on_failure(one.delivery, "export_failed", "a native writer gave a score of its up")
         elif "waiting" not in fates and one.is_flushed:
             self._on_delivered(one.delivery)
         elif waited >= self._patience:
-            self._on_failure(one.delivery)
+            self._on_failure(
+                one.delivery, "export_failed", f"its native scores were not taken for {waited:.0f} seconds"
+            )
         else:
             return False
         return True

@@ -6,15 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from opentelemetry.metrics import set_meter_provider
+
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from, engine_from
-from ragspan.delivery import ScoreWriter
+from ragspan.delivery import DeliveryOptions, ScoreWriter
 from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.worker.delivery import ACKNOWLEDGE, Delivery, Verdict
+from ragspan_nats.worker.delivery import ACKNOWLEDGE, Delivery, Reason, Verdict
 from ragspan_nats.worker.emitters import AnswerSpans, Completion, OtherEmitter
 from ragspan_nats.worker.export import ExportLine
 from ragspan_nats.worker.in_hand import InHand
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 
 _END = 5.0  # seconds for each part that is let go of
+_SCORES_OF_A_RECORD = 128  # at most: of some metrics, there is one for each passage
+_BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
+_SLACK = 60.0  # seconds for which a writer still holds what the worker has given back
+_LINGER = 0.2  # seconds that a native score waits for others: the spans, for which writers usually wait, are out
 _NOTHING_LEFT = 1.0  # seconds for the engine: what it has not scored by now is given back
 
 
@@ -42,7 +48,7 @@ class FleetScoring:
         options: of the worker.
         in_hand: where the delivery of a record is found.
         on_scored: called in a thread of the engine's when a record is no longer being scored.
-        on_end: called in a thread of the engine's or of the export line's when a delivery has ended.
+        on_end: called in a thread of the engine's, of the export line's or of the native scores' when a delivery has ended.
         log: told of trouble.
 
     Raises:
@@ -77,8 +83,11 @@ class FleetScoring:
         tracers.sampler = NotingSampler(tracers.sampler, current)
         emitters = emitters_from(settings, self._providers)
         others = [emitter for emitter in emitters if not isinstance(emitter, (OTelEmitter, ScoreWriter))]
+        writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
+        for writer in writers:
+            writer.delivery = _for_what_is_in_hand(writer.delivery, options)
         self._native_scores = NativeScores(
-            [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)],
+            writers,
             others,
             on_delivered=lambda delivery: on_end(delivery, ACKNOWLEDGE),
             on_failure=self._not_exported,
@@ -88,7 +97,7 @@ class FleetScoring:
         self._export = ExportLine(
             exporters,
             on_exported=self._native_scores.put,
-            on_failure=self._not_exported,
+            on_failure=self._spans_not_taken,
             patience=options.export_patience,
             log=log,
         )
@@ -105,6 +114,7 @@ class FleetScoring:
 
     def start(self) -> None:
         """Start what exports."""
+        set_meter_provider(self._providers.meter_provider)  # the process has no other; native writers count with it
         self._native_scores.start()
         self._export.start()
 
@@ -137,10 +147,13 @@ class FleetScoring:
         else:
             self._on_end(delivery, verdict)
 
-    def _not_exported(self, delivery: Delivery) -> None:
-        detail = f"the backend did not take its scores for {self._options.export_patience:g} seconds"
+    def _spans_not_taken(self, delivery: Delivery) -> None:
+        detail = f"the backend did not take its spans for {self._options.export_patience:g} seconds"
+        self._not_exported(delivery, "export_failed", detail)
+
+    def _not_exported(self, delivery: Delivery, reason: Reason, detail: str) -> None:
         delay = self._options.back_off(delivery.arrival.number)
-        self._on_end(delivery, Verdict(ending="give_back", reason="export_failed", detail=detail, delay=delay))
+        self._on_end(delivery, Verdict(ending="give_back", reason=reason, detail=detail, delay=delay))
 
 
 def _check(settings: Settings) -> None:
@@ -168,4 +181,15 @@ def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:
         max_records_per_second=None,
         score_wait=settings.metric_timeout,  # one emission for a delivery: it is exported with all of its scores
         exit_timeout=_END,
+    )
+
+
+def _for_what_is_in_hand(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
+    """A writer holds the scores of all records that the worker may hold, and those whose spans it looks for still, for as long."""
+    return replace(
+        delivery,
+        queue_size=delivery.queue_size + options.room * _SCORES_OF_A_RECORD,
+        queue_bytes=delivery.queue_bytes + options.room * _BYTES_OF_A_RECORD,
+        linger=min(delivery.linger, _LINGER),
+        retry_window=max(delivery.retry_window, options.export_patience + _SLACK),
     )

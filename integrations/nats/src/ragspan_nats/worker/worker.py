@@ -182,7 +182,7 @@ class Worker:
         self._call_in_loop(self._in_hand.tell)
 
     def _ended_elsewhere(self, delivery: Delivery, verdict: Verdict) -> None:
-        """From the threads of the engine and of the export line."""
+        """From the threads of the engine, of the export line and of the native scores."""
         self._call_in_loop(self._ended, delivery, verdict)
 
     def _call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
