@@ -9,6 +9,7 @@ import signal
 from typing import Annotated
 
 import typer
+from opentelemetry.metrics import set_meter_provider
 
 from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
@@ -101,6 +102,7 @@ def worker(
     except ConfigurationError as error:
         typer.echo(f"ragspan worker: {error}", err=True)
         raise typer.Exit(2) from None
+    set_meter_provider(made.meter_provider)
     about = f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}"
     where = f"; health at http://{page.address}/healthz" if page is not None else ""
     typer.echo(f"ragspan worker: records of stream {names.stream} at {access.place}, {about}{where}", err=True)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from opentelemetry.metrics import set_meter_provider
-
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from, engine_from
 from ragspan.delivery import DeliveryOptions, ScoreWriter
@@ -114,7 +112,6 @@ class FleetScoring:
 
     def start(self) -> None:
         """Start what exports."""
-        set_meter_provider(self._providers.meter_provider)  # the process has no other; native writers count with it
         self._native_scores.start()
         self._export.start()
 

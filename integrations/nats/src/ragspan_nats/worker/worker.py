@@ -42,6 +42,7 @@ from ragspan_nats.worker.signs import Signs
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
+    from opentelemetry.metrics import MeterProvider
 
     from ragspan.config import Settings
 
@@ -111,6 +112,11 @@ class Worker:
         self._hurry = asyncio.Event()
         self._outages = Outages()
         self._last_tick = time.monotonic()
+
+    @property
+    def meter_provider(self) -> MeterProvider:
+        """Where it counts; native writers count with the global one, which this should be."""
+        return self._scoring.meter_provider
 
     def stats(self) -> WorkerStats:
         """What it has done so far."""
