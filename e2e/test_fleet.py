@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -21,44 +20,38 @@ SECONDS = 60.0
 EVERYTHING = Counter({metric: len(SCRIPT) for metric in METRICS})
 
 
-@dataclass
 class InPhoenix:
     """What of a fleet's answers can be seen in Phoenix."""
 
-    phoenix: object
-    settings: dict = field(init=False)
-
-    def __post_init__(self):
+    def __init__(self, phoenix):
+        self._phoenix = phoenix
         self.settings = {
             "RAGSPAN_EMITTERS": "otel,phoenix",
-            "PHOENIX_COLLECTOR_ENDPOINT": self.phoenix.url,
-            "OTEL_EXPORTER_OTLP_ENDPOINT": self.phoenix.url,
+            "PHOENIX_COLLECTOR_ENDPOINT": phoenix.url,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": phoenix.url,
             "OTEL_RESOURCE_ATTRIBUTES": "openinference.project.name=fleet",
         }
 
     def scores(self):
-        answers = [span["context"]["span_id"] for span in self.phoenix.spans("fleet") if span["span_kind"] == "CHAIN"]
-        return Counter(one["name"] for one in self.phoenix.annotations("fleet", answers)) if answers else Counter()
+        answers = [span["context"]["span_id"] for span in self._phoenix.spans("fleet") if span["span_kind"] == "CHAIN"]
+        return Counter(one["name"] for one in self._phoenix.annotations("fleet", answers)) if answers else Counter()
 
 
-@dataclass
 class InMLflow:
     """What of a fleet's answers can be seen in MLflow."""
 
-    mlflow: object
-    settings: dict = field(init=False)
-
-    def __post_init__(self):
+    def __init__(self, mlflow):
+        self._mlflow = mlflow
         self.settings = {
             "RAGSPAN_EMITTERS": "mlflow,otel",
-            "MLFLOW_TRACKING_URI": self.mlflow.url,
+            "MLFLOW_TRACKING_URI": mlflow.url,
             "MLFLOW_EXPERIMENT_NAME": "fleet",
             "OTEL_TRACES_EXPORTER": "ragspan_mlflow",
         }
 
     def scores(self):
-        traces = [trace["trace_id"] for trace in self.mlflow.traces("fleet")]
-        return Counter(one["assessment_name"] for trace in traces for one in self.mlflow.assessments(trace))
+        traces = [trace["trace_id"] for trace in self._mlflow.traces("fleet")]
+        return Counter(one["assessment_name"] for trace in traces for one in self._mlflow.assessments(trace))
 
 
 @pytest.fixture(params=["phoenix", "mlflow"])

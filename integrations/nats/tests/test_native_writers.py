@@ -35,103 +35,87 @@ class Phoenix:
         return 200, {}, json.dumps({"data": [{"id": str(number)} for number in range(len(rows))]}).encode()
 
 
-@pytest.mark.parametrize("emitters", ["otel,phoenix", "phoenix,otel"])
-def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broker, make_worker, backend, emitters):
+@pytest.fixture
+def phoenix():
     pytest.importorskip("ragspan_phoenix")
-    phoenix = Phoenix()
-    try:
-        publish(broker, a_record())
-        worker = make_worker(
+    made = Phoenix()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(make_worker, backend, phoenix):
+    """Starts a worker that writes to both."""
+
+    def start(*arguments, emitters="otel,phoenix", **environment):
+        return make_worker(
             "--metrics=faithfulness",
+            *arguments,
             OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
             PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
             RAGSPAN_EMITTERS=emitters,
+            **environment,
         )
-        worker.until(lambda: phoenix.refusals, what="an annotation")
-        worker.until(lambda: backend.records() == {"record-1"}, what="the span")
-        assert in_work(broker) == 1
 
-        phoenix.is_busy = False
-
-        worker.until(lambda: is_empty(broker), what="an empty stream")
-        assert phoenix.names == ["faithfulness"]
-        assert worker.stop() == 0
-    finally:
-        phoenix.close()
+    return start
 
 
-def test_native_scores_are_written_when_the_spans_are_out(broker, make_worker, backend):
+@pytest.mark.parametrize("emitters", ["otel,phoenix", "phoenix,otel"])
+def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broker, start, backend, phoenix, emitters):
+    publish(broker, a_record())
+    worker = start(emitters=emitters)
+    worker.until(lambda: phoenix.refusals, what="an annotation")
+    worker.until(lambda: backend.records() == {"record-1"}, what="the span")
+    assert in_work(broker) == 1
+
+    phoenix.is_busy = False
+
+    worker.until(lambda: is_empty(broker), what="an empty stream")
+    assert phoenix.names == ["faithfulness"]
+    assert worker.stop() == 0
+
+
+def test_native_scores_are_written_when_the_spans_are_out(broker, start, backend, phoenix):
     """A native score waits for its span: before that there is nothing to write it to."""
-    pytest.importorskip("ragspan_phoenix")
-    phoenix = Phoenix()
     phoenix.is_busy = False
     backend.status = 503
-    try:
-        publish(broker, a_record())
-        worker = make_worker(
-            "--metrics=faithfulness",
-            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-            PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
-            RAGSPAN_EMITTERS="otel,phoenix",
-        )
-        worker.until(lambda: backend.offered >= 2, what="a second try of the export")
-        assert (phoenix.names, phoenix.refusals) == ([], 0)
+    publish(broker, a_record())
+    worker = start()
+    worker.until(lambda: backend.offered >= 2, what="a second try of the export")
+    assert (phoenix.names, phoenix.refusals) == ([], 0)
 
-        backend.status = 200
-        worker.until(lambda: is_empty(broker), what="an empty stream")
+    backend.status = 200
+    worker.until(lambda: is_empty(broker), what="an empty stream")
 
-        assert phoenix.names == ["faithfulness"]
-        assert worker.stop() == 0
-    finally:
-        phoenix.close()
+    assert phoenix.names == ["faithfulness"]
+    assert worker.stop() == 0
 
 
-def test_what_becomes_of_native_scores_is_in_the_workers_metrics(broker, make_worker, backend):
-    pytest.importorskip("ragspan_phoenix")
-    phoenix = Phoenix()
+def test_what_becomes_of_native_scores_is_in_the_workers_metrics(broker, start, phoenix):
     phoenix.is_busy = False
-    try:
-        publish(broker, a_record())
-        worker = make_worker(
-            "--metrics=faithfulness",
-            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-            OTEL_METRICS_EXPORTER="console",
-            PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
-            RAGSPAN_EMITTERS="otel,phoenix",
-        )
-        worker.until(lambda: is_empty(broker), what="an empty stream")
+    publish(broker, a_record())
+    worker = start(OTEL_METRICS_EXPORTER="console")
+    worker.until(lambda: is_empty(broker), what="an empty stream")
 
-        assert worker.stop() == 0
-        assert "ragspan.deliveries" in worker.log
-    finally:
-        phoenix.close()
+    assert worker.stop() == 0
+    assert "ragspan.deliveries" in worker.log
 
 
 @pytest.mark.slow
-def test_a_worker_that_stops_before_native_scores_are_written_gives_the_record_back(broker, make_worker, backend):
-    pytest.importorskip("ragspan_phoenix")
-    phoenix = Phoenix()
-    settings = {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": backend.url,
-        "PHOENIX_COLLECTOR_ENDPOINT": phoenix.url,
-        "RAGSPAN_EMITTERS": "otel,phoenix",
-    }
-    try:
-        publish(broker, a_record())
-        worker = make_worker("--metrics=faithfulness", "--grace=0.5", **settings)
-        worker.until(lambda: phoenix.refusals, what="an annotation")
-        worker.until(lambda: backend.records() == {"record-1"}, what="the span")
-        assert worker.stop() == 0
-        assert "0 records scored, 1 given back" in worker.log
+def test_a_worker_that_stops_before_native_scores_are_written_gives_the_record_back(broker, start, backend, phoenix):
+    publish(broker, a_record())
+    worker = start("--grace=0.5")
+    worker.until(lambda: phoenix.refusals, what="an annotation")
+    worker.until(lambda: backend.records() == {"record-1"}, what="the span")
+    assert worker.stop() == 0
+    assert "0 records scored, 1 given back" in worker.log
 
-        phoenix.is_busy = False
-        other = make_worker("--metrics=faithfulness", **settings)
-        other.until(lambda: is_empty(broker), what="an empty stream")
+    phoenix.is_busy = False
+    other = start()
+    other.until(lambda: is_empty(broker), what="an empty stream")
 
-        assert other.stop() == 0
-        first, second = backend.answers()
-        assert (first.trace_id, first.span_id) == (second.trace_id, second.span_id)
-        assert second.delivery == 2
-        assert "faithfulness" in phoenix.names
-    finally:
-        phoenix.close()
+    assert other.stop() == 0
+    first, second = backend.answers()
+    assert (first.trace_id, first.span_id) == (second.trace_id, second.span_id)
+    assert second.delivery == 2
+    assert "faithfulness" in phoenix.names

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nats.js.api import StreamConfig
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_SECONDS = frozenset({"max_age", "duplicate_window", "dead_letter_age"})
-_MOST_REPLICAS = 5
+_SECONDS = ("max_age", "duplicate_window", "dead_letter_age")
+_WHOLE_NUMBERS = {"max_records": math.inf, "max_bytes": math.inf, "dead_letter_bytes": math.inf, "replicas": 5}
 _IN_USE = 10058  # the stream is there, with other settings than those that we would have made it with
 
 
@@ -83,11 +83,13 @@ class StreamLimits:
     """Servers of the cluster that keep a copy, 1 to 5; 3 lose nothing when one server does."""
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:
-            value, most = getattr(self, name), _MOST_REPLICAS if name == "replicas" else math.inf
-            if name in _SECONDS and not (type(value) in (int, float) and 0 < value < math.inf):
+        for name in _SECONDS:
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 < value < math.inf:
                 raise ConfigurationError(f"{name} is {value!r}, but should be seconds, more than 0")
-            if name not in _SECONDS and not (type(value) is int and 1 <= value <= most):
+        for name, most in _WHOLE_NUMBERS.items():
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
                 allowed = "at least 1" if most == math.inf else f"from 1 to {most}"
                 raise ConfigurationError(f"{name} is {value!r}, but should be a whole number, {allowed}")
 

@@ -31,9 +31,7 @@ _R = TypeVar("_R")
 
 _FLUSH = 30.0  # seconds
 _PAUSE = 0.25  # seconds until what waits is looked at again
-_SPAN_PATIENCE = (
-    10.0  # seconds of looking for a span that was exported; one that is sampled out on its way is never found
-)
+_SPAN_PATIENCE = 10.0  # seconds of looking for a span that was exported; it may have been sampled out on its way
 
 
 class Flushes(Protocol):
