@@ -10,7 +10,7 @@ import time
 import pytest
 from rag_programs import QUESTION, rag_chain, retriever, texts_of
 
-from ragspan_langchain.matching import PromptText
+from ragspan.matching import PromptText
 
 BETA = "Beta settles card payments after midnight; the run takes about four minutes on weekdays."
 ALPHA = 'Alpha stores "customer profiles" in Postgres\nand keeps them for <seven> years & a day.'

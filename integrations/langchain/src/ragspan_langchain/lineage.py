@@ -12,11 +12,10 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
+from ragspan.matching import Match, PromptText, word_count
 from ragspan_langchain.answers import json_in, texts_in
-from ragspan_langchain.matching import Match, PromptText
 from ragspan_langchain.replies import joined
 from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
-from ragspan_langchain.spelling import word_count
 
 _MAX_MODELS = 1000
 _MAX_SEARCHED = 50

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from ragspan_langchain.spelling import evened, word_count, words_in
+from ragspan.matching.normalization import evened, word_count, words_in
 
 _MAX_WORDS = 50_000
 """Words of a prompt that are compared."""
