@@ -5,8 +5,10 @@ import pytest
 import ragspan
 from ragspan import Budget, ConfigurationError, RagRecord, Settings
 from ragspan.config import METRIC_NAMES
-from ragspan.defaults import budget_from, judge_from, metrics_from, set_default_engine
+from ragspan.defaults import budget_from, set_default_engine
 from ragspan.judges import HHEMVerifier, OpenAIJudge, OverlapJudge, Price
+from ragspan.judges.named import judge_from
+from ragspan.metrics.named import metrics_from
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +58,9 @@ def test_the_emitters_are_those_that_are_named(monkeypatch):
 def test_an_emitter_that_is_not_installed_is_an_error_that_says_what_would_be(monkeypatch):
     monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,fenix")
 
-    with pytest.raises(ConfigurationError, match=r"names 'fenix', but no such emitter .*otel, phoenix.*ragspan-fenix"):
+    with pytest.raises(
+        ConfigurationError, match=r"there is no emitter 'fenix' here \(there are: console, .*otel, phoenix\)"
+    ):
         ragspan.default_engine()
 
 

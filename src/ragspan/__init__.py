@@ -24,6 +24,7 @@ from ragspan.records import (
 )
 
 if TYPE_CHECKING:
+    from ragspan.application import Configured, configure
     from ragspan.capturing import Answer, capture, record_contexts
     from ragspan.defaults import default_engine, set_default_engine
     from ragspan.engine import Budget, EngineStats, ScoringEngine, ShutdownReport
@@ -34,6 +35,7 @@ __all__ = [
     "Budget",
     "Capture",
     "ConfigurationError",
+    "Configured",
     "EngineStats",
     "Generation",
     "JudgeError",
@@ -54,6 +56,7 @@ __all__ = [
     "SpanAnchor",
     "Usage",
     "capture",
+    "configure",
     "default_engine",
     "record_contexts",
     "set_default_engine",
@@ -61,6 +64,8 @@ __all__ = [
 
 # These bring in asyncio and OpenTelemetry, which cost more time than all the rest: at first use, then.
 _LAZY = {
+    "Configured": "ragspan.application",
+    "configure": "ragspan.application",
     "Answer": "ragspan.capturing",
     "capture": "ragspan.capturing",
     "record_contexts": "ragspan.capturing",

@@ -10,8 +10,8 @@ import logging
 import math
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from ragspan.exceptions import ConfigurationError
 
@@ -126,6 +126,26 @@ class Settings:
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
         return cls(**values)  # type: ignore[arg-type]
+
+
+def settings_with(judge: object = None, **fields: Any) -> Settings:
+    """The settings of this process, with what is given in place of the environment's.
+
+    Args:
+        judge: the name of one; an object is no setting and changes nothing.
+        fields: of `Settings`; those that are None change nothing.
+
+    Raises:
+        ConfigurationError: there is no such judge, or a variable has a value that is not allowed.
+    """
+    environment = process_environment() | ({"RAGSPAN_JUDGE": judge} if isinstance(judge, str) else {})
+    try:
+        settings = Settings.from_environment(environment)
+    except ConfigurationError as error:
+        if not isinstance(judge, str):
+            raise
+        raise ConfigurationError(str(error).replace("RAGSPAN_JUDGE is", "judge is")) from None
+    return replace(settings, **{name: value for name, value in fields.items() if value is not None})
 
 
 def is_enabled() -> bool:

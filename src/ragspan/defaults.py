@@ -4,40 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
-from ragspan.judges import Judge, Verifier
-from ragspan.metrics import (
-    AnswerRelevance,
-    ChunkAttribution,
-    ChunkUtilization,
-    Completeness,
-    ContextAdherence,
-    ContextRelevance,
-    ContextUtilization,
-    Faithfulness,
-    FaithfulnessWithHHEM,
-    Metric,
-)
+from ragspan.judges.named import hhem_from
+from ragspan.metrics import Metric
+from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
 from ragspan.sinks import sink_from
 from ragspan.telemetry import Emitter, OTelEmitter
+from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan.telemetry.installed import installed_emitter
-
-_METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself whether the judge can answer it
-    "context_adherence": ContextAdherence,
-    "completeness": Completeness,
-    "context_utilization": ContextUtilization,
-    "faithfulness": Faithfulness,
-    "answer_relevance": AnswerRelevance,
-    "context_relevance": ContextRelevance,
-    "chunk_attribution": ChunkAttribution,
-    "chunk_utilization": ChunkUtilization,
-}
 
 _logger = logging.getLogger("ragspan")
 _lock = threading.Lock()
@@ -96,6 +75,7 @@ def engine_from(
     providers: EnvironmentProviders | None = None,
     *,
     emitters: Sequence[Emitter] | None = None,
+    metrics: Sequence[Metric] | None = None,
 ) -> ScoringEngine:
     """An engine as these settings describe it.
 
@@ -103,11 +83,14 @@ def engine_from(
         settings: all that `RAGSPAN_*` variables can say.
         providers: where it exports to; None means the global ones.
         emitters: in place of those that the settings name.
+        metrics: likewise.
     """
+    if metrics is None:
+        metrics = metrics_from(settings) if settings.enabled else ()
     if emitters is None:
         emitters = emitters_from(settings, providers)
     return ScoringEngine(
-        metrics=metrics_from(settings) if settings.enabled else (),
+        metrics=metrics,
         emitters=emitters,
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
@@ -134,16 +117,23 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
     """
     if not settings.enabled:
         return []
-    if "otel" not in settings.emitters:
+    if "otel" not in settings.emitters and settings.emitters != ("console",):
         _logger.warning(
             "RAGSPAN_EMITTERS is %r: without 'otel' no span of the answers is made or found, and writers such as phoenix "
             "and mlflow have nothing to write scores to",
             ",".join(settings.emitters),
         )
-    return [_emitter(name, settings, providers) for name in settings.emitters]
+    return [emitter_from(name, settings, providers) for name in settings.emitters]
 
 
-def _emitter(name: str, settings: Settings, providers: EnvironmentProviders | None) -> Emitter:
+def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders | None = None) -> Emitter:
+    """The emitter of this name: `otel`, `console`, or that of an installed package.
+
+    Raises:
+        ConfigurationError: it is not installed, or cannot be made.
+    """
+    if name == "console":
+        return ConsoleEmitter(capture_content=settings.capture_content, explanations=settings.explanations)
     if name != "otel":
         return installed_emitter(name)
     return OTelEmitter(
@@ -169,47 +159,3 @@ def budget_from(settings: Settings) -> Budget | None:
         requests_per_minute=settings.budget_requests_per_minute,
         fallback=hhem_from(settings) if settings.budget_fallback == "hhem" else settings.budget_fallback,
     )
-
-
-def judge_from(settings: Settings) -> Judge:
-    """The judge that these settings name."""
-    kind, _, model = settings.judge.partition(":")
-    if kind == "overlap":
-        from ragspan.judges import OverlapJudge
-
-        return OverlapJudge()
-    from ragspan.judges import OpenAIJudge
-    from ragspan.judges.prices import Price
-
-    return OpenAIJudge(
-        model,
-        base_url=settings.judge_base_url,
-        api_key=settings.judge_api_key,
-        price=Price(*settings.judge_price) if settings.judge_price is not None else None,
-    )
-
-
-def hhem_from(settings: Settings) -> Verifier:
-    """The classifier that these settings describe.
-
-    Raises:
-        ConfigurationError: its packages are not installed.
-    """
-    from ragspan.judges.hhem import HHEMVerifier
-
-    if settings.hhem_model is None:
-        return HHEMVerifier(device=settings.hhem_device)
-    return HHEMVerifier(model=settings.hhem_model, device=settings.hhem_device)
-
-
-def metrics_from(settings: Settings, judge: Judge | None = None) -> Sequence[Metric]:
-    """The metrics that these settings name, with their judge or with the one given.
-
-    Raises:
-        ConfigurationError: the judge cannot answer what one of the metrics asks; the message names both.
-    """
-    judge = judge_from(settings) if judge is None else judge
-    return [
-        _METRICS[name](judge) if name in _METRICS else FaithfulnessWithHHEM(judge, hhem_from(settings))
-        for name in settings.metrics
-    ]

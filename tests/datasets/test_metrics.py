@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ragspan.config import Settings
-from ragspan.datasets.metrics import described, metrics_for, settings_with
+from ragspan.config import Settings, settings_with
+from ragspan.datasets.metrics import described, metrics_for
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

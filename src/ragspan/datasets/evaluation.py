@@ -12,9 +12,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from ragspan.config import settings_with
 from ragspan.datasets.columns import DEFAULT_ANSWER_COLUMN, ColumnChoice, ColumnChoices
 from ragspan.datasets.columns import answer_column as one_answer_column
-from ragspan.datasets.metrics import metrics_for, settings_with
+from ragspan.datasets.metrics import metrics_for
 from ragspan.datasets.plan import Plan, carry_out
 from ragspan.datasets.results import Evaluation
 from ragspan.datasets.run import OnError, Standing

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from ragspan.config import settings_with
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.columns import ColumnChoices
 from ragspan.datasets.interruption import Interruption
-from ragspan.datasets.metrics import metrics_for, settings_with
+from ragspan.datasets.metrics import metrics_for
 from ragspan.datasets.minimums import parse_minimums, require_minimums, shortfalls
 from ragspan.datasets.plan import Plan, carry_out, journal_of
 from ragspan.datasets.progress import progress_on_stderr

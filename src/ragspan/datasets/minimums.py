@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ragspan.config import METRIC_NAMES
-from ragspan.datasets.metrics import require_known
 from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.exceptions import ConfigurationError
+from ragspan.metrics.named import require_known
 
 
 def parse_minimums(texts: Iterable[str]) -> dict[str, float]:

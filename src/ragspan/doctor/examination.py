@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ragspan.config import Settings
-from ragspan.defaults import judge_from
 from ragspan.doctor.discretion import Discretion
 from ragspan.doctor.endpoint import Endpoints, examine_endpoints
 from ragspan.doctor.findings import Check, Diagnosis, Finding
@@ -27,6 +26,7 @@ from ragspan.doctor.publishing import SCORED_ELSEWHERE, publish_record
 from ragspan.doctor.record import pass_record
 from ragspan.doctor.settings import read_settings
 from ragspan.doctor.telemetry import examine_telemetry
+from ragspan.judges.named import judge_from
 
 _OF_A_SCORER: tuple[Check, ...] = ("judge", "telemetry", "endpoint", "record")
 _INNER = 0.9  # share of a check's time after which it is to come to an end by itself, with more to say

@@ -6,11 +6,11 @@ import asyncio
 import time
 
 from ragspan.config import Settings
-from ragspan.defaults import judge_from
 from ragspan.doctor.causes import trouble_with
 from ragspan.doctor.findings import Finding, State
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.base import Judge, Vote
+from ragspan.judges.named import judge_from
 from ragspan.judges.usage import metered
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord

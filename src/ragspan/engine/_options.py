@@ -8,9 +8,9 @@ import pickletools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from ragspan.config import DropPolicy, ExportPlace, JudgingPlace
+from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, Settings
 from ragspan.engine._metric_judges import spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
@@ -84,6 +84,19 @@ class Options:
     def score_wait(self) -> float:
         """The longest, in seconds, that any of the emitters waits."""
         return max((emitter.score_wait for emitter in self.emitters), default=0.0)
+
+
+def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
+    """The metrics, those that are given by name made with the judge that the environment names.
+
+    Raises:
+        ConfigurationError: there is no metric of a name, or the judge cannot answer what it asks.
+    """
+    if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
+        return cast("Sequence[Metric]", metrics)  # what is no list of metrics is refused with the other arguments
+    from ragspan.metrics.named import metrics_from
+
+    return metrics_from(Settings.from_environment(), metrics)
 
 
 def _check_metrics(metrics: Sequence[object]) -> None:

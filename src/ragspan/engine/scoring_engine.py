@@ -23,7 +23,7 @@ from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._admission import Admission
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
-from ragspan.engine._options import Options
+from ragspan.engine._options import Options, with_named
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import EngineStats, ShutdownReport
@@ -42,7 +42,8 @@ class ScoringEngine(Admission):
     """Scores captured answers in the background.
 
     Args:
-        metrics: what every record is scored by, at the same time; their names must differ. An `async def score` shares
+        metrics: what every record is scored by, at the same time; their names must differ. A name such as
+            `"faithfulness"` stands for the metric with the judge that `RAGSPAN_JUDGE` names. An `async def score` shares
             one event loop with all others, so it must not block; a plain `def score` runs in a thread and may.
         emitters: where scored records go, in this order.
         queue_size: captures that may wait, at least 1.
@@ -75,7 +76,7 @@ class ScoringEngine(Admission):
     def __init__(
         self,
         *,
-        metrics: Sequence[Metric],
+        metrics: Sequence[str | Metric],
         emitters: Sequence[Emitter] = (),
         queue_size: int = 2048,
         queue_bytes: int = 64 * 1024 * 1024,
@@ -94,7 +95,7 @@ class ScoringEngine(Admission):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._options = Options(
-            metrics=metrics,
+            metrics=with_named(metrics),
             emitters=emitters,
             queue_size=queue_size,
             queue_bytes=queue_bytes,

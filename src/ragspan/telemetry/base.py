@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 
 class Emitter(Protocol):
@@ -38,6 +41,19 @@ class Emitter(Protocol):
 
     def shutdown(self, timeout: float) -> None:
         """Let go of everything within `timeout` seconds; nothing is emitted afterwards."""
+        ...
+
+
+class BackendEmitter(Emitter, Protocol):
+    """An emitter of scores to a backend that takes spans as well; `ragspan.configure` makes it from an address alone."""
+
+    @classmethod
+    def at(cls, address: str) -> BackendEmitter:
+        """The emitter for the backend at this address."""
+        ...
+
+    def span_exporter(self) -> SpanExporter:
+        """An exporter that brings spans to the same backend."""
         ...
 
 

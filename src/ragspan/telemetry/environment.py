@@ -69,8 +69,8 @@ def providers_from_environment(
     resource = Resource.create(dict(resource_attributes or {}))
     return EnvironmentProviders(
         tracer_provider=_tracer_provider(resource, make, processor, id_generator),
-        meter_provider=_meter_provider(resource, make),
-        logger_provider=_logger_provider(resource, make) if exporter_names("logs") else None,
+        meter_provider=meter_provider(resource, make),
+        logger_provider=logger_provider(resource, make) if exporter_names("logs") else None,
     )
 
 
@@ -133,7 +133,12 @@ def _port(url: str | None) -> int | None:
         return None
 
 
-def _exporters(signal: Signal, make: ExporterMaker) -> list[Any]:
+def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
+    """New exporters of a signal, as the environment names them.
+
+    Raises:
+        ConfigurationError: one of them is not installed, or the protocol is unknown.
+    """
     return [make(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
 
 
@@ -148,8 +153,8 @@ def _tracer_provider(
 
     ids = id_generator or _id_generator()
     provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
-    exporters = _exporters("traces", make)
-    for one in map(BatchSpanProcessor, exporters) if processor is None else [processor(exporters)]:
+    made = exporters("traces", make)
+    for one in map(BatchSpanProcessor, made) if processor is None else [processor(made)]:
         provider.add_span_processor(one)
     return provider
 
@@ -165,22 +170,36 @@ def _id_generator() -> Any:
     raise ConfigurationError(f"OTEL_PYTHON_ID_GENERATOR is {name!r}, but no such generator is installed")
 
 
-def _meter_provider(resource: Resource, make: ExporterMaker) -> MeterProvider:
+def meter_provider(
+    resource: Resource | None = None, make: ExporterMaker = make_exporter, *, shutdown_on_exit: bool = False
+) -> MeterProvider:
+    """A new provider of meters with the exporters that the environment names.
+
+    Raises:
+        ConfigurationError: one of them is not installed, or the protocol is unknown.
+    """
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
     readers = [
         exporter if isinstance(exporter, MetricReader) else PeriodicExportingMetricReader(exporter)
-        for exporter in _exporters("metrics", make)
+        for exporter in exporters("metrics", make)
     ]
-    return MeterProvider(readers, resource=resource, shutdown_on_exit=False)
+    return MeterProvider(readers, resource=resource, shutdown_on_exit=shutdown_on_exit)
 
 
-def _logger_provider(resource: Resource, make: ExporterMaker) -> LoggerProvider:
+def logger_provider(
+    resource: Resource | None = None, make: ExporterMaker = make_exporter, *, shutdown_on_exit: bool = False
+) -> LoggerProvider:
+    """A new provider of loggers with the exporters that the environment names.
+
+    Raises:
+        ConfigurationError: one of them is not installed, or the protocol is unknown.
+    """
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 
-    provider = LoggerProvider(resource=resource, shutdown_on_exit=False)
-    for exporter in _exporters("logs", make):
+    provider = LoggerProvider(resource=resource, shutdown_on_exit=shutdown_on_exit)
+    for exporter in exporters("logs", make):
         provider.add_log_record_processor(BatchLogRecordProcessor(cast("Any", exporter)))
     return provider

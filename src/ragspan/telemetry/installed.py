@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from typing import Any
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.base import BackendEmitter, Emitter
 
 _GROUP = "ragspan_emitter"
+_OUR_BACKENDS = {"phoenix", "mlflow"}
 
 
 def installed_emitter(name: str) -> Emitter:
@@ -16,16 +18,27 @@ def installed_emitter(name: str) -> Emitter:
     Raises:
         ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
     """
+    emitter: Emitter = _registered(name)()
+    return emitter
+
+
+def backend_emitter(name: str, address: str) -> BackendEmitter:
+    """A new emitter of the kind that is registered as `name`, for the backend at this address.
+
+    Raises:
+        ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
+    """
+    emitter: BackendEmitter = _registered(name).at(address)
+    return emitter
+
+
+def _registered(name: str) -> Any:
     entries = {entry.name: entry for entry in entry_points(group=_GROUP)}
     if name not in entries:
-        known = ", ".join(sorted({"otel", *entries}))
-        raise ConfigurationError(
-            f"RAGSPAN_EMITTERS names {name!r}, but no such emitter is installed (there are: {known}); "
-            f"those of ragspan's own are in packages such as ragspan-{name}"
-        )
+        known = ", ".join(sorted({"otel", "console", *entries}))
+        own = f"; pip install ragspan-{name} brings it" if name in _OUR_BACKENDS else ""
+        raise ConfigurationError(f"there is no emitter {name!r} here (there are: {known}){own}")
     try:
-        make = entries[name].load()
+        return entries[name].load()
     except ImportError as error:
-        raise ConfigurationError(f"RAGSPAN_EMITTERS names {name!r}, which cannot be loaded: {error}") from error
-    emitter: Emitter = make()
-    return emitter
+        raise ConfigurationError(f"the emitter {name!r} cannot be loaded: {error}") from error

@@ -80,6 +80,11 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         self._failures = failures
         super().__init__(delivery)
 
+    @classmethod
+    def at(cls, address: str) -> MLflowAssessments:
+        """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
+        return cls(tracking_uri=address)
+
     def __reduce__(self) -> tuple[Callable[[], MLflowAssessments], tuple[()]]:
         """An emitter for another process: the same arguments, with nothing to deliver."""
         return partial(MLflowAssessments, **self._given), ()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragspan import ConfigurationError, Settings
 from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
+from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.values import MAX_TEXT_CHARS
@@ -18,6 +19,7 @@ from ragspan_phoenix.location import locate
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 
 class PhoenixAnnotations(ScoreWriter[Annotation]):
@@ -86,6 +88,20 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         self._has_own_meter_provider = meter_provider is not None
         options = DeliveryOptions(queue_size=queue_size, queue_bytes=queue_bytes, retry_window=retry_window)
         super().__init__(options, meter_provider=meter_provider)
+
+    @classmethod
+    def at(cls, address: str) -> PhoenixAnnotations:
+        """The emitter for the Phoenix at this address, for `ragspan.configure(phoenix=address)`."""
+        return cls(base_url=address)
+
+    def span_exporter(self) -> SpanExporter:
+        """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        location = self._location
+        return PatientSpanExporter(
+            OTLPSpanExporter(f"{location.base_url}/v1/traces", headers=dict(location.headers)), exit_timeout=1.0
+        )
 
     def __reduce__(self) -> tuple[Callable[[], PhoenixAnnotations], tuple[()]]:
         """An emitter for another process, with the same key for the same server.

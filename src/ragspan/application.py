@@ -1,0 +1,216 @@
+"""Sets ragspan up in an application with one call: `ragspan.configure()`.
+
+What the application has not is made: OpenTelemetry providers with the exporters that the `OTEL_*` variables name, the engine,
+and handlers for the frameworks whose integrations are installed. What it has stays.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from opentelemetry import _logs, trace
+from opentelemetry import metrics as otel_metrics
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+
+from ragspan.config import Settings, has_variable, settings_with
+from ragspan.defaults import default_sink, emitter_from, engine_from, set_default_engine
+from ragspan.engine import ScoringEngine, ShutdownReport
+from ragspan.judges import Judge
+from ragspan.metrics import Metric
+from ragspan.metrics.named import metrics_from
+from ragspan.records import RecordSink
+from ragspan.telemetry import Emitter, environment
+from ragspan.telemetry.installed import backend_emitter
+
+_INSTRUMENTORS = "opentelemetry_instrumentor"
+_OURS = "ragspan_"
+
+_lock = threading.Lock()
+_current: Configured | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Configured:
+    """What `configure` has set up."""
+
+    engine: ScoringEngine | None
+    """The engine that scores; None where `RAGSPAN_SINK` sends records to a fleet."""
+    sink: RecordSink
+    """What the handlers submit to: the engine, or the fleet's sink."""
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until every answer so far is scored and exported; False if something may be left after `timeout` seconds."""
+        return bool(self.sink.flush(timeout))  # type: ignore[attr-defined]  # as sinks of packages have it, too
+
+    def shutdown(self, timeout: float = 10.0) -> ShutdownReport | None:
+        """Capture nothing any more, score what is left within `timeout` seconds, and let go of everything.
+
+        The providers stay, for they may have spans of the application's own; they end with the process.
+        """
+        global _current  # noqa: PLW0603  a process has one configuration
+        with _lock:
+            if _current is self:
+                _current = None
+                _capture_with(None)
+                set_default_engine(None)
+        report = self.sink.shutdown(timeout)  # type: ignore[attr-defined]  # as above
+        return report if isinstance(report, ShutdownReport) else None
+
+
+def configure(
+    *,
+    judge: str | Judge | None = None,
+    metrics: Iterable[str | Metric] | None = None,
+    emitters: Iterable[str | Emitter] | None = None,
+    capture_content: bool | None = None,
+    sample_rate: float | None = None,
+    phoenix: str | None = None,
+    mlflow: str | None = None,
+) -> Configured:
+    """Score the answers of every LangChain and LlamaIndex program in this process.
+
+    One call at the start of the program, after the application's own OpenTelemetry set-up if it has any:
+
+        ragspan.configure()
+
+    Where no tracer provider is set, one is made that exports as the `OTEL_*` variables say. Where these name no exporter,
+    and no backend is named here, each answer is printed (the emitter `console`). What is left out here is read from the
+    `RAGSPAN_*` variables. A second call replaces the first: its engine scores what it has, and is shut down. Handlers
+    that were made by hand keep the engine that they were made with.
+
+    Args:
+        judge: `"overlap"`, `"openai:<model>"`, or a judge, for the metrics that are given by name.
+        metrics: names and metrics.
+        emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
+        capture_content: put questions, contexts and responses on spans and on the console.
+        sample_rate: the share of answers that are scored, 0..1.
+        phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
+        mlflow: the address of an MLflow server: traces and assessments go there.
+
+    Raises:
+        ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. What
+            was configured before stays.
+    """
+    global _current
+    settings = settings_with(judge, capture_content=capture_content, sample_rate=sample_rate)
+    addresses = {"phoenix": phoenix, "mlflow": mlflow}
+    with _lock:
+        backends = [backend_emitter(name, address) for name, address in addresses.items() if address is not None]
+        chosen = _emitters(emitters, settings, backends)
+        exporters = [*_exporters(settings), *(backend.span_exporter() for backend in backends)]
+        configured = _configured(settings, chosen, metrics, None if isinstance(judge, str) else judge)
+        previous, _current = _current, configured
+        _capture_with(configured.sink)
+        if previous is not None and previous.sink is not configured.sink:
+            previous.sink.shutdown(settings.exit_timeout)  # type: ignore[attr-defined]  # its spans still go where they went
+        if settings.enabled:
+            _providers.set_up(exporters)
+    return configured
+
+
+def _emitters(chosen: Iterable[str | Emitter] | None, settings: Settings, backends: Sequence[Emitter]) -> list[Emitter]:
+    """The emitters that are chosen, else the environment's, else what fits where spans can go."""
+    if not settings.enabled:
+        return []
+    if chosen is None and has_variable("RAGSPAN_EMITTERS"):
+        chosen = settings.emitters
+    if chosen is None:
+        chosen = ["otel"] if backends or _spans_go_somewhere() else ["console"]
+    return [*(emitter_from(one, settings) if isinstance(one, str) else one for one in chosen), *backends]
+
+
+def _configured(
+    settings: Settings, emitters: Sequence[Emitter], metrics: Iterable[str | Metric] | None, judge: Judge | None
+) -> Configured:
+    if settings.enabled and settings.sink is not None:
+        set_default_engine(None)
+        return Configured(engine=None, sink=default_sink())
+    engine = engine_from(
+        settings, emitters=emitters, metrics=metrics_from(settings, metrics, judge=judge) if settings.enabled else ()
+    )
+    set_default_engine(engine)
+    return Configured(engine=engine, sink=engine)
+
+
+def _spans_go_somewhere() -> bool:
+    return environment.exporter_is_configured() or _application_has_provider()
+
+
+def _application_has_provider() -> bool:
+    provider = trace.get_tracer_provider()
+    return _is_set(provider) and provider is not _providers.tracer
+
+
+def _exporters(settings: Settings) -> list[SpanExporter]:
+    """Those that the environment names, for a provider of ours."""
+    return environment.exporters("traces") if settings.enabled and not _application_has_provider() else []
+
+
+def _is_set(provider: object) -> bool:
+    """Whether this is a provider of an SDK, and not the API's stand-in for a missing one."""
+    return callable(getattr(provider, "force_flush", None))
+
+
+class _Exporters(SpanProcessor):
+    """Brings spans to the exporters of the latest configuration: a global provider can be set only once."""
+
+    def __init__(self) -> None:
+        self._current = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
+
+    def replace(self, exporters: Sequence[SpanExporter]) -> None:
+        latest = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
+        for exporter in exporters:
+            latest.add_span_processor(BatchSpanProcessor(exporter))
+        previous, self._current = self._current, latest
+        previous.shutdown()
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self._current.on_start(span, parent_context)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        self._current.on_end(span)
+
+    def shutdown(self) -> None:
+        self._current.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._current.force_flush(timeout_millis)
+
+
+class _Providers:
+    """The providers that this process has from us."""
+
+    def __init__(self) -> None:
+        self.tracer: TracerProvider | None = None
+        self._exporters = _Exporters()
+
+    def set_up(self, exporters: Sequence[SpanExporter]) -> None:
+        """Set the providers that the application has not; spans go to these exporters from now on."""
+        if exporters and not _is_set(trace.get_tracer_provider()):
+            self.tracer = TracerProvider()
+            self.tracer.add_span_processor(self._exporters)
+            trace.set_tracer_provider(self.tracer)
+        self._exporters.replace(exporters)
+        if environment.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
+            otel_metrics.set_meter_provider(environment.meter_provider(shutdown_on_exit=True))
+        if environment.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
+            _logs.set_logger_provider(environment.logger_provider(shutdown_on_exit=True))
+
+
+_providers = _Providers()
+
+
+def _capture_with(sink: RecordSink | None) -> None:
+    """Have the handlers of all installed integrations submit to this sink; None takes them off."""
+    for entry in entry_points(group=_INSTRUMENTORS):
+        if entry.name.startswith(_OURS):
+            instrumentor = entry.load()()
+            if instrumentor.is_instrumented_by_opentelemetry:
+                instrumentor.uninstrument()
+            if sink is not None:
+                instrumentor.instrument(sink=sink)

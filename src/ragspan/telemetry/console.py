@@ -1,0 +1,111 @@
+"""Prints each scored answer in a few lines: for the first look, before there is a tracing tool."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from ragspan.config import Settings
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+
+_COLOURS = {"pass": "green", "fail": "red"}
+_MAX_SHOWN = 110  # characters of a question, a response or an explanation
+_PIPE_WIDTH = 160  # a pipe has no width of its own; lines that are cut at 80 are hard to search
+
+
+class ConsoleEmitter:
+    """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
+
+    Args:
+        capture_content: print questions and responses as well. None asks the environment, as for `OTelEmitter`.
+        explanations: print why an answer failed, which may quote contexts.
+        file: where to; None means `sys.stdout`, whatever it is at the time.
+
+    Raises:
+        ConfigurationError: an argument or the environment has a value that is not allowed.
+    """
+
+    score_wait = 10.0
+    """Seconds that an answer may wait for its scores; those that come later get lines of their own."""
+
+    def __init__(
+        self, *, capture_content: bool | None = None, explanations: bool = True, file: TextIO | None = None
+    ) -> None:
+        if capture_content is None:
+            capture_content = Settings.from_environment().capture_content
+        for name, value in (("capture_content", capture_content), ("explanations", explanations)):
+            if not isinstance(value, bool):
+                raise ConfigurationError(f"{name} is {value!r}, but should be True or False")
+        self._content = capture_content
+        self._explanations = explanations
+        self._file = file
+
+    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  an emitter's signature
+        """None: nothing is traced here."""
+        return None
+
+    def emit(self, scored: ScoredRecord) -> None:
+        """Print the answer with its outcomes, in one piece."""
+        file = self._file or sys.stdout
+        console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
+        console.print(Text("\n").join(self._lines(scored)), soft_wrap=True)
+
+    def flush(self, timeout: float) -> bool:  # noqa: ARG002  likewise
+        """True: what was emitted is printed."""
+        return True
+
+    def shutdown(self, timeout: float) -> None:
+        """There is nothing to let go of."""
+
+    def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
+        yield _title(scored)
+        if self._content and not scored.late:
+            for name, text in (("question", scored.record.question), ("response", scored.record.response)):
+                if text:
+                    yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
+        for metric, outcome in scored.outcomes.items():
+            yield Text("  ").append(outcome_line(metric, outcome, explanations=self._explanations))
+
+
+def outcome_line(metric: str, outcome: Outcome, *, explanations: bool = True) -> Text:
+    """One line for one metric: the score and its label, or why there is none."""
+    line = Text(f"{metric:<20}", overflow="fold")
+    if isinstance(outcome, NotApplicable):
+        return line.append(f" -    {outcome.reason}", style="dim")
+    if isinstance(outcome, MetricFailure):
+        return line.append(f" -    {outcome.error_type}", style="yellow")
+    line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
+    if explanations and outcome.label == "fail" and outcome.explanation:
+        line.append(f"  {shortened(outcome.explanation)}", style="dim")
+    return line
+
+
+def shortened(text: str) -> str:
+    """A text on one line, cut where it is long."""
+    even = " ".join(text.split())
+    return even if len(even) <= _MAX_SHOWN else even[: _MAX_SHOWN - 1] + "…"
+
+
+def _title(scored: ScoredRecord) -> Text:
+    record = scored.record
+    title = Text(f"rag {record.name}", style="bold", overflow="fold")
+    title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
+    title.append(f"  {record.status}", style="" if record.status == "complete" else "yellow")
+    contexts = "contexts unknown" if record.contexts is None else f"{len(record.contexts)} contexts"
+    title.append(f"  {contexts}", style="dim")
+    judges = {
+        outcome.judge: None for outcome in scored.outcomes.values() if isinstance(outcome, Score) and outcome.judge
+    }
+    if judges:
+        title.append(f"  judged by {', '.join(judges)}", style="dim")
+    if scored.refusal:
+        title.append("  refusal", style="yellow")
+    if scored.late:
+        title.append("  late scores", style="yellow")
+    return title

@@ -1,0 +1,105 @@
+"""One call sets everything up: programs of their own, for what is set up lasts as long as a process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ragspan import ConfigurationError, configure
+
+APPLICATION = Path(__file__).parent / "applications" / "configured.py"
+
+
+def run(*configurations, words=(), program=(APPLICATION,), **variables):
+    """What a program prints that calls `configure` with these arguments, and asks once after each call."""
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("RAGSPAN_", "OTEL_"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *program, json.dumps(configurations), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=others | {"NO_PROXY": "*"} | variables,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_without_a_backend_each_answer_is_printed_with_its_scores():
+    shown = run({})
+
+    lines = [line.split() for line in shown.splitlines()]
+    assert lines[0][:2] == ["rag", "payments"]
+    assert [line[0] for line in lines[1:]] == [
+        "context_adherence",
+        "completeness",
+        "context_utilization",
+        "faithfulness",
+    ]
+    assert all(line[2] == "pass" for line in lines[1:])
+    assert "\x1b" not in shown
+    assert "midnight" not in shown
+
+
+def test_with_content_on_the_question_and_the_response_are_printed():
+    shown = run({"capture_content": True, "metrics": ["faithfulness"]})
+
+    assert "When are card payments settled?" in shown
+    assert "Beta settles card payments after midnight." in shown
+    assert "completeness" not in shown
+
+
+def test_spans_go_where_the_standard_variables_say(otlp_listener):
+    shown = run({"metrics": ["faithfulness"]}, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
+
+    assert shown == ""
+    [answer] = [span for span in otlp_listener.spans if span.name == "rag payments"]
+    assert answer.attributes["ragspan.score.faithfulness"] == 1.0
+
+
+def test_an_application_keeps_the_provider_that_it_has(otlp_listener):
+    shown = run({}, words=["own-provider"], OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
+
+    assert '"name": "rag payments"' in shown
+    assert otlp_listener.spans == []
+
+
+@pytest.mark.slow
+def test_a_second_call_replaces_the_first(make_otlp_listener):
+    first, second = make_otlp_listener(), make_otlp_listener()
+
+    run(*({"environment": {"OTEL_EXPORTER_OTLP_ENDPOINT": listener.url}} for listener in (first, second)))
+
+    assert [span.name for span in first.spans].count("rag payments") == 1
+    assert [span.name for span in second.spans].count("rag payments") == 1
+
+
+@pytest.mark.slow
+def test_flush_waits_for_scores_and_shutdown_ends_the_capture():
+    shown = run({}, words=["flush", "shutdown"])
+
+    assert shown.count("rag payments") == 1
+    assert "flushed: True" in shown
+
+
+def test_switched_off_it_sets_nothing_up():
+    assert run({}, RAGSPAN_ENABLED="false") == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"judge": "openai"}, "judge is 'openai', but should be 'overlap' or"),
+        ({"metrics": ["faithfullness"]}, "there is no metric 'faithfullness' here; .*did you mean 'faithfulness'"),
+        ({"emitters": ["langfuse"]}, "there is no emitter 'langfuse' here"),
+        ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
+        ({"capture_content": "no"}, "capture_content is 'no', but should be True or False"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(arguments, message):
+    with pytest.raises(ConfigurationError, match=message):
+        configure(**arguments)
