@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from ragspan import ConfigurationError, configure
+from ragspan.cli import app
 
 APPLICATION = Path(__file__).parent / "applications" / "configured.py"
 
@@ -79,11 +81,38 @@ def test_a_second_call_replaces_the_first(make_otlp_listener):
 
 
 @pytest.mark.slow
-def test_flush_waits_for_scores_and_shutdown_ends_the_capture():
+def test_after_a_flush_and_a_shutdown_nothing_is_captured_any_more():
     shown = run({}, words=["flush", "shutdown"])
 
     assert shown.count("rag payments") == 1
-    assert "flushed: True" in shown
+
+
+def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
+    program = ("-m", "ragspan.cli", "run", APPLICATION.parent / "plain.py")
+
+    shown = run(words=["--loud"], program=program, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
+
+    assert shown.splitlines() == ["__main__ ['plain.py', '[]', '--loud']"]
+    assert "rag payments" in [span.name for span in otlp_listener.spans]
+
+
+@pytest.mark.slow
+def test_a_module_is_run_with_it_too():
+    shown = run(program=("-m", "ragspan.cli", "run", "-m", "plain"), PYTHONPATH=str(APPLICATION.parent))
+
+    assert shown.splitlines()[0] == "__main__ ['plain.py', '[]']"
+    assert "rag payments" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["missing.py"], "there is no missing.py"), ([], "name a program"), (["-m", "mising"], "there is no mising")],
+)
+def test_a_program_that_cannot_be_run_is_named(arguments, message):
+    done = CliRunner().invoke(app, ["run", *arguments])
+
+    assert done.exit_code == 2
+    assert message in done.output
 
 
 def test_switched_off_it_sets_nothing_up():

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from typing import Protocol, cast
 
 from opentelemetry import _logs, trace
 from opentelemetry import metrics as otel_metrics
@@ -34,20 +35,28 @@ _lock = threading.Lock()
 _current: Configured | None = None
 
 
+class _Sink(RecordSink, Protocol):
+    """What the engine and the sinks of packages have in common."""
+
+    def flush(self, timeout: float) -> bool: ...
+
+    def shutdown(self, timeout: float) -> ShutdownReport: ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configured:
     """What `configure` has set up."""
 
     engine: ScoringEngine | None
     """The engine that scores; None where `RAGSPAN_SINK` sends records to a fleet."""
-    sink: RecordSink
+    sink: _Sink
     """What the handlers submit to: the engine, or the fleet's sink."""
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until every answer so far is scored and exported; False if something may be left after `timeout` seconds."""
-        return bool(self.sink.flush(timeout))  # type: ignore[attr-defined]  # as sinks of packages have it, too
+        return self.sink.flush(timeout)
 
-    def shutdown(self, timeout: float = 10.0) -> ShutdownReport | None:
+    def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
         """Capture nothing any more, score what is left within `timeout` seconds, and let go of everything.
 
         The providers stay, for they may have spans of the application's own; they end with the process.
@@ -58,8 +67,7 @@ class Configured:
                 _current = None
                 _capture_with(None)
                 set_default_engine(None)
-        report = self.sink.shutdown(timeout)  # type: ignore[attr-defined]  # as above
-        return report if isinstance(report, ShutdownReport) else None
+        return self.sink.shutdown(timeout)
 
 
 def configure(
@@ -107,7 +115,7 @@ def configure(
         previous, _current = _current, configured
         _capture_with(configured.sink)
         if previous is not None and previous.sink is not configured.sink:
-            previous.sink.shutdown(settings.exit_timeout)  # type: ignore[attr-defined]  # its spans still go where they went
+            previous.sink.shutdown(settings.exit_timeout)  # its spans still go where they went
         if settings.enabled:
             _providers.set_up(exporters)
     return configured
@@ -129,7 +137,7 @@ def _configured(
 ) -> Configured:
     if settings.enabled and settings.sink is not None:
         set_default_engine(None)
-        return Configured(engine=None, sink=default_sink())
+        return Configured(engine=None, sink=cast("_Sink", default_sink()))
     engine = engine_from(
         settings, emitters=emitters, metrics=metrics_from(settings, metrics, judge=judge) if settings.enabled else ()
     )

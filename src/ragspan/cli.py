@@ -1,8 +1,10 @@
-"""The command line: `ragspan demo`, `ragspan evaluate` and `ragspan doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate` and `doctor`; other packages bring further commands."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import runpy
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -57,6 +59,47 @@ def demo(
 
 
 app.command()(evaluate)
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+def run(
+    program: Annotated[
+        list[str] | None, typer.Argument(help="A Python file, and what it is to be called with.")
+    ] = None,
+    module: Annotated[str | None, typer.Option("-m", help="A module, as for python -m, in place of a file.")] = None,
+) -> None:
+    """Run a program with ragspan: score its LangChain and LlamaIndex answers without a change in it.
+
+    The same as `ragspan.configure()` in its first line: set up by RAGSPAN_* and OTEL_* variables, scores on the console
+    where these name no exporter. Servers run, too: ragspan run -m uvicorn app:app
+    """
+    from ragspan.application import configure
+
+    arguments = program or []
+    if module is None and not arguments:
+        raise typer.BadParameter("name a program, such as app.py, or a module after -m")
+    sys.path[0] = str(Path.cwd() if module is not None else Path(arguments[0]).resolve().parent)  # as python does
+    is_there = Path(arguments[0]).exists() if module is None else _is_module(module)
+    if not is_there:
+        typer.echo(f"ragspan run: there is no {module or arguments[0]}", err=True)
+        raise typer.Exit(2)
+    try:
+        configure()
+    except ConfigurationError as error:
+        typer.echo(f"ragspan run: {error}", err=True)
+        raise typer.Exit(2) from None
+    sys.argv = arguments if module is None else [module, *arguments]
+    if module is None:
+        runpy.run_path(arguments[0], run_name="__main__")
+    else:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 @app.command()
