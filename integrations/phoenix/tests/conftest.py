@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from collections import deque
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragspan.judges.base import ChunkVerdict
 from ragspan.outcomes import Score, ScoredRecord
@@ -29,6 +31,7 @@ class FakePhoenix:
 
     def __init__(self):
         self.spans = {}
+        self.span_names = []
         self.stored = {}
         self.requests = []
         self.headers = []
@@ -73,6 +76,16 @@ class FakePhoenix:
     def add_spans(self, *spans, documents=0):
         self.spans.update({format(span.span_id, "016x"): documents for span in spans})
 
+    def take_spans(self, body):
+        """Spans as an exporter sends them; how many documents each has stands in its attributes."""
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for span in (span for scope in resource.scope_spans for span in scope.spans):
+                self.span_names.append(span.name)
+                positions = {
+                    pair.key.split(".")[2] for pair in span.attributes if pair.key.startswith("retrieval.documents.")
+                }
+                self.spans[span.span_id.hex()] = len(positions)
+
     def reply_to(self, path, query, rows):
         if self.script:
             reply = self.script.popleft()
@@ -102,12 +115,17 @@ class FakePhoenix:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                rows = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["data"]
                 address = urlsplit(self.path)
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if address.path == "/v1/traces":
+                    phoenix.take_spans(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
+                    rows, phoenix_reply = [], (200, "", {"Content-Type": "application/x-protobuf"})
+                else:
+                    rows, phoenix_reply = json.loads(body)["data"], None
                 phoenix.requests.append((address.path, rows))
                 phoenix.headers.append(self.headers)
                 phoenix.requested.set()
-                reply = phoenix.reply_to(address.path, parse_qs(address.query), rows)
+                reply = phoenix_reply or phoenix.reply_to(address.path, parse_qs(address.query), rows)
                 status, body, headers = (*((reply,) if isinstance(reply, int) else reply), "", {})[:3]
                 content = body.encode()
                 try:

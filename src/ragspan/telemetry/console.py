@@ -13,6 +13,7 @@ from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 110  # characters of a question, a response or an explanation
@@ -75,11 +76,11 @@ class ConsoleEmitter:
 
 def outcome_line(metric: str, outcome: Outcome, *, explanations: bool = True) -> Text:
     """One line for one metric: the score and its label, or why there is none."""
-    line = Text(f"{metric:<20}", overflow="fold")
+    line = Text(f"{metric:<20}")
     if isinstance(outcome, NotApplicable):
-        return line.append(f" -    {outcome.reason}", style="dim")
+        return line.append(f" -    {shortened(outcome.reason)}", style="dim")
     if isinstance(outcome, MetricFailure):
-        return line.append(f" -    {outcome.error_type}", style="yellow")
+        return line.append(f" -    {shortened(outcome.error_type)}", style="yellow")
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
     if explanations and outcome.label == "fail" and outcome.explanation:
         line.append(f"  {shortened(outcome.explanation)}", style="dim")
@@ -88,24 +89,28 @@ def outcome_line(metric: str, outcome: Outcome, *, explanations: bool = True) ->
 
 def shortened(text: str) -> str:
     """A text on one line, cut where it is long."""
-    even = " ".join(text.split())
-    return even if len(even) <= _MAX_SHOWN else even[: _MAX_SHOWN - 1] + "…"
+    return legible(bounded(" ".join(text.split()), _MAX_SHOWN))
 
 
 def _title(scored: ScoredRecord) -> Text:
     record = scored.record
-    title = Text(f"rag {record.name}", style="bold", overflow="fold")
+    title = Text(f"rag {shortened(record.name)}", style="bold")
     title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
     title.append(f"  {record.status}", style="" if record.status == "complete" else "yellow")
-    contexts = "contexts unknown" if record.contexts is None else f"{len(record.contexts)} contexts"
-    title.append(f"  {contexts}", style="dim")
+    title.append(f"  {_count(record)}", style="dim")
     judges = {
         outcome.judge: None for outcome in scored.outcomes.values() if isinstance(outcome, Score) and outcome.judge
     }
     if judges:
-        title.append(f"  judged by {', '.join(judges)}", style="dim")
+        title.append(f"  judged by {shortened(', '.join(judges))}", style="dim")
     if scored.refusal:
         title.append("  refusal", style="yellow")
     if scored.late:
         title.append("  late scores", style="yellow")
     return title
+
+
+def _count(record: RagRecord) -> str:
+    if record.contexts is None:
+        return "contexts unknown"
+    return "1 context" if len(record.contexts) == 1 else f"{len(record.contexts)} contexts"

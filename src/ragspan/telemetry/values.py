@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -24,6 +25,13 @@ MAX_ITEMS = 50
 """For lists of names."""
 
 _INT64 = 2**63
+_CONTROL_PICTURES = 0x2400
+_DELETE, _DELETE_PICTURE = "\x7f", "\N{SYMBOL FOR DELETE}"
+_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Marks that turn the direction of what follows: with them a text may read otherwise than it is."""
+_UNSHOWABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def bounded(text: str, limit: int) -> str:
@@ -40,6 +48,27 @@ def well_formed(text: str) -> str:
             # Through UTF-16, so that two surrogates which make a character together become that character.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", "\ufffd") if "\0" in text else text
+
+
+def legible(text: str) -> str:
+    """The text as a person may be shown it: pictures for control characters, names for bidirectional marks, no surrogates.
+
+    A terminal would obey some of them, and a reader's eye would be misled by others.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSHOWABLE.sub(_visible, text.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _visible(match: re.Match[str]) -> str:
+    character = match[0]
+    if character == _DELETE:
+        return _DELETE_PICTURE
+    if character < " ":
+        return chr(_CONTROL_PICTURES + ord(character))
+    if character in "\u2028\u2029":
+        return "\n"
+    return f"[U+{ord(character):04X}]" if _DIRECTION.match(character) else "\N{REPLACEMENT CHARACTER}"
 
 
 def named(text: str) -> str:

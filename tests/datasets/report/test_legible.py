@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.report.legible import excerpt, excerpts, legible
+from ragspan.datasets.report.legible import excerpt, excerpts
+from ragspan.telemetry.values import legible
 
 
 @pytest.mark.parametrize("text", ["", "plain", "two\nlines\tand a tab", "Größe 数 🙂", "=1+cmd|' /C calc'!A0", "שלום"])

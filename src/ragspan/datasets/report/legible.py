@@ -1,41 +1,15 @@
-"""Texts as a page may show them: what no encoder takes, or what would mislead a reader's eye, is made visible.
+"""Texts as a page may show them: in excerpts, legible.
 
 Escaping is not done here: it is the template's, for everything that it writes.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragspan.judges.llm.fitting import fair_limit
-
-_CONTROL_PICTURES = 0x2400
-_DELETE, _DELETE_PICTURE = "\x7f", "\N{SYMBOL FOR DELETE}"
-_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Marks that turn the direction of what follows: with them a text may read otherwise than it is."""
-_UNSHOWABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
-)
-
-
-def legible(text: str) -> str:
-    """The text with pictures for control characters, names for bidirectional marks, and no surrogates."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _UNSHOWABLE.sub(_visible, text.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _visible(match: re.Match[str]) -> str:
-    character = match[0]
-    if character == _DELETE:
-        return _DELETE_PICTURE
-    if character < " ":
-        return chr(_CONTROL_PICTURES + ord(character))
-    if character in "\u2028\u2029":
-        return "\n"
-    return f"[U+{ord(character):04X}]" if _DIRECTION.match(character) else "\N{REPLACEMENT CHARACTER}"
+from ragspan.telemetry.values import legible
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,9 +8,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from ragspan.datasets.report.figures import metric_figure
-from ragspan.datasets.report.legible import legible
 from ragspan.datasets.report.script_data import content_policy, script_json
 from ragspan.datasets.report.view import ReportView
+from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:
     import jinja2

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.datasets.report.distribution import BINS, Distribution, distribution
 from ragspan.datasets.report.figures import bars
-from ragspan.datasets.report.legible import legible
 from ragspan.datasets.results import Evaluation, MetricSummary
+from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,91 @@
+"""Scores on the console."""
+
+import io
+
+import pytest
+
+from ragspan import ConfigurationError, MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
+from ragspan.telemetry.console import ConsoleEmitter
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def scored(outcomes, **given):
+    record = RagRecord(
+        question="When?", contexts=["c"], response="At\nnight.", name="desk", started_ns=10, ended_ns=2_000_010
+    )
+    return ScoredRecord(record=record, outcomes=outcomes, **given)
+
+
+def printed(answer, *, file=None, **options):
+    file = file or io.StringIO()
+    ConsoleEmitter(file=file, **options).emit(answer)
+    return file.getvalue()
+
+
+def test_each_kind_of_outcome_has_a_line_of_its_own():
+    shown = printed(
+        scored(
+            {
+                "faithfulness": Score(
+                    value=0.5, threshold=0.8, explanation="1 of 2 claims unsupported", judge="overlap"
+                ),
+                "completeness": Score(value=0.9, threshold=0.5, explanation="not shown", judge="overlap"),
+                "context_adherence": NotApplicable(reason="no_contexts"),
+                "context_utilization": MetricFailure(error_type="timeout", message="secret"),
+            }
+        )
+    )
+
+    assert shown.splitlines() == [
+        "rag desk  2 ms  complete  1 context  judged by overlap",
+        "  faithfulness         0.50 fail  1 of 2 claims unsupported",
+        "  completeness         0.90 pass",
+        "  context_adherence    -    no_contexts",
+        "  context_utilization  -    timeout",
+    ]
+
+
+def test_nothing_of_the_question_or_the_response_is_printed_with_content_off():
+    assert "night" not in printed(scored({}), capture_content=False)
+    assert "At night." in printed(scored({}), capture_content=True)
+
+
+def test_explanations_can_be_left_out():
+    failing = scored({"faithfulness": Score(value=0.1, threshold=0.8, explanation="why")})
+
+    assert "why" in printed(failing)
+    assert "why" not in printed(failing, explanations=False)
+
+
+def test_there_are_colours_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    failing = scored({"faithfulness": Score(value=0.1, threshold=0.8)})
+
+    assert "\x1b[31mfail" in printed(failing, file=Terminal())
+    assert "\x1b" not in printed(failing)
+
+
+def test_scores_that_come_late_are_told_apart():
+    late = scored({"faithfulness": Score(value=0.9)}, late=True)
+
+    assert "late scores" in printed(late, capture_content=True)
+    assert "When?" not in printed(late, capture_content=True)
+
+
+def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
+    record = RagRecord(question="[red]q[/red]", contexts=[], response="a\x1b[2Jb", name="[bold]x")
+    shown = printed(ScoredRecord(record=record, outcomes={}), capture_content=True)
+
+    assert "[red]q[/red]" in shown
+    assert "[bold]x" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_wrong_option_is_refused():
+    with pytest.raises(ConfigurationError, match="capture_content is 'false', but should be True or False"):
+        ConsoleEmitter(capture_content="false")
