@@ -86,6 +86,8 @@ class Settings:
     """`RAGSPAN_METRIC_TIMEOUT`: seconds after which a metric has failed, more than 0."""
     exit_timeout: float = 10.0
     """`RAGSPAN_EXIT_TIMEOUT`: seconds that the end of the process may wait for scores, 0 or more."""
+    drain_on_sigterm: bool = True
+    """`RAGSPAN_DRAIN_ON_SIGTERM`: let SIGTERM wait for scores as the end of the process does."""
     score_wait: float = 10.0
     """`RAGSPAN_SCORE_WAIT`: seconds that an answer's span may wait for its scores, 0 or more."""
     judging: JudgingPlace = "helper"
@@ -309,6 +311,7 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_DROP": ("drop", _choice("oldest", "newest")),
     "RAGSPAN_METRIC_TIMEOUT": ("metric_timeout", _some_seconds),
     "RAGSPAN_EXIT_TIMEOUT": ("exit_timeout", _seconds),
+    "RAGSPAN_DRAIN_ON_SIGTERM": ("drain_on_sigterm", _boolean),
     "RAGSPAN_SCORE_WAIT": ("score_wait", _seconds),
     "RAGSPAN_JUDGING": ("judging", _choice("helper", "thread")),
     "RAGSPAN_EXPORT": ("export", _choice("application", "helper")),

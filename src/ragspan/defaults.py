@@ -103,6 +103,7 @@ def engine_from(
         budget=budget_from(settings) if settings.enabled else None,
         metric_timeout=settings.metric_timeout,
         exit_timeout=settings.exit_timeout,
+        drain_on_sigterm=settings.drain_on_sigterm,
         judging=settings.judging,
         export=settings.export,
         meter_provider=providers.meter_provider if providers else None,

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
+from ragspan.engine._termination import watch_termination
 
 _T = TypeVar("_T")
 
@@ -60,6 +61,11 @@ def watch_exit(engine: EndsWithProcess) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
+
+
+def watch_sigterm() -> None:
+    """Let engines that have work finish it before SIGTERM ends this process."""
+    watch_termination(_exit.drain)
 
 
 class _Exit:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._admission import Admission
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
+from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks, watch_sigterm
 from ragspan.engine._options import Options, with_named
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.budget import Budget
@@ -60,6 +60,9 @@ class ScoringEngine(Admission):
         budget: what judging may cost, in this process, and what happens when that is spent; None is no limit.
         metric_timeout: seconds after which a metric has failed, more than 0.
         exit_timeout: seconds that the end of the process may wait for scores, 0 or more.
+        drain_on_sigterm: let SIGTERM wait, for `exit_timeout` at most, until finished answers are scored and exported. The
+            application's own handlers keep working, and go first; under uvicorn no lifespan is needed. What else is
+            still running then is the application's to finish. Takes effect where the engine is made in the main thread.
         judging: where judges compute that need the processor rather than a network (the overlap judge, classifiers): in a
             `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
             when it is first needed; where none can be, a thread does its work.
@@ -89,6 +92,7 @@ class ScoringEngine(Admission):
         budget: Budget | None = None,
         metric_timeout: float = 60.0,
         exit_timeout: float = 10.0,
+        drain_on_sigterm: bool = True,
         judging: JudgingPlace = "helper",
         export: ExportPlace = "application",
         name: str = "ragspan",
@@ -119,6 +123,8 @@ class ScoringEngine(Admission):
         self._assemble()
         watch_forks(self, ScoringEngine._start_afresh)
         if self._is_enabled:
+            if drain_on_sigterm:
+                watch_sigterm()
             self._self_metrics.watch(
                 self.stats, self._bytes_waiting, name, max_records=queue_size, max_bytes=queue_bytes
             )

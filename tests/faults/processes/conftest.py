@@ -36,6 +36,7 @@ engine = ScoringEngine(
     metrics=[ContextAdherence(OpenAIJudge("test-model", max_retries=0), polls=1)],
     emitters=[OTelEmitter()],
     exit_timeout=float(os.environ.get("EXIT_TIMEOUT", 30)),
+    drain_on_sigterm=os.environ.get("DRAIN_ON_SIGTERM") != "no",
 )
 
 def wait_for_test():

@@ -44,13 +44,60 @@ def test_a_signal_that_ends_the_program_in_good_order_lets_it_finish(start, judg
     assert scores() == {"answer": 1.0}
 
 
-def test_a_signal_that_nobody_handles_ends_the_program_at_once(start, judge):
+def test_a_sigterm_that_nobody_handles_waits_for_scores_and_ends_the_program_all_the_same(start, judge, scores):
     program = start('answer("answer"); signal.pause()')
+    judge.wait_until_asked(1)
+    program.send(signal.SIGTERM)
+    judge.release()
+
+    assert program.wait() == -signal.SIGTERM
+    assert program.output == []
+    assert scores() == {"answer": 1.0}
+
+
+def test_a_sigterm_waits_no_longer_than_the_exit_timeout(start, judge):
+    program = start('answer("answer"); signal.pause()', EXIT_TIMEOUT="0.2")
     judge.wait_until_asked(1)
     program.send(signal.SIGTERM)
 
     assert program.wait() == -signal.SIGTERM
-    assert program.output == []
+
+
+def test_switched_off_a_sigterm_ends_the_program_at_once(start, judge, scores):
+    program = start('answer("answer"); signal.pause()', DRAIN_ON_SIGTERM="no")
+    judge.wait_until_asked(1)
+    program.send(signal.SIGTERM)
+
+    assert program.wait() == -signal.SIGTERM
+    assert scores() == {}
+
+
+HANDLER = """
+import os, signal
+signals = []
+def handle(number, frame):
+    signals.append(number)
+    print("signal", len(signals), flush=True)
+signal.signal(signal.SIGTERM, handle)
+"""
+
+
+@pytest.mark.parametrize("begin", ["import program" + HANDLER, HANDLER + "import program"], ids=["after", "before"])
+def test_a_handler_of_the_application_decides_what_sigterm_does(start, judge, begin):
+    """Set before the engine is made, or after: both keep working, also at a second signal."""
+    wait = """
+print("ready", flush=True)
+while len(signals) < 2:
+    signal.pause()
+os._exit(3)
+"""
+    program = start('answer("answer")', "-c", f"{begin}{wait}")
+    program.line_with("ready")
+    program.send(signal.SIGTERM)
+    program.line_with("signal 1")
+    program.send(signal.SIGTERM)
+
+    assert program.wait() == 3
 
 
 def test_an_exit_that_skips_everything_is_not_held_up(start, judge):

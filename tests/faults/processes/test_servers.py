@@ -81,7 +81,6 @@ def test_gunicorn_with_preload_finishes_what_its_workers_have_in_work(start, jud
 
 
 def test_uvicorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
-    """It ends itself by the signal that it got, and no exit hook runs: the lifespan has to shut the engine down."""
     server = start(ASGI, *("-m", "uvicorn", "--port=0"), "program:application")
     address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
     for number in range(5):
@@ -92,6 +91,50 @@ def test_uvicorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
     judge.release()
 
     assert server.wait() == -signal.SIGTERM
+    assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
+
+
+BARE_ASGI = ASGI.replace("await anyio.to_thread.run_sync(engine.shutdown)", "pass")
+"""The same, with nothing of ragspan's in the lifespan."""
+
+
+LATE = """
+import contextlib, uvicorn
+from starlette.applications import Starlette
+
+@contextlib.asynccontextmanager
+async def lifespan(application):
+    import program
+    application.routes.extend(program.application.routes)
+    yield
+
+uvicorn.run(Starlette(lifespan=lifespan), port=0)
+"""
+"""An engine that is made when uvicorn has set its own handlers."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("-m", "uvicorn", "--port=0", "program:application"),
+        ("-m", "uvicorn", "--port=0", "--workers=2", "program:application"),
+        ("-c", "import program, uvicorn; uvicorn.run(program.application, port=0)"),
+        ("-c", LATE),
+        ("-m", "hypercorn", "--bind=127.0.0.1:0", "program:application"),
+        ("-m", "gunicorn", "--bind=127.0.0.1:0", "--no-control-socket", "program:wsgi"),
+    ],
+    ids=["uvicorn", "uvicorn workers", "uvicorn.run", "uvicorn, a late engine", "hypercorn", "gunicorn"],
+)
+def test_a_server_that_gets_sigterm_waits_for_scores_without_a_lifespan(start, judge, scores, command):
+    server = start(BARE_ASGI + WSGI.replace("def application", "def wsgi"), *command)
+    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
+    for number in range(5):
+        get(address, f"answer-{number}")
+    judge.wait_until_asked(5)
+    server.send(signal.SIGTERM)
+    judge.release()
+    server.wait()
+
     assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
 
 
