@@ -27,7 +27,7 @@ E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.in
 
 .PHONY: e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem peers check format install build constraints clean
 
-demo: install  ## answer a dozen questions and show every answer's trace with its scores
+demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
 
 test: install  ## run every test
@@ -90,7 +90,8 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 e2e: $(E2E) chromium  ## answers with their scores in a real Phoenix and a real MLflow, as a browser shows them
 	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e
 
-pictures: $(E2E) chromium  ## the documentation's pictures, from what the browser shows
+pictures: $(E2E) chromium  ## the documentation's pictures: what the demo prints, and what the browser shows
+	COLUMNS=80 $(BIN)/ragspan demo --picture docs/demo.svg >/dev/null
 	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e -k "show or picture" --pictures=docs/images
 
 phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix on this machine with the demo's answers, until Ctrl-C

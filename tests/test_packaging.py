@@ -51,13 +51,6 @@ def test_the_constraints_name_no_address():
     assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
-def test_the_wheel_has_every_page_of_the_documentation():
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
-    pages = {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
-
-    assert set(build["targets"]["wheel"]["force-include"]) == pages
-
-
 def run(*command, cwd):
     done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -95,7 +88,6 @@ def installed(tmp_path_factory):
 def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
         "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_phoenix\n"
-        "from ragspan.demo.corpus import documentation\n"
         "from ragspan import default_engine\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
         "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"
@@ -104,20 +96,19 @@ def test_the_wheels_work_in_a_clean_environment(installed):
         "assert ragspan_nats.NatsSink('nats://localhost:4222').stats().submitted == 0\n"
         "assert ragspan_phoenix.PhoenixAnnotations(base_url='http://localhost:6006').stats().offered == 0\n"
         "assert default_engine().stats().submitted == 0\n"
-        "print(len(documentation()), importlib.util.find_spec('langchain_classic'))\n"
+        "print(importlib.util.find_spec('langchain_classic'))\n"
     )
 
-    passages, extra = installed.run("python", "-W", "error", "-c", program).split()
-
-    assert int(passages) > 5
-    assert extra == "None"
+    assert installed.run("python", "-W", "error", "-c", program).split() == ["None"]
 
 
 @pytest.mark.slow
 def test_the_command_is_installed(installed):
     commands = installed.run("ragspan", "--help")
 
-    assert [name for name in ("demo", "doctor", "evaluate", "dead-letters", "worker") if name not in commands] == []
+    assert [
+        name for name in ("demo", "run", "doctor", "evaluate", "dead-letters", "worker") if name not in commands
+    ] == []
 
 
 @pytest.mark.slow

@@ -35,22 +35,19 @@ def demo(
     framework: Annotated[
         str | None, typer.Option(help="Which framework answers, such as langchain; all that are installed by default.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(help="A real model answers, such as openai:gpt-4o-mini; else an embedded one.")
-    ] = None,
     otlp: Annotated[
         str | None, typer.Option(metavar="URL", help="Send the spans there, too: http://localhost:4318")
     ] = None,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw some of the output there.")] = None,
+    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw the output there.")] = None,
 ) -> None:
-    """Answer a dozen questions about ragspan and show every answer's trace with its scores."""
+    """Answer eight questions from a small handbook, well and badly, and show each answer with its scores."""
     from rich.console import Console
 
     from ragspan.demo.runner import run_demo
 
     console = Console(highlight=False)
     try:
-        delivered = run_demo(console, framework=framework, model=model, otlp=otlp, picture=picture)
+        delivered = run_demo(console, framework=framework, otlp=otlp, picture=picture)
     except ConfigurationError as error:
         typer.echo(f"ragspan demo: {error}", err=True)
         raise typer.Exit(2) from None

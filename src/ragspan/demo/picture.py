@@ -6,9 +6,7 @@ import io
 from collections.abc import Sequence
 
 from rich.console import Console
-
-from ragspan.demo.report import Session, summary, trace_trees
-from ragspan.demo.script import SCRIPT, Manner
+from rich.text import Text
 
 _SVG = """<svg class="rich-terminal" xml:space="preserve" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -31,15 +29,9 @@ _SVG = """<svg class="rich-terminal" xml:space="preserve" viewBox="0 0 {width} {
 """
 
 
-def draw(sessions: Sequence[Session], *, judge: str) -> str:
-    """A grounded answer's trace of the first framework, an ungrounded one's of the last, and the summary of all."""
-    console = Console(record=True, width=100, file=io.StringIO(), force_terminal=True)
-    for session, place in ((sessions[0], _GROUNDED), (sessions[-1], _UNGROUNDED)):
-        console.print(list(trace_trees(session))[place])
-        console.print()
-    console.print(summary(sessions, judge=judge))
+def draw(lines: Sequence[Text]) -> str:
+    """These lines of the demo."""
+    console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
+    for line in lines:
+        console.print(line, no_wrap=True, overflow="ellipsis")
     return console.export_svg(title="ragspan demo", code_format=_SVG, unique_id="ragspan")
-
-
-_GROUNDED = 0
-_UNGROUNDED = next(place for place, asked in enumerate(SCRIPT) if asked.manner is Manner.UNGROUNDED)

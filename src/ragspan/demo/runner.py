@@ -1,51 +1,32 @@
-"""Runs the demo: an application with tracing, frameworks with the handler attached, and what came out of it."""
+"""Runs the demo: an application with tracing, frameworks with ragspan attached, and what came out of it."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import (
-    BatchSpanProcessor,
-    SimpleSpanProcessor,
-    SpanExporter,
-    SpanExportResult,
-)
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from rich.console import Console
+from rich.text import Text
 
 from ragspan.config import Settings
-from ragspan.defaults import default_engine
-from ragspan.demo.corpus import Passage, documentation
+from ragspan.defaults import emitters_from, engine_from, set_default_engine
 from ragspan.demo.picture import draw
-from ragspan.demo.report import Session, summary, trace_trees
+from ragspan.demo.report import legend, shown_answer
 from ragspan.demo.script import SCRIPT, AnsweringFramework
 from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import ScoredRecord
+from ragspan.testing import RecordingEmitter
 
 _GROUP = "ragspan_demo"
 _FLUSH_SECONDS = 120.0
-_MAX_ERROR = 300  # characters
-
-
-class KeptSpans(SpanExporter):
-    """Keeps spans, to show them."""
-
-    def __init__(self) -> None:
-        self.spans: list[ReadableSpan] = []
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        self.spans += spans
-        return SpanExportResult.SUCCESS
-
-    def take(self) -> list[ReadableSpan]:
-        """The spans since the last call."""
-        taken, self.spans = self.spans, []
-        return taken
+_DRAWN = 4  # answers in the picture: one of each kind
 
 
 class CountedExporter(SpanExporter):
@@ -70,47 +51,32 @@ class CountedExporter(SpanExporter):
         self._inner.shutdown()
 
 
-def frameworks() -> dict[str, importlib.metadata.EntryPoint]:
-    """The installed integrations that can answer, by name."""
-    return {point.name: point for point in importlib.metadata.entry_points(group=_GROUP)}
-
-
 def run_demo(
-    console: Console,
-    *,
-    framework: str | None = None,
-    model: str | None = None,
-    otlp: str | None = None,
-    picture: Path | None = None,
+    console: Console, *, framework: str | None = None, otlp: str | None = None, picture: Path | None = None
 ) -> bool:
-    """Answer every question, show the traces and the scores; False if spans could not be sent.
+    """Answer every question and show the answers with their scores; False if spans could not be sent.
 
     Raises:
         ConfigurationError: an argument or a `RAGSPAN_*` variable is wrong, or something is not installed.
     """
-    judge = Settings.from_environment().judge
+    settings = Settings.from_environment()
     chosen = _chosen_frameworks(framework)
     exporter = CountedExporter(_otlp_exporter(otlp)) if otlp else None
-    kept = _trace_application(exporter)
-    passages = documentation()
-    console.print(f"Loading {' and '.join(chosen)} …")
-    loaded = _load(chosen, passages, model)
-    sessions = []
-    for name, answering in loaded.items():
-        console.print(f"\nAsking {name} about ragspan's own documentation ({len(passages)} passages) …")
-        with _told_in_one_line(name, model):
-            answers = _ask_everything(name, answering)
-        default_engine().flush(_FLUSH_SECONDS)
-        sessions.append(Session(framework=name, spans=kept.take(), answers=answers))
-        _show_traces(console, sessions[-1])
-    _sum_up(console, sessions, judge=judge)
+    provider = TracerProvider(resource=Resource.create({"service.name": "ragspan-demo"}))
+    if exporter is not None:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    trace.set_tracer_provider(provider)
+    answers, explained = _answers(chosen, settings), [*legend(settings.judge)]
+    for line in [line for answer in answers for line in answer] + explained:
+        console.print(line, no_wrap=True, overflow="ellipsis")
     if picture is not None:
-        picture.write_text(draw(sessions, judge=judge), encoding="utf-8")
-    return _tell_next(console, otlp, exporter)
+        drawn = [line for answer in answers[:_DRAWN] for line in answer] + explained
+        picture.write_text(draw(drawn), encoding="utf-8")
+    return _tell_next(console, otlp, exporter, provider)
 
 
 def _chosen_frameworks(name: str | None) -> dict[str, importlib.metadata.EntryPoint]:
-    installed = frameworks()
+    installed = {point.name: point for point in importlib.metadata.entry_points(group=_GROUP)}
     if not installed:
         raise ConfigurationError(
             "no framework is installed that could answer: pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
@@ -118,42 +84,6 @@ def _chosen_frameworks(name: str | None) -> dict[str, importlib.metadata.EntryPo
     if name is not None and name not in installed:
         raise ConfigurationError(f"--framework is {name!r}, but should be one of: {', '.join(sorted(installed))}")
     return {key: installed[key] for key in ([name] if name else sorted(installed))}
-
-
-def _load(
-    chosen: Mapping[str, importlib.metadata.EntryPoint], passages: Sequence[Passage], model: str | None
-) -> dict[str, AnsweringFramework]:
-    """All of them before the first is asked, so that what one lacks is told at once."""
-    loaded: dict[str, AnsweringFramework] = {}
-    for name, point in chosen.items():
-        with _told_in_one_line(name, model):
-            loaded[name] = point.load()(passages=passages, model=model)
-    return loaded
-
-
-@contextlib.contextmanager
-def _told_in_one_line(framework: str, model: str | None) -> Iterator[None]:
-    """A real model may have no key, or be out of reach: that is for the user to see, without a traceback."""
-    try:
-        yield
-    except ConfigurationError:
-        raise
-    except Exception as error:
-        if model is None:
-            raise
-        words = f"{type(error).__name__}: {error}"[:_MAX_ERROR]
-        raise ConfigurationError(f"{framework} gets no answer from {model}: {words}") from error
-
-
-def _trace_application(exporter: SpanExporter | None) -> KeptSpans:
-    """Set tracing up as an application does."""
-    kept = KeptSpans()
-    provider = TracerProvider(resource=Resource.create({"service.name": "ragspan-demo"}))
-    provider.add_span_processor(SimpleSpanProcessor(kept))
-    if exporter is not None:
-        provider.add_span_processor(BatchSpanProcessor(exporter))
-    trace.set_tracer_provider(provider)
-    return kept
 
 
 def _otlp_exporter(url: str) -> SpanExporter:
@@ -165,44 +95,34 @@ def _otlp_exporter(url: str) -> SpanExporter:
     return OTLPSpanExporter(endpoint=endpoint if endpoint.endswith("/v1/traces") else f"{endpoint}/v1/traces")
 
 
-def _ask_everything(framework: str, answering: AnsweringFramework) -> dict[int, list[str]]:
-    """Ask as an application does, in a span of its own; returns what it got by that span's id."""
-    answers = {}
+def _answers(chosen: Mapping[str, importlib.metadata.EntryPoint], settings: Settings) -> list[list[Text]]:
+    """Ask as an application does, in a span for each request, and say what came of it."""
+    emitter = RecordingEmitter(score_wait=settings.score_wait)
+    engine = engine_from(settings, emitters=[*emitters_from(settings), emitter])
+    set_default_engine(engine)
+    frameworks: dict[str, AnsweringFramework] = {name: point.load()() for name, point in chosen.items()}
     tracer = trace.get_tracer("ragspan.demo")
-    for asked in SCRIPT:
-        title = asked.questions[0] if len(asked.questions) == 1 else f"{len(asked.questions)} questions at once"
-        with tracer.start_as_current_span(f"{title} ({framework}, {asked.way.value})") as span:
-            answers[span.get_span_context().span_id] = answering.answer(asked)
-    return answers
+    asked = [one for one in SCRIPT if one.framework in frameworks]
+    got = []
+    for one in asked:
+        with tracer.start_as_current_span(one.title) as span:
+            got.append((span.get_span_context().trace_id, frameworks[one.framework].answer(one)))
+    engine.flush(_FLUSH_SECONDS)
+    scored: dict[int, list[ScoredRecord]] = defaultdict(list)
+    for part in emitter.scored:
+        if part.record.parent is not None:
+            scored[part.record.parent.trace_id].append(part)
+    return [
+        [*shown_answer(number, one, response, scored[trace_id]), Text()]
+        for number, (one, (trace_id, response)) in enumerate(zip(asked, got, strict=True), start=1)
+    ]
 
 
-def _show_traces(console: Console, session: Session) -> None:
-    for tree in trace_trees(session):
-        console.print()
-        console.print(tree)
-
-
-def _sum_up(console: Console, sessions: Sequence[Session], *, judge: str) -> None:
-    console.print()
-    console.print(summary(sessions, judge=judge))
-    if judge == "overlap":
-        console.print(
-            "The overlap judge compares words: no model, no key, nothing leaves this machine.", soft_wrap=True
-        )
-        console.print(
-            "For an LLM judge: RAGSPAN_JUDGE=openai:gpt-4o-mini OPENAI_API_KEY=… ragspan demo", soft_wrap=True
-        )
-
-
-def _tell_next(console: Console, otlp: str | None, exporter: CountedExporter | None) -> bool:
-    console.print()
+def _tell_next(console: Console, otlp: str | None, exporter: CountedExporter | None, provider: TracerProvider) -> bool:
     if exporter is None:
-        console.print("Next, with any OTLP endpoint (Jaeger, Tempo, Phoenix, a collector):")
-        console.print("  ragspan demo --otlp http://localhost:4318", soft_wrap=True)
+        console.print("The same as spans: ragspan demo --otlp http://localhost:4318", soft_wrap=True)
         return True
-    provider = trace.get_tracer_provider()
-    if isinstance(provider, TracerProvider):
-        provider.force_flush()
+    provider.force_flush()
     if exporter.failed or not exporter.sent:
         console.print(
             f"{exporter.failed} spans could not be sent to {otlp}: is something listening there?", soft_wrap=True

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ragspan.config import Settings
 from ragspan.defaults import engine_from
-from ragspan.demo.report import MetricOutcome, outcomes_of
 from ragspan.doctor.overhearing import overheard
 from ragspan.doctor.sending import Journal, Watch
+from ragspan.doctor.traces import MetricOutcome, outcomes_of
 from ragspan.engine import EngineStats
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord, SpanAnchor

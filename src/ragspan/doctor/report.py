@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ragspan.demo.report import Session, trace_trees
 from ragspan.doctor.findings import Check, Diagnosis, Finding, State, exit_code
+from ragspan.doctor.traces import trace_trees
 from ragspan.telemetry.providers import own_version
 
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
@@ -50,7 +50,7 @@ def _words(finding: Finding) -> Text:
 
 
 def _trees(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    return iter(trace_trees(Session(framework="ragspan doctor", spans=diagnosis.spans, answers={})))
+    return iter(trace_trees(diagnosis.spans))
 
 
 def verdict(findings: Sequence[Finding]) -> Text:
