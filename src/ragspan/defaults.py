@@ -14,7 +14,6 @@ from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
 from ragspan.sinks import sink_from
 from ragspan.telemetry import Emitter, OTelEmitter
-from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan.telemetry.installed import installed_emitter
 
@@ -134,6 +133,8 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
         ConfigurationError: it is not installed, or cannot be made.
     """
     if name == "console":
+        from ragspan.telemetry.console import ConsoleEmitter
+
         return ConsoleEmitter(capture_content=settings.capture_content, explanations=settings.explanations)
     if name != "otel":
         return installed_emitter(name)
