@@ -38,6 +38,7 @@ check: install  ## formatting, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing examples benchmarks
+	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
 format: install

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextvars import ContextVar
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from ragspan.records import RagRecord
 
-_J = TypeVar("_J")
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+_M = TypeVar("_M", bound=Callable[..., Coroutine[Any, Any, object]])
 _C = TypeVar("_C", bound=Callable[..., object])
 
 
@@ -48,9 +46,7 @@ def computing_at(place: ComputingPlace | None) -> Iterator[None]:
         _place.reset(token)
 
 
-def computed(
-    method: Callable[Concatenate[_J, RagRecord, _P], Awaitable[_T]],
-) -> Callable[Concatenate[_J, RagRecord, _P], Coroutine[Any, Any, _T]]:
+def computed(method: _M) -> _M:
     """Mark a judge's method as one that computes.
 
     The judge has to pickle: where it runs, a copy of it answers. The copy sees of the record what judges ask about: the
@@ -58,13 +54,13 @@ def computed(
     """
 
     @functools.wraps(method)
-    async def ask(self: _J, record: RagRecord, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def ask(self: object, record: RagRecord, *args: Any, **kwargs: Any) -> object:
         place = _place.get()
         if place is None:
             return await method(self, record, *args, **kwargs)
-        return cast("_T", await place.compute(self, method.__name__, record, args, kwargs))
+        return await place.compute(self, method.__name__, record, args, kwargs)
 
-    return cast("Callable[Concatenate[_J, RagRecord, _P], Coroutine[Any, Any, _T]]", ask)
+    return cast("_M", ask)
 
 
 def has_own_thread(method: _C) -> _C:

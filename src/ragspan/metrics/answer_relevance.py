@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import AnswerRelevanceJudge, Rating
 from ragspan.metrics._arguments import require_judge, require_polls, require_switch, require_threshold
@@ -41,7 +40,7 @@ class AnswerRelevance:
     """Values from here on pass, 0..1."""
     early_stop: bool = False
     """As in `Completeness`."""
-    name: ClassVar[str] = "answer_relevance"
+    name = "answer_relevance"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "rate_answer_relevance", asked_by=self.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import Judge
 from ragspan.metrics._arguments import require_judge, require_threshold
@@ -36,7 +35,7 @@ class ChunkAttribution:
     _: KW_ONLY
     threshold: float = 0.2
     """Values from here on pass, 0..1."""
-    name: ClassVar[str] = "chunk_attribution"
+    name = "chunk_attribution"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "judge_usefulness")

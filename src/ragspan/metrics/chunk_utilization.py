@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import UtilizationJudge
 from ragspan.metrics._arguments import require_judge, require_threshold
@@ -39,7 +38,7 @@ class ChunkUtilization:
     _: KW_ONLY
     threshold: float = 0.1
     """Values from here on pass, 0..1."""
-    name: ClassVar[str] = "chunk_utilization"
+    name = "chunk_utilization"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "measure_utilization", asked_by=self.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import Judge, Rating
 from ragspan.metrics._arguments import require_judge, require_polls, require_switch, require_threshold
@@ -39,7 +38,7 @@ class Completeness:
     """Ask for a bare majority of the ratings first, and for the rest only if they could still move the mean across the
     threshold: the label is the same, the value the mean of fewer ratings. It saves output tokens where ratings are
     clear, and costs a second request where they are not."""
-    name: ClassVar[str] = "completeness"
+    name = "completeness"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "rate_completeness")

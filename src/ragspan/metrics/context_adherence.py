@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import Judge, Vote
 from ragspan.metrics._arguments import require_judge, require_polls, require_switch, require_threshold
@@ -46,7 +45,7 @@ class ContextAdherence:
     """Ask for a bare majority of the votes first, and for the rest only while they could still change the label: it is
     the same then, the value the share of fewer votes. With the default three votes that saves one reply in three where
     the first two agree, and costs a second request where they do not; it pays from five votes on."""
-    name: ClassVar[str] = "context_adherence"
+    name = "context_adherence"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "vote_adherence")

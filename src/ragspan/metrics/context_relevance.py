@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import ContextRelevanceJudge
 from ragspan.metrics._arguments import require_judge, require_threshold
@@ -36,7 +35,7 @@ class ContextRelevance:
     _: KW_ONLY
     threshold: float = 0.5
     """Values from here on pass, 0..1."""
-    name: ClassVar[str] = "context_relevance"
+    name = "context_relevance"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "rate_context_relevance", asked_by=self.name)

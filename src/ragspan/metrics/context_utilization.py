@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import Judge
 from ragspan.metrics._arguments import require_judge, require_threshold
@@ -38,7 +37,7 @@ class ContextUtilization:
     _: KW_ONLY
     threshold: float = 0.5
     """Values from here on pass, 0..1."""
-    name: ClassVar[str] = "context_utilization"
+    name = "context_utilization"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "judge_usefulness")

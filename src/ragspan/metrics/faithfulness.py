@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar
 
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
 from ragspan.metrics._arguments import require_judge, require_threshold
@@ -37,7 +36,7 @@ class Faithfulness:
     _: KW_ONLY
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
-    name: ClassVar[str] = "faithfulness"
+    name = "faithfulness"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "extract_claims", "verify_claims")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
 
 from ragspan.judges.base import Judge, Verifier
 from ragspan.metrics._arguments import require_judge, require_threshold
@@ -32,7 +31,7 @@ class FaithfulnessWithHHEM:
     _: KW_ONLY
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
-    name: ClassVar[str] = "faithfulness_hhem"
+    name = "faithfulness_hhem"
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "extract_claims")
