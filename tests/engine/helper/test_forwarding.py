@@ -14,9 +14,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
+from ragspan.engine import Budget
 from ragspan.engine._deadline import Deadline
 from ragspan.engine.helper import client, connection, forwarding
 from ragspan.exceptions import ConfigurationError
+from ragspan.judges import OpenAIJudge
+from ragspan.metrics import ContextAdherence
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
 
@@ -432,6 +435,38 @@ def of_the_main_module(kind):
 def test_metrics_have_to_travel(exporting, obedient, make, reason):
     with pytest.raises(ConfigurationError, match=reason):
         exporting(make(obedient))
+
+
+class Fallback:
+    name = "fallback"
+
+    def __init__(self, baggage=None):
+        self.baggage = baggage
+
+    async def verify_claims(self, record, claims):
+        return []
+
+
+def test_a_fallback_of_the_budget_that_nobody_needs_is_left_here(fakes, exporting, obedient, otlp_listener, helper_of):
+    budget = Budget(requests_per_minute=1, fallback=Fallback(threading.Lock()))
+    engine = exporting(obedient.AtOnce(), budget=budget)
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert span_named(otlp_listener, "rag answer").attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
+
+
+@pytest.mark.parametrize(
+    ("fallback", "reason"),
+    [
+        (lambda: Fallback(threading.Lock()), "TypeError: .*lock"),
+        (lambda: of_the_main_module(Fallback)(), "Fallback needs the main module"),
+    ],
+)
+def test_a_fallback_of_the_budget_of_paid_judges_has_to_travel(exporting, fallback, reason):
+    metric = ContextAdherence(OpenAIJudge("local", base_url="http://127.0.0.1:1/v1", api_key="sk-test"))
+    with pytest.raises(ConfigurationError, match=rf"budget\.fallback cannot go .*{reason}"):
+        exporting(metric, budget=Budget(requests_per_minute=1, fallback=fallback()))
 
 
 def test_emitters_have_to_travel(exporting, obedient):
