@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Sequence
 
@@ -18,7 +19,7 @@ from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan.telemetry.installed import installed_emitter
 
 _logger = logging.getLogger("ragspan")
-_lock = threading.Lock()
+_lock = threading.RLock()  # reentrant: a signal handler may ask for the engine while it is made
 _engine: ScoringEngine | None = None
 _sink: RecordSink | None = None
 
@@ -37,7 +38,8 @@ def default_engine() -> ScoringEngine:
         settings = Settings.from_environment()
         with _lock:
             if _engine is None:
-                _engine = engine_from(settings)
+                made = engine_from(settings)
+                _engine = _engine or made  # type: ignore[redundant-expr]  # a signal handler has made one meanwhile
     return _engine
 
 
@@ -57,7 +59,8 @@ def default_sink() -> RecordSink:
         return default_engine()
     with _lock:
         if _sink is None:
-            _sink = sink_from(settings)
+            made = sink_from(settings)
+            _sink = _sink or made  # type: ignore[redundant-expr]  # likewise
     return _sink
 
 
@@ -67,6 +70,16 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     with _lock:
         previous, _engine = _engine, engine
     return previous
+
+
+def _renew_lock_in_child() -> None:
+    """A thread that makes the engine at the moment of a fork is not there in the child, and would hold the lock for good."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock_in_child)
 
 
 def engine_from(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -459,3 +460,29 @@ class Numbered:
 
     def __init__(self, number):
         self.key = number % 3
+
+
+def processor_time_of_a_round(make_schedule, clock, letter, waiting):
+    """With so many items that were tried in vain, and one that comes."""
+    schedule = make_schedule(queue_size=waiting + 100, queue_bytes=10**9, batch_size=100)
+    schedule.put([letter(str(number), key=str(number)) for number in range(waiting)])
+    while schedule.wait() == 0:
+        batch = schedule.begin()
+        schedule.settle(batch, [NotThereYet()] * len(batch))
+    schedule.put([letter("new", key="new")])
+    took = []
+    for _ in range(20):
+        began = time.thread_time()
+        assert schedule.wait() == 0
+        batch = schedule.begin()
+        schedule.settle(batch, [NotThereYet()] * len(batch))
+        assert schedule.wait() > 0
+        took.append(time.thread_time() - began)
+        schedule.put([letter("another", key="another" + str(len(took)))])
+    return min(took)
+
+
+def test_a_round_takes_no_longer_for_what_waits(make_schedule, clock, letter):
+    few, many = (processor_time_of_a_round(make_schedule, clock, letter, waiting) for waiting in (100, 20_000))
+
+    assert many < 20 * few  # it was 200 times as long

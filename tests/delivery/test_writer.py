@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
@@ -308,6 +309,27 @@ def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, m
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
     assert post_office.mailbox.threads == {threading.current_thread().name}
     post_office.shutdown(PATIENCE)
+    assert post_office.mailbox.is_closed
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("calls", ["emit", "flush", "shutdown"])
+def test_a_thread_that_died_is_replaced(post_office, make_scored, monkeypatch, calls):
+    post_office.mailbox.script.append(NotThereYet)  # which is no result: it is tried again
+    with monkeypatch.context() as patch:
+        patch.setattr(post_office._report, "tell", lambda *_: sys.exit())
+        with pytest.raises(SystemExit):
+            post_office.emit(make_scored(faithfulness=0.5))
+        post_office._outbox._thread.join(PATIENCE)
+    assert not post_office._outbox._thread.is_alive()
+
+    if calls == "emit":
+        post_office.emit(make_scored(completeness=1.0))
+    if calls != "shutdown":
+        assert post_office.flush(PATIENCE)
+    post_office.shutdown(PATIENCE)
+    expected = {"faithfulness=0.5", "completeness=1.0"} if calls == "emit" else {"faithfulness=0.5"}
+    assert set(post_office.mailbox.delivered) == expected
     assert post_office.mailbox.is_closed
 
 

@@ -6,6 +6,10 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
+FAR_TOO_LONG = 6.0
+"""Seconds. What a loaded machine takes is less, and what would wait for the wrong thing would take longer: 8 seconds for as
+many engines one after another, 10 for the usual timeout, for ever for what hangs."""
+
 PRELUDE = """
 import asyncio, logging, os, sys, threading, time
 from ragspan.engine import ScoringEngine
@@ -125,7 +129,7 @@ def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(run, metric: str):
             engine.submit(record())
     """)
 
-    assert 0.8 < float(lines[-1]) < 1.3
+    assert 0.8 < float(lines[-1]) < FAR_TOO_LONG
     assert lines[-2] == "shutdown"
 
 
@@ -134,12 +138,12 @@ def test_several_engines_share_the_time(run):
         import atexit
         began = time.monotonic()
         atexit.register(lambda: print(time.monotonic() - began))
-        engines = [ScoringEngine(metrics=[Hanging()], exit_timeout=1.0, name=f"engine{number}") for number in range(3)]
+        engines = [ScoringEngine(metrics=[Hanging()], exit_timeout=1.0, name=f"engine{number}") for number in range(8)]
         for engine in engines:
             engine.submit(record())
     """)
 
-    assert 0.8 < float(lines[-1]) < 1.6
+    assert 0.8 < float(lines[-1]) < FAR_TOO_LONG
 
 
 def test_without_time_the_end_waits_for_nothing(run):
@@ -151,7 +155,7 @@ def test_without_time_the_end_waits_for_nothing(run):
         engine.submit(record())
     """)
 
-    assert float(lines[-1]) < 0.5
+    assert float(lines[-1]) < FAR_TOO_LONG
 
 
 def test_an_emitter_that_hangs_does_not_keep_the_process(run):
@@ -167,7 +171,7 @@ def test_an_emitter_that_hangs_does_not_keep_the_process(run):
     """)
 
     assert lines[0] == "emitted q quick"
-    assert float(lines[-1]) < 1.5
+    assert float(lines[-1]) < FAR_TOO_LONG
 
 
 @pytest.mark.parametrize("provider_comes", ["before the first submit", "after it"])

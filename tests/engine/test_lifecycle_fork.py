@@ -7,6 +7,8 @@ import threading
 
 import pytest
 
+from ragspan import defaults
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
@@ -83,6 +85,63 @@ def test_a_lock_that_another_thread_holds_at_the_fork_does_not_stop_the_child(fa
     finally:
         done.set()
         holder.join()
+
+
+@pytest.fixture
+def held():
+    """Holds a lock in another thread for as long as the test runs."""
+    done, holders = threading.Event(), []
+
+    def hold(lock) -> None:
+        is_held = threading.Event()
+
+        def wait() -> None:
+            with lock:
+                is_held.set()
+                done.wait(60)
+
+        holders.append(threading.Thread(target=wait))
+        holders[-1].start()
+        assert is_held.wait(60)
+
+    yield hold
+    done.set()
+    for holder in holders:
+        holder.join()
+
+
+def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_fork(in_child, held):
+    before = defaults.set_default_engine(None)
+    held(defaults._lock)
+
+    def use() -> object:
+        engine = defaults.default_engine()
+        return [
+            engine is defaults.default_engine(),
+            engine.stats().submitted,
+            defaults.set_default_engine(None) is engine,
+        ]
+
+    try:
+        assert in_child(use) == [True, 0, True]
+    finally:
+        defaults._engine = before
+
+
+def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_engine, in_child, monkeypatch):
+    engines = [make_engine(fakes.ConstantMetric()) for _ in range(3)]
+    for engine in engines:
+        engine.submit(fakes.a_record())
+        assert engine.flush(fakes.PATIENCE)
+    monkeypatch.setattr(engines[0]._parts.scoring, "leave_to_parent", lambda: 1 // 0)
+    monkeypatch.setattr(engines[1], "_assemble", lambda: 1 // 0)
+
+    def use() -> object:
+        for engine in (engines[0], engines[2]):
+            engine.submit(fakes.a_record())
+        return [[engine.flush(fakes.PATIENCE), engine.stats().scored] for engine in (engines[0], engines[2])]
+
+    assert in_child(use) == [[True, 1], [True, 1]]
 
 
 def test_the_child_of_a_child_has_an_empty_engine_too(fakes, make_engine, in_child):

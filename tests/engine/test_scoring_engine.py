@@ -7,6 +7,7 @@ import threading
 import time
 import types
 import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -318,73 +319,71 @@ def test_a_capture_is_let_go_of_where_other_threads_may_submit(fakes, busy_engin
     assert others == [False]
 
 
-def test_a_garbage_collection_may_submit_at_any_point_of_a_submit(fakes, busy_engine):
-    engine = busy_engine(queue_size=5)
-    finaliser_submits = 0
-    is_due = False
+def submit_interrupted_at(line: int, engine: ScoringEngine, capture: object, interrupt: Callable[[], None]) -> bool:
+    """Submit, and call `interrupt` before this line of the engine's; False if there are fewer lines."""
+    lines = 0
 
-    def submit_during_collection(phase: str, _: dict[str, int]) -> None:
-        nonlocal finaliser_submits, is_due
-        if phase == "start" and is_due:
-            is_due = False
-            finaliser_submits += 1
-            engine.submit(fakes.FakeCapture())
+    def trace(frame: types.FrameType, event: str, _: object) -> object:
+        nonlocal lines
+        if "/ragspan/engine/" not in frame.f_code.co_filename:
+            return None
+        lines += event == "line"
+        if lines == line and event == "line":
+            interrupt()
             assert is_conserved(engine.stats())
+        return trace
 
-    threshold = gc.get_threshold()
-    gc.callbacks.append(submit_during_collection)
+    before = sys.gettrace()
+    sys.settrace(trace)
     try:
-        for objects_until_collection in range(1, 40):
-            capture = fakes.FakeCapture()
-            gc.collect(0)
-            gc.set_threshold(objects_until_collection)
-            is_due = True
-            engine.submit(capture)
-            is_due = False
-            gc.set_threshold(*threshold)
+        engine.submit(capture)
     finally:
-        gc.set_threshold(*threshold)
-        gc.callbacks.remove(submit_during_collection)
+        sys.settrace(before)
+    return lines >= line
+
+
+def test_a_garbage_collection_may_submit_at_each_line_of_a_submit(fakes, busy_engine):
+    engine = busy_engine(queue_size=5)
+    finalised = 0
+
+    class Garbage:
+        def __init__(self) -> None:
+            self.cycle = self
+
+        def __del__(self) -> None:
+            nonlocal finalised
+            finalised += 1
+            engine.submit(fakes.FakeCapture())
+
+    def collect() -> None:
+        Garbage()
+        gc.collect(0)
+
+    before = engine.stats().submitted
+    submits = next(
+        line for line in range(1, 1000) if not submit_interrupted_at(line, engine, fakes.FakeCapture(), collect)
+    )
 
     stats = engine.stats()
-    assert finaliser_submits > 3
-    assert stats.submitted == 1 + 39 + finaliser_submits
+    assert finalised == submits - 1 > 20
+    assert stats.submitted == before + submits + finalised
     assert is_conserved(stats)
 
 
 def test_a_submit_may_be_interrupted_by_another_at_each_of_its_lines(fakes, make_engine):
     """A signal handler, too, runs between any two lines; a trace function can do so at a chosen one."""
     engine = make_engine(fakes.ConstantMetric(), queue_size=5)
-    interruptions = 0
 
-    def submit_interrupted_at(line: int) -> bool:
-        nonlocal interruptions
-        lines = 0
+    def submit_another() -> None:
+        engine.submit(fakes.FakeCapture())
 
-        def trace(frame: types.FrameType, event: str, _: object) -> object:
-            nonlocal lines, interruptions
-            if "/ragspan/engine/" not in frame.f_code.co_filename:
-                return None
-            lines += event == "line"
-            if lines == line and event == "line":
-                interruptions += 1
-                engine.submit(fakes.FakeCapture())
-                assert is_conserved(engine.stats())
-            return trace
-
-        before = sys.gettrace()
-        sys.settrace(trace)
-        try:
-            engine.submit(fakes.a_record())
-        finally:
-            sys.settrace(before)
-        return lines >= line
-
-    submits = next(line for line in range(1, 1000) if not submit_interrupted_at(line))
+    submits = next(
+        line for line in range(1, 1000) if not submit_interrupted_at(line, engine, fakes.a_record(), submit_another)
+    )
 
     assert engine.flush(fakes.PATIENCE)
-    assert interruptions > 50
-    assert engine.stats().submitted == submits + interruptions
+    assert submits > 50
+    assert engine.stats().submitted == submits + submits - 1
     assert is_conserved(engine.stats())
 
 

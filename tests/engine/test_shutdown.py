@@ -7,6 +7,7 @@ import time
 import pytest
 
 from ragspan.engine import ShutdownReport
+from ragspan.records import RagRecord
 
 
 def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_engine):
@@ -225,3 +226,107 @@ def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitt
 
     assert engine.shutdown(fakes.PATIENCE).abandoned == 0
     assert emitter.journal == ["open", "emit", "shutdown", "shutdown"]
+
+
+def interrupted_in_a_step(engine, handle):
+    """Submits one capture more, and calls `handle` in the middle of it, as a signal handler of this thread may be."""
+    ledger = engine._parts.backlog._ledger
+    queued = ledger.queued
+
+    def interrupted():
+        queued()
+        handle()
+
+    ledger.queued = interrupted
+    try:
+        engine.submit(a_capture())
+    finally:
+        ledger.queued = queued
+
+
+def a_capture():
+    return RagRecord(question="Why?", contexts=["Because."], response="Because.")
+
+
+def test_a_shutdown_that_interrupts_a_submit_follows_it_and_loses_nothing(fakes, make_engine):
+    """The worker waits for the step that was interrupted, so nothing could be finished before it ends."""
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter], concurrency=1)
+    for _ in range(50):
+        engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    reports = []
+
+    def shut_down():
+        metric.release()
+        reports.append(engine.shutdown(fakes.PATIENCE))
+
+    interrupted_in_a_step(engine, shut_down)
+
+    assert reports[0].abandoned > 0  # at that moment
+    assert reports[0].seconds < fakes.PATIENCE / 2
+    assert (engine.stats().scored, dict(engine.stats().dropped)) == (51, {})
+    assert emitter.journal[-1] == "shutdown"
+    assert engine.shutdown(0).finished == 51
+
+
+def test_a_shutdown_whose_handler_ends_by_an_exception_is_made_up_for(fakes, make_engine):
+    """The exception breaks off the step; the next call, the hook at the end of the process at the latest, finds it so."""
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
+    engine.submit(fakes.a_record())
+
+    def shut_down_and_exit():
+        engine.shutdown(fakes.PATIENCE)
+        raise SystemExit
+
+    with pytest.raises(SystemExit):
+        interrupted_in_a_step(engine, shut_down_and_exit)
+    assert engine.shutdown(fakes.PATIENCE).abandoned == 0
+    assert emitter.journal == ["open", "emit", "shutdown"]
+
+
+def test_a_flush_that_interrupts_a_submit_says_at_once_that_something_may_be_left(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric())
+    answers = []
+    interrupted_in_a_step(engine, lambda: answers.append(engine.flush(fakes.PATIENCE)))
+
+    assert answers == [False]
+    assert engine.flush(fakes.PATIENCE)
+
+
+@needs_signals
+@pytest.mark.slow
+def test_a_program_that_shuts_down_by_a_signal_at_any_moment_loses_nothing_in_silence(run_script):
+    """Signals come as often as they can, most of them while a capture is submitted."""
+    done = run_script("""
+        import logging, signal, sys
+        from ragspan.engine import ScoringEngine
+        from ragspan.outcomes import Score
+        from ragspan.records import RagRecord
+        logging.getLogger("ragspan").addHandler(logging.NullHandler())
+
+        class Quick:
+            name = "quick"
+            async def score(self, record):
+                return Score(value=1.0)
+
+        capture = RagRecord(question="q", contexts=["c"], response="r")
+        for delay in range(1, 40):
+            engine = ScoringEngine(metrics=[Quick()])
+            engine.submit(capture)
+            reports = []
+            signal.signal(signal.SIGALRM, lambda *_: reports.append(engine.shutdown(20)))
+            signal.setitimer(signal.ITIMER_REAL, delay * 1e-4)
+            while not reports:
+                engine.submit(capture)
+            engine.submit(capture)  # what follows an interrupted step at the latest
+            stats = engine.stats()
+            assert stats.queued == stats.in_flight == 0, stats
+            assert set(stats.dropped) <= {"shutdown", "queue_full"}, stats
+            assert stats.submitted == stats.finished + sum(stats.dropped.values()), stats
+            assert stats.dropped["shutdown"] <= 2, stats  # what was submitted after it
+        print("done")
+    """)
+
+    assert done.stdout == "done\n"

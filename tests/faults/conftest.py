@@ -35,7 +35,7 @@ from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds after which a test gives up waiting for what should have come at once."""
 
 

@@ -7,6 +7,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
 from typing import Protocol
@@ -30,7 +31,9 @@ def watch_forks(owner: StartsAfresh) -> None:
 
 
 def _start_afresh_in_child() -> None:
-    _inherited.extend([owner.start_afresh() for owner in list(_watched)])
+    for owner in list(_watched):
+        with contextlib.suppress(Exception):  # the others have to start afresh whatever becomes of this one
+            _inherited.append(owner.start_afresh())
 
 
 if hasattr(os, "register_at_fork"):

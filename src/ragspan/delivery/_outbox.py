@@ -2,8 +2,9 @@
 
 Guarantees:
 - `put` waits for no I/O: the lock is held for bookkeeping only. What waits is bounded by number and by bytes.
-- One daemon thread, started at the first item, makes the connection, writes, and closes it. Where no thread can be started
-  (the end of the interpreter, a limit of the system) whoever flushes does its work.
+- One daemon thread, started at the first item, makes the connection, writes, and closes it. If it dies, the next item or
+  flush starts another. Where no thread can be started (the end of the interpreter, a limit of the system) whoever flushes
+  does its work.
 - `flush` and `shutdown` return when their time is up, whatever hangs in the thread.
 - Every item ends in exactly one counted way: delivered, refused, or dropped with a reason.
 """
@@ -110,10 +111,11 @@ class Outbox(Generic[_Item]):
             self._is_over = True
             self._changed.notify_all()
         self._tell()
-        if self._thread is None:
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_left(ends_at))
+        if thread is None or not thread.is_alive():
             self._disconnect()
-        elif self._thread is not threading.current_thread():
-            self._thread.join(_left(ends_at))
 
     def _fate_of(self, entries: Sequence[Waiting[_Item]], span_patience: float) -> Fate:
         with self._changed:
@@ -121,7 +123,7 @@ class Outbox(Generic[_Item]):
 
     def _start(self) -> bool:
         """See to it that there is a thread; False if none can be started."""
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
             try:
                 thread.start()
@@ -159,7 +161,7 @@ class Outbox(Generic[_Item]):
         if not batch:
             self._tell()
             return
-        results = self._write([entry.item for entry in batch])
+        results = self._write(batch)
         with self._changed:
             self._schedule.settle(batch, results)
             self._changed.notify_all()
@@ -170,12 +172,12 @@ class Outbox(Generic[_Item]):
         self._changed.wait(min(seconds, threading.TIMEOUT_MAX))
         self._wakes_at = -math.inf
 
-    def _write(self, items: Sequence[_Item]) -> object:
+    def _write(self, batch: Sequence[Waiting[_Item]]) -> object:
         """What the destination returned, or the exception that it raised."""
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            return self._connection.write(items)
+            return self._connection.write([entry.item for entry in batch])
         except BaseException as error:  # noqa: BLE001 - not our code; whatever it raises must not end the thread
             return error
 

@@ -150,6 +150,7 @@ class Schedule(Generic[_Item]):
         else:
             self._pause(None)
             self._separate(batch)
+        self._line.line_up(batch)
 
     def _put(self, item: _Item) -> Waiting[_Item]:
         now = self._clock()

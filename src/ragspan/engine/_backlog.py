@@ -58,6 +58,7 @@ class Backlog:
         self._refuses: DropReason | None = None
         self._worker_sleeps = True
         self._call_is_due = False
+        self._put_off: Callable[[], object] | None = None
         self.stats = self._ledger.stats
         self.uncounted = 0
         """Captures that could not even be refused, for want of stack; counted as `capture_error` with the next step."""
@@ -123,8 +124,22 @@ class Backlog:
         """Drop all that is not out yet; the number of records."""
         return len(self._run(self._abandon) or ())
 
+    @property
+    def is_held_here(self) -> bool:
+        """Whether a signal handler or a finaliser has interrupted a step in this thread: all others wait for that step."""
+        return self._section.is_held_here
+
+    def put_off(self, call: Callable[[], object]) -> None:
+        """Call this when the interrupted step has ended, in the same thread."""
+        self._put_off = call
+
     def wait_until_out(self, deadline: Deadline) -> bool:
-        """Wait for everything that was submitted before; False if some of it is not out by then."""
+        """Wait for everything that was submitted before; False if some of it is not out by then.
+
+        False at once inside a step, where waiting would be waiting for oneself.
+        """
+        if self.is_held_here:
+            return False
         waiter = _Waiter()
         self._run(self._enlist, waiter)
         while left := deadline.remaining:
@@ -146,6 +161,9 @@ class Backlog:
                 self._worker_sleeps = True  # the next submit tries again
                 if not isinstance(error, Exception):
                     raise
+        if self._put_off is not None and not self.is_held_here:
+            call, self._put_off = self._put_off, None
+            call()
         return result
 
     def _count_the_uncounted(self) -> None:

@@ -111,7 +111,7 @@ def _start_afresh_in_child() -> None:
     for reference, start_afresh in list(_forking.items()):
         engine = reference()
         if engine is not None:
-            start_afresh(engine)
+            attempt(start_afresh, engine)  # the others have to start afresh whatever becomes of this one
 
 
 _exit = _Exit()

@@ -7,7 +7,7 @@ import pickle
 import pickletools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, Settings
@@ -79,6 +79,8 @@ class Options:
         _require_text("name", self.name)
         if self.export == "helper":
             _check_travel(self.metrics, self.emitters)
+            if self.budget is not None:
+                object.__setattr__(self, "budget", _budget_to_travel(self.budget, self.metrics))
 
     @property
     def score_wait(self) -> float:
@@ -155,6 +157,16 @@ def _check_travel(metrics: Sequence[object], emitters: Sequence[object]) -> None
                 raise ConfigurationError(
                     f"{argument}[{position}] cannot go to the helper process, as export='helper' asks: {reason}"
                 )
+
+
+def _budget_to_travel(budget: Budget, metrics: Iterable[object]) -> Budget:
+    """The budget without a fallback that could not go along, if no metric has a judge that is paid for: it has no use then."""
+    reason = _reason_not_to_travel(budget.fallback)
+    if reason is None:
+        return budget
+    if any(any(spenders_of(metric)) for metric in metrics):
+        raise ConfigurationError(f"budget.fallback cannot go to the helper process, as export='helper' asks: {reason}")
+    return replace(budget, fallback="skip")
 
 
 def _reason_not_to_travel(value: object) -> str | None:

@@ -29,6 +29,11 @@ class Section:
         self._busy = False
         self._postponed: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
 
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this thread is inside: then all others wait for it, and it can wait for none of them."""
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001 - as `threading` does
+
     def run(self, step: Callable[..., _T], *args: Any) -> _T | None:
         """What `step(*args)` returns; None if it had to be put off."""
         done: list[object] = []

@@ -5,6 +5,8 @@ Guarantees:
 - The time is shared out: most of it for scoring what is left, the last of it for the emitters to send what they hold.
 - A later call returns the first one's report. A call that comes while another thread is at it waits for that report; one
   from a signal handler that interrupted it cannot wait, and says what is left at that moment.
+- A call from a signal handler that interrupted a step of the backlog's, which the worker waits for, cannot wait either: it
+  takes nothing any more, says what is left at that moment, and the shutdown follows as soon as the handler has returned.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ class Shutdown:
 
     def __init__(self, parts: _Parts) -> None:
         self._parts = parts
-        self._mutex = threading.Lock()
-        self._under_way_in: int | None = None
+        self._mutex = threading.RLock()  # the one who may not wait for himself has to get in, to see that
+        self._is_under_way = False
         self._report: ShutdownReport | None = None
 
     @property
@@ -61,15 +63,24 @@ class Shutdown:
         deadline = Deadline(timeout)
         if self._report is not None:
             return self._report
-        if self._under_way_in == threading.get_ident() or not self._mutex.acquire(timeout=deadline.remaining):
+        backlog = self._parts.backlog
+        if backlog.is_held_here:
+            backlog.close("shutdown")
+            backlog.put_off(lambda: self.run(timeout))
+            return self._so_far(deadline)
+        if not self._mutex.acquire(timeout=deadline.remaining):
             return self._so_far(deadline)
         try:
-            self._under_way_in = threading.get_ident()
-            if self._report is None:
-                self._report = self._end(deadline)
+            if self._is_under_way:
+                return self._so_far(deadline)
+            self._is_under_way = True
+            try:
+                if self._report is None:
+                    self._report = self._end(deadline)
+            finally:
+                self._is_under_way = False
             return self._report
         finally:
-            self._under_way_in = None
             self._mutex.release()
 
     def _end(self, deadline: Deadline) -> ShutdownReport:

@@ -183,12 +183,12 @@ class ScoringEngine(Admission):
 
     def _start_afresh(self) -> None:
         """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
-        keep_inherited(self._parts)
-        self._parts.scoring.leave_to_parent()
-        was_shut_down = self._parts.backlog.is_closed
+        inherited = self._parts
+        keep_inherited(inherited)
         self._assemble()
-        if was_shut_down:
+        if inherited.backlog.is_closed:
             self._parts.backlog.close("shutdown")
+        inherited.scoring.leave_to_parent()
 
     def _bytes_waiting(self) -> int:
         return self._parts.backlog.bytes

@@ -82,6 +82,9 @@ class Judge(Verifier, Protocol):
 
     A judge asks once more for verdicts that are missing and returns those that it got, so a list may be shorter than
     asked for. It raises `JudgeError` when it got none at all.
+
+    A judge may have besides: `prompt_version`, a text that changes with the wording of its prompts, for scores of different
+    versions should not be compared; and `share_read(record)`, the share of the texts' characters that it judges by, 0..1.
     """
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
@@ -134,23 +137,6 @@ class UtilizationJudge(Protocol):
 
     async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
         """One rating a context, by index: the share of its text that the response conveys or rests upon."""
-        ...
-
-
-class Prompted(Protocol):
-    """What a judge may say besides, if its verdicts depend on the wording of prompts."""
-
-    @property
-    def prompt_version(self) -> str:
-        """Another one whenever the wording changed: scores of different versions should not be compared."""
-        ...
-
-
-class PartialReader(Protocol):
-    """What a judge may say besides, if it may not get to see all of a record's texts."""
-
-    def share_read(self, record: RagRecord) -> float:
-        """The share of the characters of passages, question and response that it judges by, 0..1."""
         ...
 
 

@@ -31,7 +31,7 @@ def judged_score(
     Its `details` hold `read` where the judge did not get to see all of the texts: the share of characters that it did.
     Where a verifier gave the verdicts, it is the one who judged; the judge's prompts still had their part in it.
     """
-    # By attribute, not by `isinstance` with `PartialReader` and `Prompted`, which takes longer than all the rest of this.
+    # What `Judge` says that a judge may have besides.
     share_read: Callable[[RagRecord], float] | None = getattr(judge, "share_read", None)
     read = 1.0 if share_read is None else share_read(record)
     return Score(

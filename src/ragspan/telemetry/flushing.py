@@ -25,19 +25,17 @@ _ROUND_MILLIS = 30_000
 _logger = logging.getLogger("ragspan")
 
 
-_beyond: weakref.WeakSet[Flushable] = weakref.WeakSet()
-_beyond_lock = threading.Lock()
+# A dictionary of which only single operations are used: no lock, which a fork could leave held.
+_beyond: dict[weakref.ref[Flushable], None] = {}
 
 
 def flush_as_well(flushable: Flushable) -> None:
     """Have this flushed after every provider, whose SDK flushes no further than to the exporter's `export`."""
-    with _beyond_lock:
-        _beyond.add(flushable)
+    _beyond[weakref.ref(flushable, lambda reference: _beyond.pop(reference, None))] = None
 
 
 def _and_beyond(provider: Flushable) -> list[Flushable]:
-    with _beyond_lock:
-        return [provider, *_beyond]
+    return [provider, *(one for reference in list(_beyond) if (one := reference()) is not None)]
 
 
 class Flushing:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 import signal
 import stat
 import sys
+import types
 
 import pytest
 
-from ragspan.engine.helper import client, connection
+from ragspan.engine.helper import client, connection, wire
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
+from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
 
@@ -20,8 +23,8 @@ from ragspan.throttled_log import ThrottledLog
 async def make_client():
     made = []
 
-    def make(greeting=lambda: ("judge",)):
-        made.append(HelperClient(greeting, max_questions=4, log=ThrottledLog(), on_note=log_note))
+    def make(greeting=lambda: ("judge",), **options):
+        made.append(HelperClient(greeting, max_questions=4, log=ThrottledLog(), on_note=log_note, **options))
         return made[-1]
 
     yield make
@@ -129,7 +132,7 @@ async def test_a_program_that_is_no_helper_is_given_up(make_client, interpreter,
 
 @pytest.mark.parametrize("said", [b"", b"garbage without end"])
 async def test_a_program_that_never_answers_is_ended_and_given_up(make_client, interpreter, monkeypatch, caplog, said):
-    monkeypatch.setattr(client, "_START_TIMEOUT", 0.4)
+    monkeypatch.setattr(connection, "_TICK", 0.01)
     interpreter(SAYING.format(said), shell=None)
     one = make_client()
     asking = asyncio.ensure_future(ask(one))
@@ -139,7 +142,7 @@ async def test_a_program_that_never_answers_is_ended_and_given_up(make_client, i
     with pytest.raises(HelperUnavailable):
         await asking
 
-    assert "it was not ready within 0 s" in caplog.text
+    assert "it cannot be started: it was not ready in time" in caplog.text
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -216,29 +219,175 @@ async def test_a_question_that_is_lost_is_asked_once_more_and_then_given_up(make
     assert await ask(one) is None
 
 
-async def test_a_silent_helper_is_killed_when_somebody_has_waited_in_vain(make_client, stopped, monkeypatch):
+@pytest.fixture
+def quick_looks(monkeypatch):
+    """Looks for signs of life come fast; the helper gives one a second, which is still in time."""
+    monkeypatch.setattr(connection, "_TICK", 0.2)
+
+
+async def test_a_helper_that_is_stopped_is_replaced_and_the_question_asked_again(
+    make_client, stopped, quick_looks, caplog
+):
     one = make_client()
     await ask(one)
-    silent = one.pid
-    stopped(silent)
-    monkeypatch.setattr(connection, "_MAX_SILENCE", 0.0)
-    with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(one.ask("forget", forget_nothing), 0.05)
+    hung = one.pid
+    stopped(hung)
 
     assert await ask(one) is None
-    assert one.pid != silent
+    assert one.pid not in {None, hung}
+    assert caplog.messages == ["the helper process hung; another one takes its place"]
 
 
-async def test_a_helper_that_still_speaks_is_not_killed(make_client, stopped):
+def question_to_obey(obedient, question):
+    judge, arguments = pickle.dumps(obedient.ObedientJudge()), pickle.dumps(((), {}))
+    record = wire.packed_for_judges(RagRecord(question=question, contexts=[], response=""))
+    return lambda _: (judge, "obey", 1, record, arguments)
+
+
+async def test_a_helper_that_computes_for_long_is_not_taken_for_one_that_hangs(
+    make_client, quick_looks, blockade, obedient
+):
+    """Its event loop computes, and answers nothing; its other threads run."""
+    one = make_client()
+    await ask(one)
+    pid = one.pid
+    judging = asyncio.ensure_future(one.ask("judge", question_to_obey(obedient, blockade.question)))
+    await asyncio.to_thread(blockade.wait_until_started)
+    ticks = one._current._silent
+    while one._current is not None and one._current._silent < ticks + connection._MAX_LIFELESS + 5:
+        await asyncio.sleep(0.05)
+    blockade.let_go()
+
+    assert (await judging)[0] == "verdicts"
+    assert one.pid == pid
+
+
+async def test_a_helper_that_answers_nothing_is_killed_when_somebody_has_waited_in_vain(
+    make_client, quick_looks, obedient, monkeypatch
+):
+    monkeypatch.setattr(connection, "_MAX_SILENCE", 1)
+    one = make_client()
+    await ask(one)
+    pid = one.pid
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(one.ask("judge", question_to_obey(obedient, "loop_forever")), 0.5)
+
+    assert await ask(one) is None
+    assert one.pid != pid
+
+
+async def test_a_helper_that_was_stopped_together_with_the_application_is_not_killed(make_client, stopped, monkeypatch):
+    """As a frozen container is: the clock has gone on, and the helper has shown no life."""
     one = make_client()
     await ask(one)
     pid = one.pid
     stopped(pid)
-    with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(one.ask("forget", forget_nothing), 0.05)
+    asking = asyncio.ensure_future(one.ask("forget", forget_nothing))
+    await asyncio.sleep(0)
+    loop = asyncio.get_running_loop()
+    time_before = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time_before() + 1000.0)
+    await asyncio.sleep(0.05)
+    assert one._current._lifeless == 1
     os.kill(pid, signal.SIGCONT)
 
+    assert await asking is None
+    assert one.pid == pid
+
+
+async def test_a_start_that_failed_is_tried_again_after_a_pause(make_client, interpreter, monkeypatch, caplog):
+    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.05)
+    one, python = make_client(), sys.executable
+    interpreter("kill -9 $$")
+    with pytest.raises(HelperUnavailable):
+        await ask(one)
+    monkeypatch.setattr(sys, "executable", python)
+    with pytest.raises(HelperUnavailable):
+        await ask(one)  # in the pause
+    await asyncio.sleep(one._pause_left)
+
     assert await ask(one) is None
+    [line] = caplog.messages
+    assert line.endswith("it ended at once, with the status -9; the next start is in 0 s")
+
+
+async def test_pauses_grow_up_to_a_minute(make_client, interpreter, monkeypatch):
+    clock = types.SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(client.time, "monotonic", lambda: clock.now)
+    interpreter("exit 1")
+    one, pauses = make_client(), []
+    for _ in range(9):
+        with pytest.raises(HelperUnavailable):
+            await ask(one)
+        pauses.append(one._pause_left)
+        clock.now += one._pause_left
+
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+async def test_where_the_work_cannot_be_done_without_a_helper_questions_wait_for_the_next(
+    make_client, interpreter, monkeypatch, caplog
+):
+    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.01)
+    one, python = make_client(can_do_without=lambda: False), sys.executable
+    interpreter("exit 1")
+    asking = [asyncio.ensure_future(ask(one)) for _ in range(8)]
+    while one._pauses < 2:
+        await asyncio.sleep(0.01)
+    monkeypatch.setattr(sys, "executable", python)
+
+    assert await asyncio.gather(*asking) == [None] * 8
+    assert "there is no helper process, its work waits" in caplog.text
+
+
+async def test_what_was_asked_when_a_helper_died_waits_for_the_next_one_though_its_start_fails(
+    make_client, interpreter, monkeypatch
+):
+    """It is not sent elsewhere: it may be what killed the helper."""
+    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.01)
+    one, python = make_client(), sys.executable
+    await ask(one)
+
+    def kill_once(helper):
+        if helper.process.pid == first:
+            interpreter("exit 1")
+            helper.process.kill()
+        return ()
+
+    first = one.pid
+    asking = asyncio.ensure_future(one.ask("forget", kill_once))
+    while one._pauses < 2:
+        await asyncio.sleep(0.01)
+    monkeypatch.setattr(sys, "executable", python)
+
+    assert await asyncio.wait_for(asking, 20) is None
+
+
+async def test_a_helper_that_is_not_used_after_a_fork_is_ended(make_client, in_child, monkeypatch, watch):
+    """As the master of a server, which loads the application and forks, has no use for one."""
+    monkeypatch.setattr(client, "_IDLE_AFTER_FORK", 0.01)
+    one = make_client()
+    await ask(one)
+    idle = watch(one.pid)
+    in_child(lambda: None)
+    while one.pid is not None:
+        await asyncio.sleep(0.01)
+
+    assert await asyncio.to_thread(idle.ends)
+    assert await ask(one) is None
+    assert one.deaths == 0
+
+
+async def test_a_helper_that_is_used_after_a_fork_stays(make_client, in_child, monkeypatch):
+    monkeypatch.setattr(client, "_IDLE_AFTER_FORK", 0.05)
+    one = make_client()
+    await ask(one)
+    pid = one.pid
+    in_child(lambda: None)
+    await asyncio.sleep(0)
+    await ask(one)
+    await asyncio.sleep(0.2)
+
     assert one.pid == pid
 
 

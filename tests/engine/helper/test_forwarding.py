@@ -14,8 +14,12 @@ from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
+from ragspan.engine import Budget
 from ragspan.engine._deadline import Deadline
+from ragspan.engine.helper import client, connection, forwarding
 from ragspan.exceptions import ConfigurationError
+from ragspan.judges import OpenAIJudge
+from ragspan.metrics import ContextAdherence
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
 
@@ -253,6 +257,84 @@ def test_a_flush_does_not_hide_that_a_helper_died_which_may_have_held_spans(
     assert engine.stats().scored == 2
 
 
+def test_all_who_flush_at_the_same_time_hear_that_a_helper_died(
+    fakes, exporting, obedient, otlp_listener, helper_of, wait_until_out
+):
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record())
+    wait_until_out(engine)
+    otlp_listener.hangs()
+    os.kill(helper_of(engine), signal.SIGKILL)
+    engine.submit(fakes.a_record())
+    wait_until_out(engine)
+    with ThreadPoolExecutor(3) as threads:
+        flushing = [threads.submit(engine.flush, 2.0) for _ in range(3)]
+        otlp_listener.answers(200)
+        answers = [flush.result() for flush in flushing]
+
+    assert answers == [False] * 3
+    assert engine.stats().errors == {"helper": 1}
+
+
+def test_a_helper_that_is_stopped_loses_no_record(
+    fakes, exporting, obedient, otlp_listener, helper_of, stopped, monkeypatch
+):
+    monkeypatch.setattr(connection, "_TICK", 0.1)
+    engine = exporting(obedient.AtOnce())
+    engine.submit(fakes.a_record(name="before"))
+    assert engine.flush(fakes.PATIENCE)
+    stopped(helper_of(engine))
+    for number in range(20):
+        engine.submit(fakes.a_record(name=str(number)))
+    engine.flush(fakes.PATIENCE)
+
+    stats = assert_conserved(engine)
+    assert (stats.scored, stats.dropped, stats.errors) == (21, {}, {"helper": 1})
+    assert sorted(span.name for span in otlp_listener.spans) == sorted(
+        ["rag before", *(f"rag {number}" for number in range(20))]
+    )
+
+
+@pytest.fixture
+def no_provider(monkeypatch):
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+
+
+@pytest.fixture
+def no_interpreter(monkeypatch):
+    """No helper starts until the context is left."""
+    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.05)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "")
+        yield patch
+
+
+def test_records_wait_for_a_helper_where_nobody_else_could_export(
+    fakes, exporting, obedient, otlp_listener, no_provider, no_interpreter
+):
+    engine = exporting(obedient.AtOnce())
+    for _ in range(20):
+        engine.submit(fakes.a_record())
+    assert not engine.flush(0.5)
+    assert assert_conserved(engine).scored == 0
+
+    no_interpreter.undo()
+    assert engine.flush(fakes.PATIENCE)
+    assert len(otlp_listener.spans) == engine.stats().scored == 20
+
+
+def test_records_that_wait_for_a_helper_in_vain_are_counted_as_dropped(
+    fakes, exporting, obedient, no_provider, no_interpreter, monkeypatch, caplog
+):
+    monkeypatch.setattr(forwarding, "_MARGIN", 0.0)
+    engine = exporting(obedient.AtOnce(), metric_timeout=0.2)
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert assert_conserved(engine).dropped == {"worker_error": 1}
+    assert "there is no helper process, its work waits" in caplog.text
+
+
 def test_a_record_that_kills_its_helper_is_dropped_and_those_around_it_are_scored(fakes, exporting, obedient):
     engine = exporting(obedient.Obeying(), concurrency=4)
     for question in [*["tell_process"] * 6, "crash", *["tell_process"] * 6]:
@@ -353,6 +435,38 @@ def of_the_main_module(kind):
 def test_metrics_have_to_travel(exporting, obedient, make, reason):
     with pytest.raises(ConfigurationError, match=reason):
         exporting(make(obedient))
+
+
+class Fallback:
+    name = "fallback"
+
+    def __init__(self, baggage=None):
+        self.baggage = baggage
+
+    async def verify_claims(self, record, claims):
+        return []
+
+
+def test_a_fallback_of_the_budget_that_nobody_needs_is_left_here(fakes, exporting, obedient, otlp_listener, helper_of):
+    budget = Budget(requests_per_minute=1, fallback=Fallback(threading.Lock()))
+    engine = exporting(obedient.AtOnce(), budget=budget)
+    engine.submit(fakes.a_record())
+    assert engine.flush(fakes.PATIENCE)
+
+    assert span_named(otlp_listener, "rag answer").attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
+
+
+@pytest.mark.parametrize(
+    ("fallback", "reason"),
+    [
+        (lambda: Fallback(threading.Lock()), "TypeError: .*lock"),
+        (lambda: of_the_main_module(Fallback)(), "Fallback needs the main module"),
+    ],
+)
+def test_a_fallback_of_the_budget_of_paid_judges_has_to_travel(exporting, fallback, reason):
+    metric = ContextAdherence(OpenAIJudge("local", base_url="http://127.0.0.1:1/v1", api_key="sk-test"))
+    with pytest.raises(ConfigurationError, match=rf"budget\.fallback cannot go .*{reason}"):
+        exporting(metric, budget=Budget(requests_per_minute=1, fallback=fallback()))
 
 
 def test_emitters_have_to_travel(exporting, obedient):

@@ -34,7 +34,7 @@ provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 trace.set_tracer_provider(provider)
 engine = ScoringEngine(
     metrics=[ContextAdherence(OpenAIJudge("test-model", max_retries=0), polls=1)],
-    emitters=[OTelEmitter()],
+    emitters=[OTelEmitter(score_wait=60)],  # the judge is held for as long as a busy machine takes to start processes
     exit_timeout=float(os.environ.get("EXIT_TIMEOUT", 30)),
     drain_on_sigterm=os.environ.get("DRAIN_ON_SIGTERM") != "no",
 )

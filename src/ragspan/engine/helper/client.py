@@ -1,14 +1,15 @@
-"""Keeps a helper at hand: starts one when it is first needed, replaces it when it dies, gives up when that is no use.
+"""Keeps a helper at hand: starts one when it is first needed, and another one when that dies or hangs.
 
 Guarantees:
 - A question ends with an answer, or with `HelperLost`: helpers died over it, the last one while it was asked nothing else.
-  Where there is no helper and will be none, `HelperUnavailable` says so before anything is asked.
+  Where there is no helper now, and the work can be done without, `HelperUnavailable` says so before anything is asked.
 - What was asked when a helper died is asked once more, one question at a time: what kills helpers takes no other
-  question with it, and is known.
-- A helper that dies is replaced when the next one is needed. One that keeps dying is not, and neither is one that cannot
-  be started. The reason is logged. If what it was asked killed it, nobody is told to do that elsewhere: in the
-  application it would kill the application.
-- A helper that has said nothing for two minutes although it was asked is killed.
+  question with it, and is known. A helper that hangs is killed (see `connection`), which is a death like any other.
+- A helper that dies is replaced when the next one is needed. After a start that failed, and while helpers keep dying,
+  there is a pause before the next start, twice as long each time and a minute at most: no helper is given up for good.
+  The reason is logged. If what it was asked killed it, nobody is told to do that elsewhere, where it would kill the
+  application: questions wait for the next helper then.
+- The parent of a fork that does not use its helper any more, such as the master of a server, soon has none.
 
 All of it runs in the worker's event loop, but for `let_go` and `leave_to_parent`.
 """
@@ -19,7 +20,10 @@ import asyncio
 import contextlib
 import functools
 import logging
+import math
+import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -29,13 +33,16 @@ from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.engine.helper.turns import Turns
 from ragspan.throttled_log import ThrottledLog
 
-_START_TIMEOUT = 30.0  # seconds until a new helper must have said that it is ready
 _MAX_DEATHS = 5  # within
-_DEATHS_WINDOW = 60.0  # seconds
+_DEATHS_WINDOW = 60.0  # seconds; a helper that lived as long shows that helpers can
+_FIRST_PAUSE = 1.0  # seconds
+_LONGEST_PAUSE = 60.0  # seconds
+_IDLE_AFTER_FORK = 10.0  # seconds
+_FAREWELL = 6.0  # seconds for a helper to send what it holds, and to end
 
 
 class HelperUnavailable(Exception):  # noqa: N818 - a fact, which the one who asked deals with
-    """There is no helper, and none will be started again."""
+    """There is no helper for the moment."""
 
 
 class HelperClient:
@@ -45,6 +52,7 @@ class HelperClient:
         greeting: what each new helper is to do: a role and its arguments.
         max_questions: that it has not answered, at the same time; at least 2.
         on_note: told of what a helper says unasked.
+        can_do_without: whether there is another way to do what it is asked; else questions wait for the next helper.
     """
 
     def __init__(
@@ -54,6 +62,7 @@ class HelperClient:
         max_questions: int,
         log: ThrottledLog,
         on_note: Callable[[tuple[Any, ...]], None],
+        can_do_without: Callable[[], bool] = lambda: True,
     ) -> None:
         self._greeting = greeting
         self._max_questions = max_questions
@@ -63,12 +72,16 @@ class HelperClient:
         self._turns = Turns(max_questions)
         self._current: Helper | None = None
         self._ready: asyncio.Task[Helper] | None = None
+        self._can_do_without = can_do_without
         self._recent_deaths: deque[float] = deque(maxlen=_MAX_DEATHS)
+        self._pauses = 0
+        self._next_start_at = self._ready_at = -math.inf
+        self._asked = 0
         self._is_hung_up = False
-        self._is_given_up = False
         self._was_killed = False
         self.deaths = 0
         """Of helpers that were ready, since this client was made."""
+        _clients.add(self)
 
     @property
     def pid(self) -> int | None:
@@ -84,19 +97,21 @@ class HelperClient:
             payload_for: makes the question's plain data right before it is sent, for the helper that it is sent to.
 
         Raises:
-            HelperUnavailable: there can be no helper, and the question has harmed none.
+            HelperUnavailable: there is no helper now, and the question has harmed none.
             HelperLost: it may be what kills helpers.
             HelperRefusal: the helper could not do it; the message says why.
         """
         self._enter_loop()
+        self._asked += 1
         try:
             return await self._ask(kind, payload_for, places=1)
         except HelperLost:
             pass
-        try:
-            return await self._ask(kind, payload_for, places=self._turns.places)
-        except HelperUnavailable:
-            raise HelperLost from None
+        while not self._is_hung_up:
+            with contextlib.suppress(HelperUnavailable):
+                return await self._ask(kind, payload_for, places=self._turns.places)
+            await asyncio.sleep(self._pause_left)  # it may be what kills helpers, so it is for another helper only
+        raise HelperLost
 
     async def ask_now(self, kind: str, *payload: Any) -> Any:
         """What the helper that there is answers, whatever else it was asked; None if there is none.
@@ -125,8 +140,14 @@ class HelperClient:
 
     def leave_to_parent(self) -> None:
         """In the child of a fork: the helper is the parent's."""
+        self._loop = None
         if self._current is not None:
             self._current.process.leave_to_parent()
+
+    @property
+    def _pause_left(self) -> float:
+        """Seconds until a helper may be started."""
+        return max(0.0, self._next_start_at - time.monotonic())
 
     def _enter_loop(self) -> None:
         """A worker that died has a successor, with a loop of its own."""
@@ -153,19 +174,24 @@ class HelperClient:
             raise
 
     async def _helper(self) -> Helper:
-        if self._is_given_up or self._is_hung_up:
-            raise HelperLost if self._was_killed else HelperUnavailable
-        if self._ready is None or self._ready.cancelled():
-            self._ready = asyncio.get_running_loop().create_task(self._start())
-        return await asyncio.shield(self._ready)
+        while not self._is_hung_up:
+            if not self._pause_left:
+                if self._ready is None or self._ready.cancelled():
+                    self._ready = asyncio.get_running_loop().create_task(self._start())
+                with contextlib.suppress(HelperUnavailable):  # there is a pause now
+                    return await asyncio.shield(self._ready)
+            elif self._can_do_without() and not self._was_killed:
+                break
+            else:
+                await asyncio.sleep(self._pause_left)
+        raise HelperUnavailable
 
     async def _start(self) -> Helper:
         helper: Helper | None = None
         try:
             helper = self._current = Helper(on_note=self._on_note, on_lost=self._lost)
             await helper.connect()
-            format_there = await asyncio.wait_for(helper.ask("serve", *self._greeting()), _START_TIMEOUT)
-            if format_there != wire.FORMAT:
+            if await helper.ask("serve", *self._greeting()) != wire.FORMAT:
                 raise HelperRefusal("another version of ragspan has been installed since this process began")  # noqa: TRY301
         except asyncio.CancelledError:  # the worker ends, or a metric cancels whatever it finds
             self._current = None
@@ -173,10 +199,11 @@ class HelperClient:
                 helper.end(0.0)
             raise
         except Exception as error:  # noqa: BLE001 - of the system, of its start, of ours
-            self._current = None
+            self._current = self._ready = None
             status = None if helper is None else helper.end()
-            self._give_up(f"it cannot be started: {_reason(error, status)}")
+            self._pause(f"it cannot be started: {_reason(error, helper, status)}")
             raise HelperUnavailable from None
+        self._ready_at = time.monotonic()
         return helper
 
     def _lost(self, helper: Helper) -> None:
@@ -185,21 +212,57 @@ class HelperClient:
             return
         self._current = self._ready = None
         self.deaths += 1
+        self._on_note(("wrong", 0, "helper"))
         helper.end()
+        now = time.monotonic()
+        if now - self._ready_at > _DEATHS_WINDOW:
+            self._pauses, self._was_killed = 0, False
         if self._turns.is_one_alone:
             self._was_killed = True
             return
-        now = time.monotonic()
         self._recent_deaths.append(now)
         if len(self._recent_deaths) == _MAX_DEATHS and now - self._recent_deaths[0] < _DEATHS_WINDOW:
-            self._give_up(f"it died {_MAX_DEATHS} times within {now - self._recent_deaths[0]:.0f} s")
+            self._pause(f"it died {_MAX_DEATHS} times within {now - self._recent_deaths[0]:.0f} s")
         else:
-            self._log.trouble("helper", "the helper process ended unexpectedly; another one takes its place")
+            how = "hung" if helper.is_hung else "ended unexpectedly"
+            self._log.trouble("helper", "the helper process %s; another one takes its place", how)
 
-    def _give_up(self, reason: str) -> None:
-        self._is_given_up = True
-        consequence = "its work is left undone" if self._was_killed else "its work is done in the application"
-        self._log.trouble("no helper", "there is no helper process, %s: %s", consequence, reason)
+    def _pause(self, reason: str) -> None:
+        """Start no helper for a while."""
+        pause = min(_FIRST_PAUSE * 2**self._pauses, _LONGEST_PAUSE)
+        self._pauses = min(self._pauses + 1, 10)
+        self._next_start_at = time.monotonic() + pause
+        is_done = self._can_do_without() and not self._was_killed
+        consequence = "its work is done in the application" if is_done else "its work waits"
+        message = "there is no helper process, %s: %s; the next start is in %.0f s"
+        self._log.trouble("no helper", message, consequence, reason, pause)
+
+    def rest_if_idle(self) -> None:
+        """End the helper if it is asked nothing in the next seconds; the next question starts another one."""
+        loop = self._loop
+        if loop is not None and self._current is not None:
+            with contextlib.suppress(RuntimeError):  # closed in the meantime
+                loop.call_soon_threadsafe(loop.call_later, _IDLE_AFTER_FORK, self._rest, self._asked)
+
+    def _rest(self, asked: int) -> None:
+        helper = self._current
+        if helper is None or self._asked != asked or helper.is_asked or self._ready is None or not self._ready.done():
+            return
+        self._current = self._ready = None
+        helper.hang_up()
+        asyncio.get_running_loop().run_in_executor(None, helper.end, _FAREWELL)
+
+
+_clients: weakref.WeakSet[HelperClient] = weakref.WeakSet()
+
+
+def _rest_after_fork() -> None:
+    for client in list(_clients):
+        client.rest_if_idle()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_parent=_rest_after_fork)
 
 
 def log_note(note: tuple[Any, ...]) -> None:
@@ -210,9 +273,9 @@ def log_note(note: tuple[Any, ...]) -> None:
             logging.getLogger(name).log(level, "%s", text)
 
 
-def _reason(error: Exception, status: int | None) -> str:
+def _reason(error: Exception, helper: Helper | None, status: int | None) -> str:
+    if helper is not None and helper.is_hung:
+        return "it was not ready in time"
     if isinstance(error, HelperLost):
         return f"it ended at once, with the status {status}"
-    if isinstance(error, asyncio.TimeoutError):
-        return f"it was not ready within {_START_TIMEOUT:.0f} s"
     return str(error) or type(error).__name__

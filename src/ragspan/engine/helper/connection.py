@@ -1,10 +1,17 @@
-"""One helper, from its start to its end, and the questions that it was asked."""
+"""One helper, from its start to its end, and the questions that it was asked.
+
+Guarantees:
+- A helper that has something to answer and gives no sign of life for 15 seconds is killed: its process is stopped, or
+  something in it lets no other thread run. So is one that is not ready 30 seconds after its start, and one that has
+  answered nothing for two minutes, as soon as somebody has waited in vain.
+- These are seconds in which the application runs, too: what stops both of them, such as a frozen container, is no sign of
+  a helper that hangs.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +20,10 @@ from ragspan.config import process_environment
 from ragspan.engine.helper.link import Link
 from ragspan.engine.helper.process import HelperProcess
 
-_MAX_SILENCE = 120.0  # seconds; loading a classifier's model takes a while
+_TICK = 1.0  # seconds between looks for signs of life
+_MAX_START = 30  # ticks until a new helper must have said that it is ready
+_MAX_LIFELESS = 15  # ticks without a sign of life; the helper gives one a second
+_MAX_SILENCE = 120  # ticks without an answer; loading a classifier's model takes a while
 _END_TIMEOUT = 1.0  # seconds
 
 
@@ -47,13 +57,19 @@ class Helper:
         self._on_lost = on_lost
         self._numbers = itertools.count(1)
         self._open: dict[int, _Question] = {}
-        self._heard_at = time.monotonic()
+        self._lifeless = 0
+        self._silent = 0
+        self._ticking: asyncio.TimerHandle | None = None
+        self._is_ready = False
         self._is_lost = False
+        self.is_hung = False
+        """It was killed because it did not answer."""
+        self._loop = asyncio.get_running_loop()
         self._link = Link(on_message=self._heard, on_lost=self._lost)
         self.process = HelperProcess(process_environment())
 
     async def connect(self) -> None:
-        await asyncio.get_running_loop().create_connection(lambda: self._link, sock=self.process.socket)
+        await self._loop.create_connection(lambda: self._link, sock=self.process.socket)
 
     def ask(self, kind: str, *payload: Any, on_end: Callable[[], None] = lambda: None) -> asyncio.Future[Any]:
         """The answer to come; else `HelperLost`, or a `HelperRefusal`.
@@ -63,17 +79,23 @@ class Helper:
             payload: plain data.
             on_end: called when it is answered, or never will be, whether or not somebody still waits for it.
         """
-        answer = asyncio.get_running_loop().create_future()
+        answer = self._loop.create_future()
         question = _Question(answer=answer, on_end=on_end)
         if self._is_lost:
             _give_up(question)
             return answer
-        if not self._open:
-            self._heard_at = time.monotonic()
+        if self._ticking is None:
+            self._lifeless = self._silent = 0
+            self._ticking = self._loop.call_later(_TICK, self._tick)
         number = next(self._numbers)
         self._open[number] = question
         self._link.send((kind, number, *payload))
         return answer
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it has something to answer."""
+        return bool(self._open)
 
     def tell(self, kind: str, *payload: Any) -> None:
         """Say something that has no answer and no hurry: it is heard before the next question."""
@@ -81,21 +103,38 @@ class Helper:
             self._link.send_along((kind, 0, *payload))
 
     def kill_if_silent(self) -> None:
-        """Kill it if it was asked something and has said nothing for two minutes."""
-        if self._open and time.monotonic() - self._heard_at > _MAX_SILENCE:
-            self.process.kill()
+        """Kill it if it was asked something and has answered nothing for two minutes."""
+        if self._open and self._silent >= _MAX_SILENCE:
+            self._kill()
 
     def hang_up(self) -> None:
         """Close the connection, which ends the helper."""
         self._link.close()
 
-    def end(self, timeout: float = _END_TIMEOUT) -> int:
+    def end(self, timeout: float = _END_TIMEOUT) -> int | None:
         """Hang up, wait for it to end, kill it if that takes too long; its exit status."""
         self.hang_up()
         return self.process.end(timeout)
 
+    def _tick(self) -> None:
+        self._ticking = None
+        if self._is_lost or not self._open:
+            return
+        self._silent += 1
+        self._lifeless = 0 if self._is_ready and self.process.shows_life() else self._lifeless + 1
+        if self._lifeless >= (_MAX_LIFELESS if self._is_ready else _MAX_START):
+            self._kill()
+        else:
+            self._ticking = self._loop.call_later(_TICK, self._tick)
+
+    def _kill(self) -> None:
+        self.is_hung = True
+        self.process.kill()
+        self.hang_up()  # in case that it has children, which keep its end of the socket open
+
     def _heard(self, message: tuple[Any, ...]) -> None:
-        self._heard_at = time.monotonic()
+        self._is_ready = True
+        self._lifeless = self._silent = 0
         kind, number, *content = message
         question = self._open.pop(number, None)
         if question is None:

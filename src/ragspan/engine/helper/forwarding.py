@@ -5,18 +5,21 @@ Stands where `Scoring` and `Emission` stand in an engine that does both itself.
 Guarantees:
 - Every record is counted here once, whatever happens to the helper. One about which a helper died is sent to the next one
   once; what the first had emitted is then emitted twice. If that dies as well the record is dropped.
-- Where there can be no helper the application scores and exports by itself.
+- While there is no helper the application scores and exports by itself. If it has no TracerProvider, by which it could,
+  records wait for the next helper, and are dropped when their time is up: what is counted as scored was exported somewhere.
 - `flush` and `close` may come from any thread and return when their time is up. `flush` says False if a helper has died
-  since the last one, for it may have held spans.
+  since the last one, for it may have held spans; `stats().errors` counts those helpers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import pickle
 import threading
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragspan.engine._account import Account
 from ragspan.engine._deadline import Deadline
@@ -28,6 +31,9 @@ from ragspan.engine.helper import wire
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.throttled_log import ThrottledLog
+
+if TYPE_CHECKING:
+    from ragspan.telemetry.base import Emitter
 
 _Answer: TypeAlias = "concurrent.futures.Future[object]"
 
@@ -56,6 +62,7 @@ class Forwarding:
             max_questions=max(2, options.concurrency),
             log=log,
             on_note=self._noted,
+            can_do_without=functools.partial(_can_export, options.emitters),
         )
         self._told_deaths = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,11 +110,12 @@ class Forwarding:
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush, and what was exported here; True if all of it was sent in time."""
-        deaths, self._told_deaths = self._client.deaths - self._told_deaths, self._client.deaths
+        deaths, told_deaths = self._client.deaths, self._told_deaths
         asked = self._tell("flush", deadline)
         patience = Deadline(deadline.remaining + _GRACE)
         has_sent = self._emission.flush(deadline)
-        return self._did(asked, patience) and has_sent and not deaths
+        self._told_deaths = deaths  # only now: those who ask at the same time have to be told, too
+        return self._did(asked, patience) and has_sent and deaths == told_deaths
 
     def shutdown(self, deadline: Deadline) -> None:
         self._emission.shutdown(deadline)
@@ -152,6 +160,16 @@ class Forwarding:
             self._account.went_wrong(*content)
         else:
             log_note(note)
+
+
+def _can_export(emitters: Sequence[Emitter]) -> bool:
+    """Whether this process could export what it scores: the API's own TracerProvider, which stands in for none, drops it."""
+    from opentelemetry import trace
+
+    from ragspan.telemetry.otel_emitter import OTelEmitter
+
+    has_provider = type(trace.get_tracer_provider()).__module__ != trace.__name__
+    return has_provider or not any(isinstance(emitter, OTelEmitter) for emitter in emitters)
 
 
 def _resource_attributes() -> dict[str, Any]:

@@ -10,12 +10,14 @@ Guarantees:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO, cast
 
 _START = (
     "import sys; _, _, descriptor, application, *sys.path[:] = sys.argv; "
@@ -23,6 +25,8 @@ _START = (
 )
 """Imports nothing before the search path is set: modules of the standard library's names may lie about here."""
 _NAME = "ragspan-helper"
+_MANY_SIGNS = 65536  # of life, a byte each: what a pipe holds
+_END_OF_A_KILLED = 1.0  # seconds
 _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 """Variables of an interpreter's start that are the application's business; the search path is given as it is."""
 
@@ -49,7 +53,7 @@ class HelperProcess:
                     *map(str, sys.path),
                 ],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,  # for its signs of life; what judges print goes nowhere
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 cwd=_folder(),
@@ -60,29 +64,40 @@ class HelperProcess:
             raise
         finally:
             theirs.close()
+        self._signs = cast("IO[bytes]", self._process.stdout)
+        os.set_blocking(self._signs.fileno(), False)
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
+    def shows_life(self) -> bool:
+        """Whether it has given a sign of life since this was last asked."""
+        try:
+            return bool(os.read(self._signs.fileno(), _MANY_SIGNS))
+        except BlockingIOError:
+            return False
+
     def kill(self) -> None:
         self._process.kill()
 
-    def end(self, timeout: float) -> int:
+    def end(self, timeout: float) -> int | None:
         """Wait for it to end by itself, which it does when its socket is closed; kill it when the time is over.
 
         Returns:
-            Its exit status, negative for a signal.
+            Its exit status, negative for a signal; None if it does not even end when it is killed: it waits for a disk.
         """
-        try:
-            return self._process.wait(timeout)
-        except subprocess.TimeoutExpired:
+        self._signs.close()
+        for wait in (timeout, _END_OF_A_KILLED):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return self._process.wait(wait)
             self._process.kill()
-            return self._process.wait()
+        return None
 
     def leave_to_parent(self) -> None:
         """In the child of a fork: the helper is not ours, and must not live as long as we do."""
         self._process.returncode = 0  # else its finaliser would ask how a process has ended that is no child of ours
+        self._signs.close()
         descriptor = self.socket.detach()
         if descriptor >= 0:
             os.close(descriptor)

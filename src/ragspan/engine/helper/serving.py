@@ -6,6 +6,7 @@ Guarantees:
 - Signals meant for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application decides when it
   needs its helper no longer, and it may still have work for it on its own way out.
 - What goes wrong while it answers is the answer. Log records go to the application's log.
+- While it has something to answer it gives a sign of life every second, as long as its threads run at all.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ from ragspan.engine.helper.link import Link
 
 _ROLES = {"judge": "ragspan.engine.helper.judging", "score": "ragspan.engine.helper.scoring"}
 _PRIORITY = 5  # of 19: requests come first where processors are short
-_STDERR = 2
+_STDOUT, _STDERR = 1, 2
 _IO_THREADS = 32
 _FINISH_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
 _READ_TIMEOUT = 0.5  # seconds to read what it wrote last; a child of it that holds the socket lets no end be seen
-_LOOK_AGAIN = 2.0  # seconds until it is seen that the application is gone, where a child of it holds the socket, too
+_LOOK_AGAIN = 1.0  # seconds between signs of life; also until it is seen that the application is gone, where a child of
+# the application holds the socket, too
 
 _logger = logging.getLogger("ragspan")
 
@@ -74,11 +76,13 @@ def main(descriptor: int, application: int) -> NoReturn:
 
 def _serve(connection: socket.socket, application: int) -> None:
     loop = WorkerLoop(threads=DaemonThreads(_IO_THREADS, name="ragspan-io"), on_error=_went_wrong)
-    watched = os.dup(connection.fileno())
+    watched, signs = os.dup(connection.fileno()), os.dup(_STDOUT)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+    os.set_blocking(signs, False)
     server = loop.run_until_complete(_connected(connection))
     end = functools.partial(loop.call_soon_threadsafe, server.end)
-    watch = threading.Thread(target=_watch, args=(watched, application, server, end), name="ragspan-watch", daemon=True)
-    watch.start()
+    watch = (watched, signs, application, server, end)
+    threading.Thread(target=_watch, args=watch, name="ragspan-watch", daemon=True).start()
     while not server.is_ended:  # a metric can stop the loop, too
         _, error = attempt(loop.run_forever)
         if error is not None:
@@ -94,13 +98,15 @@ async def _connected(connection: socket.socket) -> _Server:
     return server
 
 
-def _watch(descriptor: int, application: int, server: _Server, end: Callable[[], object]) -> None:
-    """Say when the application is gone, and end the process if that is not heard."""
+def _watch(descriptor: int, signs: int, application: int, server: _Server, end: Callable[[], object]) -> None:
+    """Give signs of life; say when the application is gone, and end the process if that is not heard."""
     poll = select.poll()
     poll.register(descriptor, 0)  # for nothing but the end of the connection
     while not poll.poll(_LOOK_AGAIN * 1000) and os.getppid() == application:
-        pass
-    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)  # who reads what the application writes need not wait for us
+        if server.has_work:
+            with contextlib.suppress(OSError):  # nobody has read them for hours, or the application has just ended
+                os.write(signs, b".")
+    os.dup2(_STDOUT, _STDERR)  # who reads what the application writes need not wait for us
     end()
     threading.Event().wait(server.time_to_work + _FINISH_TIMEOUT + 1)
     os._exit(1)
@@ -125,6 +131,10 @@ class _Server:
     def time_to_work(self) -> float:
         """Seconds, see `Service`."""
         return 0.0 if self.service is None else self.service.time_to_work
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._tasks)
 
     def end(self) -> None:
         if not self.is_ended:
