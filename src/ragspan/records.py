@@ -232,7 +232,9 @@ class RagRecord:
         try:
             record = msgspec.convert(plain, cls)
         except msgspec.ValidationError as error:
-            told = re.sub("value '.*'", "value", str(error), flags=re.DOTALL)  # a status is all that it quotes
+            told = re.sub(
+                "enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL
+            )  # all that it ever quotes
             raise RecordError(f"this JSON is no record: {told}") from None
         searches = record.retrievals
         passages = (record.contexts or (), record.evidence, *(search.contexts for search in searches))

@@ -137,7 +137,9 @@ def test_connections_that_ask_nothing_cost_no_threads_and_no_answer(make_page, c
     assert len(page._open) <= health_module._MAX_CONNECTIONS
 
 
-@pytest.mark.parametrize("piece", [b"G", b"GET /healthz HTTP/1.1\r\nX: y\r\n", b""], ids=["letters", "headers", "nothing"])
+@pytest.mark.parametrize(
+    "piece", [b"G", b"GET /healthz HTTP/1.1\r\nX: y\r\n", b""], ids=["letters", "headers", "nothing"]
+)
 def test_a_request_that_comes_in_drips_is_cut(make_page, connect, monkeypatch, piece):
     monkeypatch.setattr(health_module, "_PATIENCE", 0.3)
     page = make_page()
@@ -157,7 +159,9 @@ def test_a_request_that_comes_in_drips_is_cut(make_page, connect, monkeypatch, p
     assert ask(page, "/healthz")[0] == 200
 
 
-@pytest.mark.parametrize("request_", [b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10**6, b"y" * 10**6], ids=["header", "line"])
+@pytest.mark.parametrize(
+    "request_", [b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10**6, b"y" * 10**6], ids=["header", "line"]
+)
 def test_a_request_without_end_is_cut(make_page, connect, request_):
     page = make_page()
     connection = connect(page)

@@ -300,7 +300,9 @@ def nested(depth, opening, closing):
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"k":', "}")])
 def test_metadata_may_be_nested_only_so_deep(opening, closing):
-    assert record_of(Message(payload=nested(MAX_DEPTH - 1, opening, closing))).metadata["k"]  # the record is around them
+    assert record_of(Message(payload=nested(MAX_DEPTH - 1, opening, closing))).metadata[
+        "k"
+    ]  # the record is around them
     for depth in (MAX_DEPTH, 200, *range(900, 1020, 4), 5000, 200_000):
         with pytest.raises(RecordError):
             record_of(Message(payload=nested(depth, opening, closing)))

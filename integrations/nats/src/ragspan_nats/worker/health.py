@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from ragspan.exceptions import ConfigurationError
 
@@ -104,8 +104,7 @@ class HealthPage:
         await asyncio.sleep(0)  # the connections close in the loop's next turn
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+        task = cast("asyncio.Task[None]", asyncio.current_task())
         self._open[task] = None
         if len(self._open) > _MAX_CONNECTIONS:
             oldest = next(iter(self._open))

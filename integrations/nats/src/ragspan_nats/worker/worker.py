@@ -191,7 +191,9 @@ class Worker:
         again = self._in_hand.of_message(arrival)
         if again is None or again.is_given_back:
             return False
-        again.arrival = replace(arrival, number=max(arrival.number, again.arrival.number))  # we were not heard for a while
+        again.arrival = replace(
+            arrival, number=max(arrival.number, again.arrival.number)
+        )  # we were not heard for a while
         return True
 
     def _scored_elsewhere(self) -> None:
@@ -250,7 +252,9 @@ class Worker:
         if self._stop.is_set():
             return 0
         to_score = self._outages.limit(self._options.concurrency) - self._in_hand.being_scored()
-        to_hold = (self._options.max_in_hand_bytes - self._in_hand.size()) // MAX_JSON  # as if all were as large as can be
+        to_hold = (
+            self._options.max_in_hand_bytes - self._in_hand.size()
+        ) // MAX_JSON  # as if all were as large as can be
         return min(to_score, to_hold, self._options.room - len(self._in_hand))
 
     async def _wait_for_room(self) -> None:
