@@ -7,9 +7,11 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
-from ragspan import RagRecord, RetrievedContext
+from ragspan import RagRecord, RetrievedContext, capturing
 from ragspan.capturing import add_context_recorder, enclosing_answer
+from ragspan.defaults import set_default_engine
 from ragspan.testing import RecordingSink
+from ragspan.throttled_log import ThrottledLog
 
 
 @pytest.fixture
@@ -171,3 +173,111 @@ def test_what_integrations_saw_inside_fills_in_what_was_not_set(sink):
 
     (record,) = sink.records()
     assert (record.question, record.contexts[0].text, record.response) == ("seen", "seen", "set")
+
+
+class Unreadable:
+    """A document whose text is loaded when it is asked for, and the store is gone."""
+
+    def __init__(self, error):
+        self._error = error
+
+    @property
+    def page_content(self):
+        raise self._error
+
+
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch):
+    monkeypatch.setattr(capturing, "_log", ThrottledLog())
+
+
+@pytest.mark.parametrize("error", [LookupError("secret"), TypeError("secret"), RecursionError("secret")])
+def test_a_document_that_raises_costs_itself_and_nothing_else(sink, caplog, error):
+    with ragspan.capture(sink=sink) as answer:
+        ragspan.record_contexts(iter(["recorded", Unreadable(error)]))
+        answer.contexts = ["first", Unreadable(error), "last"]
+
+    assert [context.text for context in sink.records()[0].contexts] == ["first", "last", "recorded"]
+    assert type(error).__name__ in caplog.text
+    assert "secret" not in caplog.text
+
+
+def raising_midway():
+    yield "first"
+    raise LookupError
+
+
+@pytest.mark.parametrize("contexts", [[Unreadable(LookupError())], raising_midway(), 5, "one string", [5]])
+def test_contexts_of_which_none_can_be_read_are_unknown(sink, contexts):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = contexts
+    ragspan.record_contexts(contexts)
+
+    assert sink.records()[0].contexts is None
+
+
+def test_the_exception_of_the_block_is_not_replaced_by_that_of_a_document(sink):
+    with pytest.raises(ValueError, match="of the block"), ragspan.capture(sink=sink) as answer:  # noqa: PT012
+        answer.contexts = [Unreadable(LookupError())]
+        raise ValueError("of the block")
+
+    assert sink.records()[0].error_type == "ValueError"
+
+
+class Failing:
+    """A part, and a sink, that raise."""
+
+    def close(self):
+        raise LookupError
+
+    def submit(self, capture):
+        raise LookupError
+
+
+def test_a_part_that_raises_costs_what_it_saw(sink):
+    with ragspan.capture(sink=sink) as answer:
+        answer.part("integration", Failing)
+        answer.response = "r"
+
+    assert sink.records()[0].response == "r"
+
+
+def test_a_sink_that_raises_costs_the_record():
+    with ragspan.capture(sink=Failing()) as answer:
+        answer.response = "r"
+
+    assert answer.closed
+
+
+@pytest.mark.parametrize("name", ["RAGSPAN_QUEUE_SIZE", "RAGSPAN_SINK"])
+def test_a_wrong_setting_is_logged_and_the_block_runs(monkeypatch, caplog, name):
+    monkeypatch.setenv(name, "none")
+    before = set_default_engine(None)
+    try:
+        for _ in range(3):
+            with ragspan.capture() as answer:
+                answer.response = "r"
+    finally:
+        assert set_default_engine(before) is None
+
+    [line] = caplog.messages
+    assert line.startswith(f"an answer or a part of it is not captured: {name}")
+
+
+def test_threads_that_need_a_part_at_the_same_time_get_the_same_one(sink):
+    both_are_here = threading.Barrier(2)
+
+    def make():
+        both_are_here.wait(10)  # both have found none
+        return SeenInside(RagRecord(question=None, contexts=None, response="seen"))
+
+    parts = []
+    with ragspan.capture(sink=sink) as answer:
+        threads = [threading.Thread(target=lambda: parts.append(answer.part("owner", make))) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert parts[0] is parts[1]
+    assert sink.records()[0].response == "seen"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar, cast
 
+from ragspan.exceptions import ConfigurationError
 from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts, is_abandonment
 from ragspan.telemetry.anchors import current_anchor
+from ragspan.throttled_log import ThrottledLog
 
-_logger = logging.getLogger("ragspan")
+_log = ThrottledLog()
 
 ContextRecorder = Callable[[Sequence[RetrievedContext]], bool]
 """Notes passages for the request that is running; False when none of its own is."""
@@ -30,6 +31,7 @@ class Part(Protocol):
 
 
 _AnyPart = TypeVar("_AnyPart", bound=Part)
+_T = TypeVar("_T")
 
 
 class Answer:
@@ -53,8 +55,8 @@ class Answer:
     def part(self, owner: object, make: Callable[[], _AnyPart]) -> _AnyPart:
         """An integration's part of this answer, made at first need; an owner always makes the same kind."""
         entry = self._parts.get(id(owner))
-        if entry is None:
-            entry = self._parts[id(owner)] = (owner, make())
+        if entry is None:  # `setdefault`: all threads have to get the same part
+            entry = self._parts.setdefault(id(owner), (owner, make()))
         return cast("_AnyPart", entry[1])
 
     def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
@@ -63,9 +65,10 @@ class Answer:
 
     def _close(self, record: RagRecord) -> _AnswerCapture:
         self._closed = True
-        contexts: list[RetrievedContext] | None = None
-        if self.contexts is not None or self._recorded:
-            contexts = [*_readable(self.contexts or ()), *self._recorded]
+        contexts = None if self.contexts is None else _readable(self.contexts)
+        if self._recorded:
+            contexts = [*(contexts or ()), *self._recorded]
+        parts = [part for _, part in [*self._parts.values()]]  # of a copy: another thread may still add one
         return _AnswerCapture(
             set_by_hand=replace(
                 record,
@@ -73,7 +76,7 @@ class Answer:
                 contexts=None if contexts is None else tuple(contexts),
                 response=self.response,
             ),
-            parts=tuple(part.close() for _, part in self._parts.values()),
+            parts=tuple(seen for part in parts if (seen := _guarded(part.close)) is not None),
         )
 
 
@@ -104,7 +107,7 @@ class _AnswerCapture:
 _answer: ContextVar[Answer | None] = ContextVar("ragspan_answer", default=None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def capture(
     question: str | None = None,
     *,
@@ -123,7 +126,8 @@ def capture(
 
     Works around `await` as well. Chains with a handler that run inside belong to this answer and make no record of
     their own: what they show fills in what is not set by hand. An exception passes through and makes the answer an
-    error, a cancellation an aborted one.
+    error, a cancellation an aborted one. What keeps ragspan from capturing the answer, a wrong setting say, is logged; the
+    block runs all the same.
 
     Args:
         question: the user's own words; may also be set on the answer.
@@ -134,20 +138,20 @@ def capture(
         tags: short labels of the record.
         metadata: plain data of the record.
     """
-    from ragspan.defaults import default_sink
-
-    target = default_sink() if sink is None else sink
-    about = RagRecord(
-        question=None,
-        contexts=None,
-        response=None,
-        name=name,
-        parent=current_anchor(),
-        session_id=session_id,
-        user_id=user_id,
-        tags=tuple(tags),
-        metadata=dict(metadata or {}),
+    about = _guarded(
+        lambda: RagRecord(
+            question=None,
+            contexts=None,
+            response=None,
+            name=name,
+            parent=current_anchor(),
+            session_id=session_id,
+            user_id=user_id,
+            tags=tuple(tags),
+            metadata=dict(metadata or {}),
+        )
     )
+    target = _guarded(_default_sink) if sink is None else sink
     answer = Answer(question)
     token = _answer.set(answer)
     status: AnswerStatus = "complete"
@@ -160,8 +164,10 @@ def capture(
         raise
     finally:
         _leave(token, answer)
-        error_type = error_type if status == "error" else None
-        target.submit(answer._close(replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())))  # noqa: SLF001
+        if about is not None and target is not None:
+            error_type = error_type if status == "error" else None
+            ended = replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())
+            _guarded(lambda: target.submit(answer._close(ended)))  # noqa: SLF001
 
 
 def record_contexts(passages: Iterable[Any]) -> None:
@@ -174,7 +180,7 @@ def record_contexts(passages: Iterable[Any]) -> None:
         passages: strings, `RetrievedContext`s, or documents of a framework, in prompt order.
     """
     contexts = _readable(passages)
-    if any(recorder(contexts) for recorder in _recorders):
+    if contexts is None or any(recorder(contexts) for recorder in _recorders):
         return
     answer = enclosing_answer()
     if answer is not None:
@@ -193,13 +199,37 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
         _recorders.append(recorder)
 
 
-def _readable(passages: Iterable[Any]) -> list[RetrievedContext]:
-    """The passages as contexts. This runs inside the user's request: what has no text is left out, not raised."""
+def _readable(passages: Iterable[Any]) -> list[RetrievedContext] | None:
+    """The passages as contexts, without those that cannot be read; None if not one of them can."""
+    if isinstance(passages, (str, bytes)):
+        _log.trouble("single string", "contexts were not recorded: they are a sequence of texts, not a single string")
+        return None
+    given: list[Any] | None = _guarded(list, passages)
+    if given is None:
+        return None
+    with contextlib.suppress(Exception):  # of a document; the others are read one by one then
+        return [*as_contexts(given)]
+    contexts = [context for passage in given for context in _guarded(as_contexts, [passage]) or ()]
+    return contexts or None
+
+
+def _default_sink() -> RecordSink:
+    from ragspan.defaults import default_sink
+
+    return default_sink()
+
+
+def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:
+    """What the call returns; None if it raises, for this runs inside the user's request, which must not fail by it.
+
+    Only ragspan's own words are logged of the error: those of a document's class may quote the document.
+    """
     try:
-        return list(as_contexts(passages))
-    except TypeError as error:
-        _logger.warning("contexts were not recorded: %s", error)
-        return []
+        return call(*args)
+    except Exception as error:  # noqa: BLE001 - documents, sinks and settings are the user's
+        what = str(error) if isinstance(error, ConfigurationError) else type(error).__name__
+        _log.trouble(what, "an answer or a part of it is not captured: %s", what)
+        return None
 
 
 def _leave(token: Any, answer: Answer) -> None:
@@ -209,9 +239,6 @@ def _leave(token: Any, answer: Answer) -> None:
         # A block inside a generator may be left in another context than it was entered in; there, nothing was set.
         if _answer.get() is answer:
             _answer.set(None)
-
-
-_T = TypeVar("_T")
 
 
 def _first(*values: _T | None) -> _T | None:

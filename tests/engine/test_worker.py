@@ -4,9 +4,14 @@ import asyncio
 import threading
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ragspan.engine import _backlog, _worker
+from ragspan.outcomes import Score
 from ragspan.records import RagRecord
+from ragspan.telemetry import OTelEmitter
 
 
 @pytest.fixture
@@ -110,6 +115,63 @@ def test_what_waits_when_a_worker_dies_is_scored_by_the_next(fakes, make_engine,
 
     assert engine.flush(fakes.PATIENCE)
     assert (engine.stats().scored, dict(engine.stats().dropped)) == (1, {"worker_error": 1})
+
+
+def cancel_everything() -> None:
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
+@pytest.mark.parametrize("stunt", [break_the_loop, cancel_everything])
+def test_emitters_hear_of_records_that_are_dropped_in_work(fakes, make_engine, quick_restarts, stunt):
+    """They have opened something for each, which would stay open."""
+    emitter = fakes.ListEmitter()
+    metrics = [
+        fakes.ConstantMetric(),
+        fakes.CallingMetric(lambda record: stunt() if record.question == "break" else None),
+        fakes.HangingMetric(),
+    ]
+    engine = make_engine(*metrics, emitters=[emitter])
+    for question in ["other", "other", "break"]:
+        engine.submit(fakes.a_record(question=question))
+    assert engine.flush(fakes.PATIENCE)
+
+    assert dict(engine.stats().dropped) == {"worker_error": 3}
+    assert [call for call in emitter.journal if call != "flush"] == ["open"] * 3 + ["emit"] * 3
+    for scored in emitter.scored:
+        assert scored.outcomes["constant"] == Score(value=1.0)
+        assert (scored.outcomes["hanging"].error_type, scored.outcomes["hanging"].outage) == ("worker_error", True)
+
+
+def test_the_spans_of_records_that_are_dropped_in_work_are_exported(fakes, make_engine, quick_restarts):
+    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    hanging = fakes.HangingMetric()
+    engine = make_engine(
+        hanging, fakes.CallingMetric(break_on_request), emitters=[OTelEmitter(tracer_provider=provider)]
+    )
+    for _ in range(10):
+        engine.submit(fakes.a_record())
+    hanging.wait_until_started(10)
+    engine.submit(fakes.a_record(question="break"))
+    assert engine.flush(fakes.PATIENCE)
+
+    spans = exporter.get_finished_spans()
+    assert [span.name for span in spans] == ["rag answer"] * 11
+    assert {span.attributes["ragspan.error.hanging"] for span in spans} == {"worker_error"}
+
+
+def test_what_comes_late_for_a_record_that_is_dropped_meanwhile_is_a_failure(fakes, make_engine, quick_restarts):
+    emitter, hanging = fakes.ListEmitter(score_wait=0.0), fakes.HangingMetric()
+    engine = make_engine(hanging, fakes.CallingMetric(break_on_request), emitters=[emitter])
+    engine.submit(fakes.a_record())
+    hanging.wait_until_started()
+    emitter.next()
+    engine.submit(fakes.a_record(question="break"))
+    assert engine.flush(fakes.PATIENCE)
+
+    late = [scored for scored in emitter.scored if scored.late and scored.record.question != "break"]
+    assert [scored.outcomes["hanging"].error_type for scored in late] == ["worker_error"]
 
 
 class NoThread:

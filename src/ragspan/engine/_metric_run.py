@@ -132,7 +132,7 @@ class MetricRunner:
         try:
             return _checked(await self._ask(metric, run, record))
         except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
-            return _failure(error)
+            return failure_of(error)
 
     async def _ask(self, metric: Metric, run: MetricRun, record: RagRecord) -> object:
         answer: object
@@ -250,7 +250,8 @@ def _with_usage(outcome: Outcome, usage: Usage | None) -> Outcome:
     return outcome
 
 
-def _failure(error: BaseException) -> MetricFailure:
+def failure_of(error: BaseException) -> MetricFailure:
+    """What a metric's or a judge's error means."""
     own, _ = attempt(getattr, error, "error_type", None)
     error_type = own if isinstance(own, str) and own else type(error).__name__
     text, _ = attempt(str, error)

@@ -5,8 +5,8 @@ All of it runs in the worker's event loop. A record ends in the ledger exactly o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from ragspan.engine._account import Account
@@ -46,6 +46,7 @@ class Scoring:
         self._emission = emission
         self._self_metrics = self_metrics
         self._log = log
+        self._in_work: set[_Work] = set()
         self._is_closed = False
         self._timeout = options.metric_timeout
         self._wait = options.score_wait
@@ -83,7 +84,14 @@ class Scoring:
             retrieval_spans=self._emission.retrieval_spans(record),
             refusal=self._is_refusal(record),
         )
-        await self._judge(work)
+        self._in_work.add(work)
+        try:
+            await self._judge(work)
+        except BaseException:  # a metric cancelled this, say; the worker counts it
+            self._emit_drop(work)
+            raise
+        finally:
+            self._in_work.discard(work)
         self._account.end_scored(item)
 
     def run_ended(self, run: MetricRun) -> None:
@@ -111,6 +119,8 @@ class Scoring:
 
     def hang_up(self) -> None:
         """The worker's loop is about to be wound down: let go of what depends on it."""
+        for work in [*self._in_work]:
+            self._emit_drop(work)
         self._computing.hang_up()
 
     def let_go(self) -> None:
@@ -125,43 +135,51 @@ class Scoring:
         """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""
         began = perf_counter()
         desk = self._computing.desk_for(work.record)
-        with computing_at(desk):
-            runs = [self._start(runner, work) for runner in self._runners]
-        await wait_for_runs(runs, min(self._wait, self._timeout))
-        if self._timeout <= self._wait:
-            _expire(runs, self._timeout)
-        late = [run for run in runs if run.outcome is None]
-        self._emit_runs(work, [run for run in runs if run.outcome is not None])
-        if late:
-            await wait_for_runs(late, self._timeout - (perf_counter() - began))
-            _expire(late, self._timeout)
-            self._emit_runs(work, late, late=True)
-        desk.close()
+        try:
+            with computing_at(desk):
+                work.runs += [self._start(runner, work) for runner in self._runners]
+            await wait_for_runs(work.runs, min(self._wait, self._timeout))
+            if self._timeout <= self._wait:
+                _expire(work.runs, self._timeout)
+            self._emit_ended(work)
+            if work.runs:
+                await wait_for_runs(work.runs, self._timeout - (perf_counter() - began))
+                _expire(work.runs, self._timeout)
+                self._emit_ended(work)
+        finally:
+            desk.close()
 
     def _start(self, runner: MetricRunner, work: _Work) -> MetricRun:
         is_chosen = self._sampling.chooses(runner.name, work.record, work.span)
         return runner.start(work.record) if is_chosen else runner.pass_over(work.record, "not_sampled")
 
-    def _emit_runs(self, work: _Work, runs: Sequence[MetricRun], *, late: bool = False) -> None:
-        outcomes = {run.name: run.outcome for run in runs if run.outcome is not None}
-        self._emit(work, outcomes, durations={run.name: run.seconds for run in runs if run.task}, late=late)
-
-    def _emit(
-        self, work: _Work, outcomes: Mapping[str, Outcome], *, durations: Mapping[str, float], late: bool = False
-    ) -> None:
+    def _emit_ended(self, work: _Work) -> None:
+        """Emit what has ended since the last time."""
         if not self._account.has_in_work(work.item):
             return  # abandoned by a shutdown, after which nothing is emitted
+        ended = {run.name: run.outcome for run in work.runs if run.outcome is not None}
+        self._emit(work, ended, durations={run.name: run.seconds for run in work.runs if run.task and run.has_ended})
+        work.runs = [run for run in work.runs if run.outcome is None]
+
+    def _emit_drop(self, work: _Work) -> None:
+        """Tell the emitters that this record gets no more outcomes: what they opened for it would stay open."""
+        if work in self._in_work and not self._is_closed:  # else they were told, or their own shutdown ends it
+            self._in_work.discard(work)
+            self._emit(work, {run.name: _outcome_of_dropped(run) for run in work.runs}, durations={})
+
+    def _emit(self, work: _Work, outcomes: Mapping[str, Outcome], *, durations: Mapping[str, float]) -> None:
         self._emission.emit(
             ScoredRecord(
                 record=work.record,
                 outcomes=outcomes,
-                late=late,
+                late=work.is_emitted,
                 span=work.span,
                 retrieval_spans=work.retrieval_spans,
                 refusal=work.refusal,
                 durations=durations,
             )
         )
+        work.is_emitted = True
 
     def _tell(self, instrument: Callable[..., None], *about: object) -> None:
         _, error = attempt(instrument, *about)
@@ -196,7 +214,7 @@ def record_of(item: Item, account: Account, log: ThrottledLog) -> RagRecord | No
     return None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True, eq=False)
 class _Work:
     """A record that is being scored."""
 
@@ -205,8 +223,19 @@ class _Work:
     span: SpanAnchor | None
     retrieval_spans: tuple[SpanAnchor | None, ...]
     refusal: bool
+    runs: list[MetricRun] = field(default_factory=list)
+    """Those whose outcomes are not emitted yet."""
+    is_emitted: bool = False
+    """Once; what follows comes late."""
 
 
-def _expire(runs: Sequence[MetricRun], timeout: float) -> None:
+def _outcome_of_dropped(run: MetricRun) -> Outcome:
+    """Its own, unless it failed: that may be because it was cancelled with the record."""
+    if isinstance(run.outcome, (Score, NotApplicable)):
+        return run.outcome
+    return MetricFailure(error_type="worker_error", message="the record was dropped while it was scored", outage=True)
+
+
+def _expire(runs: Iterable[MetricRun], timeout: float) -> None:
     for run in runs:
         run.expire(timeout)

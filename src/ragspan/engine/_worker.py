@@ -40,7 +40,7 @@ class Work(Protocol):
     def prepare_for_exit(self) -> None: ...
 
     def hang_up(self) -> None:
-        """The event loop has stopped, and its tasks are about to be cancelled."""
+        """The event loop has stopped; its tasks are about to be cancelled, and what they had in work to be counted."""
         ...
 
     def let_go(self) -> None:
@@ -131,10 +131,10 @@ class Worker:
             _, error = attempt(self._run, loop)
         self._loop = None
         self._tasks.clear()  # what ends from here on starts nothing new
+        attempt(self._scoring.hang_up)
         self._backlog.worker_left()
         if error is not None:
             self._went_wrong(error)
-        attempt(self._scoring.hang_up)
         if loop is not None:
             loop.wind_down()
         attempt(self._scoring.let_go)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -129,6 +130,7 @@ def test_what_a_judge_spends_there_is_on_the_score(fakes, engine_of):
     [
         ("fail", "too_hard", "nobody knows"),
         ("raise_anything", "LookupError", "not there"),
+        ("raise_what_has_no_text", "UnspeakableError", ""),
         ("exit", "SystemExit", "1"),
     ],
 )
@@ -138,6 +140,20 @@ def test_what_a_judge_raises_is_the_failure_wherever_it_computes(
     engine, emitter = engine_of(judging=judging)
 
     assert outcome_of(fakes, engine, emitter, command) == MetricFailure(error_type=error_type, message=message)
+
+
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+@pytest.mark.parametrize("command", ["fail_by_an_outage", "raise_an_error_of_an_outage"])
+def test_an_outage_of_a_judges_service_is_one_wherever_the_judge_computes(fakes, engine_of, judging, command):
+    """A fleet's worker gives the record back then, rather than acknowledge it."""
+    engine, emitter = engine_of(judging=judging)
+
+    outcome = outcome_of(fakes, engine, emitter, command)
+
+    assert (outcome.error_type, outcome.outage) == ("model_unavailable", True)
+    fleet = pytest.importorskip("ragspan_nats.worker.emitters")
+    verdict = fleet.verdict_on(emitter.scored[-1], 1, fleet.WorkerOptions())
+    assert (verdict.ending, verdict.reason) == ("give_back", "judge_outage")
 
 
 def test_a_judge_that_does_not_pickle_computes_in_a_thread_and_that_is_logged_once(
@@ -305,6 +321,27 @@ def test_the_helper_forgets_records(engine_of, explanations):
     """What it kept of those that are done would grow as long as the application lives."""
     engine, emitter = engine_of()
     explanations(engine, emitter, *(f"tell_process {number}" for number in range(50)))
+
+    assert explanations(engine, emitter, "count_records")["count_records"] == "1"
+
+
+def test_the_helper_forgets_records_whose_tasks_are_cancelled(fakes, make_engine, obedient, explanations):
+    def cancel_everything(record):
+        if record.question == "tell_process cancel":
+            for task in asyncio.all_tasks():
+                task.cancel()
+
+    class AfterItsJudge(obedient.Obeying):
+        async def score(self, record):
+            score = await super().score(record)
+            cancel_everything(record)
+            return score
+
+    emitter = fakes.ListEmitter()
+    engine = make_engine(AfterItsJudge(), emitters=[emitter])
+    for _ in range(5):
+        explanations(engine, emitter, "tell_process cancel")
+    assert engine.stats().dropped == {"worker_error": 5}
 
     assert explanations(engine, emitter, "count_records")["count_records"] == "1"
 

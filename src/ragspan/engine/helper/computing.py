@@ -165,7 +165,7 @@ class _HelperDesk:
             return await self._compute_elsewhere(judge, question, record, args, kwargs)
         if self._computing.travels(judge):
             try:
-                kind, *answer = await self._ask(judge, question, args, kwargs)
+                kind, answer = await self._ask(judge, question, args, kwargs)
             except HelperUnavailable:
                 pass
             except HelperLost:
@@ -174,10 +174,11 @@ class _HelperDesk:
                 raise JudgeError("helper_error", str(refusal)) from None
             else:
                 if kind == "verdicts":
-                    return _verdicts_of(answer[0])
+                    return _verdicts_of(answer)
                 if kind == "failed":
-                    raise JudgeError(*answer)
-                self._computing.keep_here(judge, answer[0])
+                    error_type, message, outage = answer
+                    raise JudgeError(error_type, message, outage=outage)
+                self._computing.keep_here(judge, answer)
         return await self._computing.in_thread(judge, question, record, args, kwargs)
 
     def close(self) -> None:
@@ -198,7 +199,7 @@ class _HelperDesk:
         try:
             packed_judge, packed_arguments = pickle.dumps(judge), pickle.dumps((args, dict(kwargs)))
         except Exception as error:  # noqa: BLE001 - of any judge
-            return "unfit", f"{type(error).__name__}: {error}", ""
+            return "unfit", f"{type(error).__name__}: {error}"
 
         def payload_for(helper: Helper) -> tuple[Any, ...]:
             record = None if helper is self._sent_to else wire.packed_for_judges(self._record)

@@ -8,9 +8,9 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable
 from typing import Any, TypeVar, cast
 
+from ragspan.engine._metric_run import failure_of
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.link import Link
-from ragspan.exceptions import JudgeError
 from ragspan.judges.usage import metered
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
@@ -69,24 +69,23 @@ class Judging:
             if not self._at_work[key]:
                 del self._at_work[key]
 
-    async def _judge(self, judge: bytes, question: str, record: RagRecord, arguments: bytes) -> tuple[str, Any, str]:
-        """`("verdicts", them and their usage, "")`; else `("failed", error type, message)` or `("unfit", reason, "")`."""
+    async def _judge(self, judge: bytes, question: str, record: RagRecord, arguments: bytes) -> tuple[str, Any]:
+        """`("verdicts", them and their usage)`; else `("failed", (error type, message, outage))` or `("unfit", reason)`."""
         try:
             copy = self._copy_of(judge)
             args, kwargs = pickle.loads(arguments)  # noqa: S301 - from the application, whose helper this is
         except Exception as error:  # noqa: BLE001 - whatever importing the judge's module raises
-            return "unfit", _text_of(error), ""
+            return "unfit", _text_of(error)
         try:
             with metered() as meter:
                 verdicts = await getattr(copy, question)(record, *args, **kwargs)
-        except JudgeError as error:
-            return "failed", error.error_type, str(error)
         except BaseException as error:  # noqa: BLE001 - the judge's, which must not end the helper
-            return "failed", type(error).__name__, str(error)
+            failure = failure_of(error)
+            return "failed", (failure.error_type, failure.message, failure.outage)
         try:
-            return "verdicts", wire.dumps((verdicts, None if meter.total == Usage() else meter.total)), ""
+            return "verdicts", wire.dumps((verdicts, None if meter.total == Usage() else meter.total))
         except Exception as error:  # noqa: BLE001 - verdicts of the judge's own kind
-            return "unfit", _text_of(error), ""
+            return "unfit", _text_of(error)
 
     def _copy_of(self, judge: bytes) -> Any:
         copy = self._judges.get(judge)

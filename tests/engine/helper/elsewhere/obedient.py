@@ -18,6 +18,13 @@ from ragspan.outcomes import Score, Usage
 from ragspan.records import RagRecord
 
 
+class UnspeakableError(Exception):
+    """One that raises when it is printed."""
+
+    def __str__(self):
+        raise LookupError
+
+
 @dataclass
 class ObedientJudge:
     """Does where it computes what a record's question says."""
@@ -58,6 +65,17 @@ class ObedientJudge:
 
     def raise_anything(self, _):
         raise LookupError("not there")
+
+    def raise_what_has_no_text(self, _):
+        raise UnspeakableError
+
+    def fail_by_an_outage(self, _):
+        raise JudgeError("model_unavailable", "its files are not there", outage=True)
+
+    def raise_an_error_of_an_outage(self, _):
+        error = LookupError("its files are not there")
+        error.error_type, error.outage = "model_unavailable", True
+        raise error
 
     def exit(self, _):
         raise SystemExit(1)
