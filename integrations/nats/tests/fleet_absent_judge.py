@@ -10,6 +10,9 @@ from ragspan.judges.computing import computed
 class AbsentJudge(OverlapJudge):
     """Computes where the embedded judge does, or would: its model cannot be had."""
 
+    def __reduce__(self):
+        return AbsentJudge, ()
+
     @computed
     async def vote_adherence(self, record, votes):
         raise JudgeError("model_unavailable", "the model cannot be loaded", outage=True)
