@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import time
 import uuid
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
+from ragspan.record_json import MAX_PASSAGES, MAX_STEPS, check, read_json
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
@@ -42,7 +44,7 @@ def _comes_from_closing(error: BaseException) -> bool:
 def _finite(figure: Any) -> float | None:
     try:
         number = float(figure)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None
 
@@ -221,18 +223,24 @@ class RagRecord:
         """The record that `to_json` wrote; fields unknown to this version are ignored.
 
         Raises:
-            RecordError: the text is no JSON or no record; the message names the field.
+            RecordError: the text is no JSON or no record, or more than the limits of `ragspan.record_json` allow. The message
+                names the field, and shows nothing of what it holds.
         """
         import msgspec
 
+        plain = read_json(text)
         try:
-            plain = json.loads(text, parse_constant=_no_constant)
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f"a record should be JSON text: {error}") from None
-        try:
-            return msgspec.convert(plain, cls)
+            record = msgspec.convert(plain, cls)
         except msgspec.ValidationError as error:
-            raise RecordError(f"this JSON is no record: {error}") from None
+            told = re.sub(
+                "enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL
+            )  # all that it ever quotes
+            raise RecordError(f"this JSON is no record: {told}") from None
+        searches = record.retrievals
+        passages = (record.contexts or (), record.evidence, *(search.contexts for search in searches))
+        check("passages", sum(map(len, passages)), MAX_PASSAGES)
+        check("searches and model calls", len(searches) + len(record.generations), MAX_STEPS)
+        return record
 
 
 class Capture(Protocol):
@@ -321,7 +329,3 @@ def _key(key: object) -> str:
 
 _PLAIN_TYPES = (str, bool, int)
 _MAX_DEPTH = 20
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")

@@ -42,6 +42,16 @@ def no_records():
         "compressed garbage": (gzip.compress(b"garbage"), GZIP),
         "a bomb": (bomb, GZIP),
         "a bomb in a bomb": (gzip.compress(bomb), GZIP),
+        "small lists in a small message": packed(small_lists(10_000_000)),
+        "small lists": packed(small_lists(200_000)),
+        "metadata of many keys": packed(altered(metadata=dict.fromkeys(map(str, range(200_000))))),
+        "too many contexts": packed(altered(contexts=[{"text": "c"}] * 10_001)),
+        "too many searches": packed(altered(retrievals=[search()] * 1_001)),
+        "more than anybody reads": packed(altered(response="x" * 5_000_000)),
+        "a score that is no number": (altered(contexts=[{"text": "c", "score": float("nan")}]), None),
+        "a number of many digits": (altered(started_ns=0).replace(b'_ns": 0', b'_ns": ' + b"9" * 4_000), None),
+        "two bytes for a letter": (good.decode().encode("utf-16"), None),
+        "a mark of its order of bytes": (b"\xef\xbb\xbf" + good, None),
         "another encoding": (good, {"Content-Encoding": "br"}),
         "an encoding of many kilobytes": (good, {"Content-Encoding": "x" * 50_000}),
     }
@@ -64,6 +74,21 @@ def strange_records():
         "flags of many bits": altered(parent=TRACE | {"trace_flags": 2**70 + 1}),
         "a state that is none": altered(parent=TRACE | {"trace_state": "=,;\r\n\ud800" * 100}),
         "a name without end": altered(name="n" * 300_000, session_id="s" * 300_000),
+        "a time of the year 300000": altered(started_ns=9_404_000_000_000 * 10**9, ended_ns=9_404_000_000_001 * 10**9),
+        "times of its steps that are none": altered(
+            started_ns=5, ended_ns=3, retrievals=[search(ended_ns=-1)], generations=[call(first_token_ns=10**299)]
+        ),
+        "a score without end": altered(contexts=[{"text": "c", "score": 0}]).replace(b'"score": 0', b'"score": 1e999'),
+        "figures of many digits": altered(
+            contexts=[{"text": "c", "rank": 2**70}], generations=[call(input_tokens=2**70, output_tokens=-(2**70))]
+        ),
+        "metadata of many keys": altered(metadata=dict.fromkeys(map(str, range(10_000)))),
+        "as many contexts as there may be": altered(contexts=[{"text": "c"}] * 10_000),
+        "as many searches as there may be": altered(retrievals=[search()] * 1_000),
+        "tags without end": altered(tags=["t"] * 50_000),
+        "an id of control characters": altered(record_id="\x1b[31m\x00\x07\u202e", name="\x1b[31m"),
+        "a state without end": altered(parent=TRACE | {"trace_state": "a" + " " * 500_000 + "b"}),
+        "a search's span that is none": altered(retrievals=[search(span={"trace_id": 2**200, "span_id": -1})]),
         "half a character in what is beside": altered(
             user_id="\ud800", session_id="\ud800", tags=["\ud800"], metadata={"\ud800": "\ud800"}, framework="\ud800"
         ),
@@ -81,6 +106,10 @@ def raw_frames():
         "an end of the request": (b"NATS/1.0\r\nStatus: 409\r\nDescription: Consumer Deleted\r\n\r\n", b""),
         "letters of no alphabet": (b"NATS/1.0\r\n\xff\xfe: \xff\xfe\r\nNats-Msg-Id: \xff\xfe\r\n\r\n", b"x"),
         "a header of many kilobytes": (b"NATS/1.0\r\nX-Long: " + b"x" * 60_000 + b"\r\n\r\n", b"x"),
+        "many headers": (b"NATS/1.0\r\n" + b"".join(b"a%d: b\r\n" % n for n in range(5_000)) + b"\r\n", b"x"),
+        "one header many times": (b"NATS/1.0\r\n" + b"Content-Encoding: gzip\r\n" * 2_000 + b"\r\n", b"x"),
+        "control characters": (b"NATS/1.0\r\nX-\x00: a\x00\x1b[31m\rb\nc\r\nNats-Msg-Id: \x00\x1b\r\n\r\n", b"x"),
+        "a trace of spaces": (b"NATS/1.0\r\ntraceparent: " + b" " * 30_000 + b"0\r\n\r\n", b"x"),
     }
 
 
@@ -100,10 +129,26 @@ def send_raw(broker, frames):
             assert b"-ERR" not in said, said
 
 
+def packed(payload):
+    return gzip.compress(payload), GZIP
+
+
+def search(**changes):
+    return {"name": "search", "query": None, "started_ns": 1, "ended_ns": 2} | changes
+
+
+def call(**changes):
+    return {"model": "m", "provider": "p", "started_ns": 1, "ended_ns": 2} | changes
+
+
 def altered(**changes):
     """The JSON of a record with other values."""
     record = a_record(10**6 + next(_numbers))
     return json.dumps(json.loads(record.to_json()) | changes).encode()
+
+
+def small_lists(number):
+    return altered(metadata={"k": 0}).replace(b'{"k": 0}', b'{"k": [' + b"[]," * number + b"[]]}")
 
 
 def nested(depth):

@@ -7,11 +7,13 @@ import http.client
 import json
 import socket
 import threading
+from contextlib import suppress
 
 import pytest
 from brokers import until
 
 from ragspan.exceptions import ConfigurationError
+from ragspan_nats.worker import health as health_module
 from ragspan_nats.worker import worker as worker_module
 from ragspan_nats.worker.health import Health, HealthPage
 from ragspan_nats.worker.options import WorkerOptions
@@ -106,6 +108,94 @@ def test_many_may_ask_at_once(make_page):
         thread.join()
 
     assert seen == [200] * 20
+
+
+@pytest.fixture
+def connect():
+    """Makes connections to a page, and ends them."""
+    made = []
+
+    def make(page):
+        host, port = page.address.rsplit(":", 1)
+        made.append(socket.create_connection((host, int(port)), timeout=20))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        connection.close()
+
+
+@pytest.mark.parametrize("number", [200, 2 * health_module._MAX_CONNECTIONS])
+def test_connections_that_ask_nothing_cost_no_threads_and_no_answer(make_page, connect, number):
+    page = make_page()
+    threads = threading.active_count()
+    for _ in range(number):
+        connect(page)
+
+    assert [ask(page, "/healthz")[0] for _ in range(3)] == [200] * 3
+    assert threading.active_count() == threads
+    assert len(page._open) <= health_module._MAX_CONNECTIONS
+
+
+@pytest.mark.parametrize(
+    "piece", [b"G", b"GET /healthz HTTP/1.1\r\nX: y\r\n", b""], ids=["letters", "headers", "nothing"]
+)
+def test_a_request_that_comes_in_drips_is_cut(make_page, connect, monkeypatch, piece):
+    monkeypatch.setattr(health_module, "_PATIENCE", 0.3)
+    page = make_page()
+    connection = connect(page)
+    connection.settimeout(0.05)
+
+    def is_cut():
+        try:
+            connection.sendall(piece)
+            return connection.recv(1) == b""
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+
+    until(is_cut, what="the end of the connection")
+    assert ask(page, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "request_", [b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10**6, b"y" * 10**6], ids=["header", "line"]
+)
+def test_a_request_without_end_is_cut(make_page, connect, request_):
+    page = make_page()
+    connection = connect(page)
+    with suppress(OSError):  # it may be cut before all is sent
+        connection.sendall(request_)
+    with suppress(ConnectionError):
+        assert connection.recv(100) == b""
+    assert ask(page, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
+        (b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", 405),
+        (b"\r\n\r\n", 405),
+        (b"GET\r\n\r\n", 404),
+        (b"GET \xff HTTP/1.1\r\n\r\n", 404),
+    ],
+)
+def test_what_is_no_request_is_answered_all_the_same(make_page, connect, capfd, request_, status):
+    connection = connect(make_page())
+    connection.sendall(request_)
+    assert connection.recv(100).startswith(f"HTTP/1.0 {status} ".encode())
+    assert capfd.readouterr().err == ""
+
+
+def test_stop_ends_the_connections_that_are_open(make_page, connect):
+    page = make_page()
+    connection = connect(page)
+    ask(page, "/healthz")  # the page has taken the connection before this one
+    page.stop()
+
+    assert connection.recv(1) == b""
 
 
 def test_it_is_served_by_ipv6_as_well(make_page):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from opentelemetry.context import Context
 from opentelemetry.trace import (
     INVALID_SPAN,
@@ -15,6 +17,9 @@ from opentelemetry.trace import (
 )
 
 from ragspan.records import SpanAnchor
+
+_TRACE_STATE = re.compile(r"[\x20-\x7e]{1,8192}")
+"""OpenTelemetry logs what it cannot read, so what cannot be one at all is not shown to it."""
 
 
 def anchor_of(span_context: SpanContext) -> SpanAnchor:
@@ -35,12 +40,13 @@ def current_anchor(context: Context | None = None) -> SpanAnchor | None:
 
 def span_context_of(anchor: SpanAnchor) -> SpanContext:
     """The anchor as OpenTelemetry has it, every flag kept; its `is_valid` is False where an id cannot be one."""
+    state = anchor.trace_state
     return SpanContext(
         trace_id=anchor.trace_id,
         span_id=anchor.span_id,
         is_remote=anchor.is_remote,  # samplers may treat the two kinds of parent differently
         trace_flags=TraceFlags(anchor.trace_flags & 0xFF),
-        trace_state=TraceState.from_header([anchor.trace_state]) if anchor.trace_state else TraceState(),
+        trace_state=TraceState.from_header([state]) if _TRACE_STATE.fullmatch(state) else TraceState(),
     )
 
 

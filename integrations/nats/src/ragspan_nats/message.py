@@ -1,7 +1,7 @@
 """A record as a message: JSON, compressed above a size, and headers that say what it is.
 
-What arrives is checked before anything is made of it: its size, its size when unpacked, its schema and its depth. Whoever
-may publish to the stream may publish anything.
+What arrives is checked before anything is made of it: its size, its size when unpacked, how much it holds, and its schema.
+Whoever may publish to the stream may publish anything.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from ragspan.exceptions import RecordError
+from ragspan.record_json import MAX_JSON, check
 from ragspan.records import RagRecord, SpanAnchor
 
 MESSAGE_ID = "Nats-Msg-Id"
@@ -25,11 +26,6 @@ MESSAGE_ID = "Nats-Msg-Id"
 ENCODING = "Content-Encoding"
 TRACEPARENT = "traceparent"
 TRACESTATE = "tracestate"
-
-MAX_UNPACKED = 32 * 1024 * 1024
-"""Bytes of JSON that a message may unpack to."""
-MAX_DEPTH = 32
-"""Of values inside each other in a record's metadata; `to_json` writes 20 at most."""
 
 _GZIP = "gzip"
 _GZIP_FORMAT = 31  # zlib's number for gzip with a window of 32 kB
@@ -58,11 +54,10 @@ def message_of(record: RagRecord, *, compress_above: int) -> Message:
         compress_above: bytes of JSON from which on it is compressed.
 
     Raises:
-        RecordError: it takes more than `MAX_UNPACKED` bytes, which nobody would read.
+        RecordError: it takes more bytes than anybody would read.
     """
-    payload = _text_of(record)
-    if len(payload) > MAX_UNPACKED:
-        raise RecordError(f"the record takes {len(payload)} bytes, but {MAX_UNPACKED} at most are allowed")
+    payload = _json_of(record)
+    check("bytes of JSON", len(payload), MAX_JSON)
     headers = {MESSAGE_ID: message_id_of(record)}
     if len(payload) > compress_above:
         packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_FORMAT, _MEMORY)
@@ -73,27 +68,38 @@ def message_of(record: RagRecord, *, compress_above: int) -> Message:
     return Message(payload=payload, headers=headers)
 
 
+def unpacked(message: Message) -> Message:
+    """The message as it was before it was compressed.
+
+    Raises:
+        RecordError: it is damaged, or unpacks to more than a record may take.
+    """
+    encoding = message.headers.get(ENCODING)
+    if encoding is None:
+        return message
+    if encoding != _GZIP:
+        raise RecordError(f"the message is encoded as {encoding!r:.40}, but should be plain or {_GZIP}")
+    unpacker = zlib.decompressobj(_GZIP_FORMAT)
+    try:
+        payload = unpacker.decompress(message.payload, MAX_JSON + 1)
+    except zlib.error:
+        raise RecordError("the message says that it is compressed, but it is not, or it is damaged") from None
+    if not unpacker.eof:
+        raise RecordError(f"the message is cut off, or unpacks to more than {MAX_JSON} bytes")
+    return Message(payload=payload, headers={name: text for name, text in message.headers.items() if name != ENCODING})
+
+
 def record_of(message: Message) -> RagRecord:
     """The record that a message holds.
 
     A record without a parent gets the one that the trace context in the headers names, if there is one.
 
     Raises:
-        RecordError: it holds none, or one that is too large or nested too deep. What it holds is not shown.
+        RecordError: it holds none, or one that `RagRecord.from_json` refuses. What it holds is not shown.
     """
-    encoding = message.headers.get(ENCODING)
-    if encoding not in {None, _GZIP}:
-        raise RecordError(f"the message is encoded as {encoding!r:.40}, but should be plain or {_GZIP}")
-    text = message.payload if encoding is None else _unpacked(message.payload)
-    if len(text) > MAX_UNPACKED:
-        raise RecordError(f"the record takes {len(text)} bytes, but {MAX_UNPACKED} at most are allowed")
-    record = RagRecord.from_json(text)
-    if _is_too_deep(record):
-        raise RecordError(f"the record's metadata are nested deeper than {MAX_DEPTH} values")
-    if record.parent is None:
-        parent = _parent_in(message.headers)
-        record = record if parent is None else replace(record, parent=parent)
-    return record
+    record = RagRecord.from_json(unpacked(message).payload)
+    parent = _parent_in(message.headers) if record.parent is None else None
+    return record if parent is None else replace(record, parent=parent)
 
 
 def message_id_of(record: RagRecord) -> str:
@@ -103,7 +109,7 @@ def message_id_of(record: RagRecord) -> str:
     return hashlib.sha256(record.record_id.encode(errors="surrogatepass")).hexdigest()
 
 
-def _text_of(record: RagRecord) -> bytes:
+def _json_of(record: RagRecord) -> bytes:
     """JSON as `to_json` writes it, but in a tenth of the time, in which an application's requests would wait."""
     if all(map(_is_plain, _metadata_in(record))):
         # Lone surrogates, say, or types that only `to_json` can name, are left to it.
@@ -137,17 +143,6 @@ def _metadata_in(record: RagRecord) -> Iterator[Mapping[str, Any]]:
             yield passage.metadata
 
 
-def _unpacked(payload: bytes) -> bytes:
-    unpacker = zlib.decompressobj(_GZIP_FORMAT)
-    try:
-        text = unpacker.decompress(payload, MAX_UNPACKED)
-    except zlib.error:
-        raise RecordError("the message says that it is compressed, but it is not, or it is damaged") from None
-    if not unpacker.eof:
-        raise RecordError(f"the message is cut off, or unpacks to more than {MAX_UNPACKED} bytes")
-    return text
-
-
 def _trace_context(parent: SpanAnchor) -> dict[str, str]:
     """The W3C headers, so that what else reads the stream finds the trace."""
     text = f"00-{parent.trace_id:032x}-{parent.span_id:016x}-{parent.trace_flags & 0xFF:02x}"
@@ -167,18 +162,5 @@ def _parent_in(headers: Mapping[str, str]) -> SpanAnchor | None:
     if not trace_id or not span_id:
         return None
     state = headers.get(TRACESTATE, "")
+    state = state if _TRACE_STATE.fullmatch(state) else ""
     return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_flags=flags, trace_state=state, is_remote=True)
-
-
-def _is_too_deep(record: RagRecord) -> bool:
-    level: list[Any] = [*_metadata_in(record)]
-    for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
-            return False
-    return True
-
-
-def _inside(value: Any) -> list[Any]:
-    values = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
-    return [inner for inner in values if isinstance(inner, (Mapping, list, tuple))]

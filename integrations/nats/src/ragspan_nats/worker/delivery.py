@@ -112,6 +112,8 @@ class Delivery:
     record: RagRecord
     taken_at: float
     """Seconds of the monotonic clock."""
+    size: int = 0
+    """Bytes of the record's JSON."""
     spans: list[ReadableSpan] = field(default_factory=list)
     """Those of the answer that have ended and are to be exported."""
     verdict: Verdict | None = None

@@ -3,24 +3,31 @@
 `/healthz` is 200 as long as the worker's loop turns, also while the broker is away: to start it anew would not bring the broker
 back. `/readyz` is 200 while records can come. Both hold the counts as JSON.
 
-A thread of its own serves it, so that it can tell of a loop that hangs.
+Guarantees:
+- One thread of its own serves all requests, so that it can tell of a loop that hangs.
+- A connection is over after five seconds, whatever its client does. Where there are too many, the oldest ends for each new one:
+  a probe asks at once and has its answer in milliseconds, so the oldest are of those who ask nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
-import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
-from typing import Any
+from http import HTTPStatus
+from typing import Any, cast
 
 from ragspan.exceptions import ConfigurationError
 
-_POLL = 0.1  # seconds until a page that is stopped is not served any more
+_PATIENCE = 5.0  # seconds for a request and its answer
+_MAX_HEAD = 16 * 1024  # bytes of a request
+_MAX_CONNECTIONS = 256
+_BACKLOG = 128
+_LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +46,7 @@ class HealthPage:
 
     Args:
         address: `host:port`; port 0 takes a free one.
-        look: how it is at the moment; called in the thread of a request.
+        look: how it is at the moment; called in the page's thread.
 
     Raises:
         ConfigurationError: the address is none, or cannot be had.
@@ -52,77 +59,90 @@ class HealthPage:
                 f"the address of the health page is {address!r}, but should be like 127.0.0.1:8080"
             )
         try:
-            self._server = _server(host.strip("[]"), int(port), _handler(look))
-        except (OSError, OverflowError) as error:
+            self._socket = _listening(host.strip("[]"), int(port))
+        except (OSError, OverflowError, ValueError) as error:
             raise ConfigurationError(f"the health page cannot be served at {address}: {error}") from None
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL,), name="ragspan-health", daemon=True
-        )
+        self._address = self._socket.getsockname()
+        self._look = look
+        self._loop = asyncio.new_event_loop()
+        self._stopping = asyncio.Event()
+        self._open: dict[asyncio.Task[None], None] = {}
+        """The connections, the oldest first."""
+        self._thread = threading.Thread(target=self._main, name="ragspan-health", daemon=True)
 
     @property
     def address(self) -> str:
         """Where it is served."""
-        host, port = map(str, self._server.server_address[:2])
+        host, port = map(str, self._address[:2])
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        if self._thread.is_alive():
-            self._server.shutdown()
-        self._server.server_close()
+        with suppress(RuntimeError):  # the loop is closed: it was stopped before
+            self._loop.call_soon_threadsafe(self._stopping.set)
+        if self._thread.ident is not None:
+            self._thread.join(_PATIENCE)
+        else:
+            self._socket.close()
+            self._loop.close()
+
+    def _main(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self._connected, sock=self._socket, limit=_MAX_HEAD, backlog=_BACKLOG)
+        await self._stopping.wait()
+        server.close()
+        for task in self._open:
+            task.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+        await asyncio.sleep(0)  # the connections close in the loop's next turn
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._open[task] = None
+        if len(self._open) > _MAX_CONNECTIONS:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            oldest.cancel()
+        try:
+            await asyncio.wait_for(self._exchange(reader, writer), _PATIENCE)
+        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError, asyncio.CancelledError):
+            pass  # he hung up, or took too long, or asked for too much, or we stop
+        finally:
+            self._open.pop(task, None)
+            writer.close()
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = await reader.readuntil(b"\r\n\r\n")
+        method, target, *_ = *request.split(maxsplit=2), b"", b""
+        status, page = self._answer_to(method, target)
+        body = json.dumps(page).encode()
+        head = (
+            f"HTTP/1.0 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        writer.write(head.encode() + (b"" if method == b"HEAD" else body))
+        await writer.drain()
+
+    def _answer_to(self, method: bytes, target: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
+        if method not in {b"GET", b"HEAD"}:
+            return HTTPStatus.METHOD_NOT_ALLOWED, {"error": "there are GET and HEAD"}
+        health = self._look()
+        known = {b"/healthz": health.is_alive, b"/readyz": health.is_alive and health.is_ready}
+        is_well = known.get(target.partition(b"?")[0])
+        if is_well is None:
+            return HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
+        status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+        return status, {"alive": health.is_alive, "ready": health.is_ready, **health.figures}
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 64
-
-    def server_bind(self) -> None:
-        TCPServer.server_bind(
-            self
-        )  # that of HTTP servers asks for this machine's name, and may wait long for an answer
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what went wrong, unless somebody hung up before he had his answer."""
-        if not isinstance(sys.exc_info()[1], OSError):
-            super().handle_error(request, client_address)
-
-
-class _ServerV6(_Server):
-    address_family = socket.AF_INET6
-
-
-def _server(host: str, port: int, handler: type[BaseHTTPRequestHandler]) -> _Server:
-    kind = _ServerV6 if ":" in host else _Server
-    return kind((host, port), handler)
-
-
-def _handler(look: Callable[[], Health]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        timeout = 5.0
-
-        def do_GET(self) -> None:
-            self._answer()
-
-        def do_HEAD(self) -> None:
-            self._answer(with_body=False)
-
-        def _answer(self, *, with_body: bool = True) -> None:
-            health = look()
-            known = {"/healthz": health.is_alive, "/readyz": health.is_alive and health.is_ready}
-            is_well = known.get(self.path.partition("?")[0])
-            page = {"alive": health.is_alive, "ready": health.is_ready, **health.figures}
-            body = json.dumps({"error": "there are /healthz and /readyz"} if is_well is None else page).encode()
-            self.send_response(404 if is_well is None else 200 if is_well else 503)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if with_body:
-                self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Probes come every second."""
-
-    return Handler
+def _listening(host: str, port: int) -> socket.socket:
+    if port > _LAST_PORT:
+        raise OverflowError(f"there are ports up to {_LAST_PORT}")
+    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)

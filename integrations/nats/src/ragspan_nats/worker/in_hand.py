@@ -20,8 +20,8 @@ class InHand:
         self._by_message: dict[tuple[int, float], Delivery] = {}
         self._by_record: dict[int, Delivery] = {}
         self._changed = asyncio.Event()
-        self.settling = 0
-        """Messages without a record that are being put aside."""
+        self.settling = self.settling_bytes = 0
+        """Messages without a record that are being put aside, and their bytes."""
 
     def __len__(self) -> int:
         return len(self._by_message) + self.settling
@@ -31,6 +31,10 @@ class InHand:
 
     def being_scored(self) -> int:
         return sum(delivery.verdict is None for delivery in self.all())
+
+    def size(self) -> int:
+        """Bytes of JSON that the records take, and of the messages without a record."""
+        return self.settling_bytes + sum(delivery.size for delivery in self.all())
 
     def of_message(self, arrival: Arrival) -> Delivery | None:
         """The delivery of the message that this one is another of."""

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.record_json import MAX_JSON
 
 _SECONDS: Sequence[tuple[str, str, Callable[[float], bool]]] = (
     ("ack_wait", "1 or more", lambda seconds: seconds >= 1),
     ("grace", "0 or more", lambda seconds: seconds >= 0),
     ("export_patience", "more than 0", lambda seconds: seconds > 0),
 )
+_LEAST = {"concurrency": 1, "max_deliveries": 1, "max_ack_pending": 1, "max_in_hand": 0, "max_in_hand_bytes": MAX_JSON}
 BACK_OFF = (5.0, 30.0, 120.0, 600.0)
 """Seconds until a record that could not be scored comes again, after its first delivery, its second, and so on."""
 
@@ -42,9 +44,11 @@ class WorkerOptions:
     max_in_hand: int = 0
     """Records that this worker may hold, those included whose scores wait for their export; 0 is four times `concurrency`,
     and 256 at least."""
+    max_in_hand_bytes: int = 128 * 1024 * 1024
+    """Bytes of JSON that these records may take together, at least 4 MiB, which is one record of the largest size."""
 
     def __post_init__(self) -> None:
-        for name, least in (("concurrency", 1), ("max_deliveries", 1), ("max_ack_pending", 1), ("max_in_hand", 0)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise ConfigurationError(f"{name} is {value!r}, but should be a whole number, {least} or more")

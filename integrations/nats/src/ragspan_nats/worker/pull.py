@@ -117,9 +117,8 @@ class Pull:
     async def stop(self) -> None:
         """Ask for nothing more, and return when what was asked for has come, or will not come any more."""
         self._stopping = True
-        with suppress(asyncio.TimeoutError):
-            while self._asked_for and self._connection.is_up:
-                await asyncio.wait_for(self._ended.wait(), self._expiry + _MARGIN)
+        if self._connection.is_up:
+            await self._all_taken()
         if self._subscription is not None and self._client is not None and self._client.is_connected:
             with suppress(Exception):  # the connection is about to be closed anyway
                 await self._subscription.unsubscribe()
@@ -152,17 +151,28 @@ class Pull:
         request = {"batch": number, "expires": int(self._expiry * 1e9)}
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{self._names.consumer}"
         await client.publish(subject, json.dumps(request).encode(), reply=self._inbox)
-        try:
-            await asyncio.wait_for(self._ended.wait(), self._expiry + _MARGIN)
-        except asyncio.TimeoutError:
+        if not await self._all_taken():
             self._is_prepared = False  # the broker was away, or is another one now
         self._asked_for = 0
+
+    async def _all_taken(self) -> bool:
+        """Whether what was asked for has come and been taken; False when nothing has for a while."""
+        while self._asked_for:
+            before = self._asked_for
+            try:
+                await asyncio.wait_for(self._ended.wait(), self._expiry + _MARGIN)
+            except asyncio.TimeoutError:
+                if self._asked_for == before:
+                    return False
+        return True
 
     async def _arrived(self, message: Msg) -> None:
         status = (message.headers or {}).get(_STATUS, "")
         if message.reply.startswith(_OF_A_MESSAGE):
-            self._asked_for -= 1
-            await self._on_message(message)
+            try:
+                await self._on_message(message)
+            finally:
+                self._asked_for -= 1  # once it is taken: `stop` waits for that
         elif not status.startswith("1"):  # 100 is a sign of life
             if status not in _USUAL_ENDS:
                 self._is_prepared = False

@@ -3,8 +3,9 @@
 Guarantees:
 - A message is acknowledged only after its scores have been exported. Whatever happens before that, the broker delivers it
   again, to this worker or to another.
-- A message that is no record, or that was delivered too often, is put aside with its reason. None stops the worker.
-- What is in hand is bounded, and the broker hears of it three times in `ack_wait`, however long a judge or a backend takes.
+- A message that is no record, or that was delivered too often, is put aside with its reason. None stops the worker, nor keeps
+  its loop from turning: messages are read in a thread, one at a time, and within limits.
+- What is in hand is bounded, in number and in bytes, and the broker hears of it three times in `ack_wait`, however long a judge or a backend takes.
 - Where the stream is replaced by another of its name, nothing that is in hand is acknowledged in the new one by mistake.
 - While the judge's service is away, records are taken up one at a time and ever more rarely, so that they do not use up their
   deliveries.
@@ -23,10 +24,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ragspan.exceptions import RecordError
+from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.access import BrokerAccess
 from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.message import Message, record_of
+from ragspan_nats.message import Message, record_of, unpacked
 from ragspan_nats.streams import StreamLimits, StreamNames
 from ragspan_nats.worker.counts import Counts, WorkerStats
 from ragspan_nats.worker.delivery import Arrival, Delivery, Verdict
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
     from ragspan.config import Settings
+    from ragspan.records import RagRecord
 
 
 _TICK = 1.0  # seconds between two looks at what is in hand
@@ -162,26 +165,36 @@ class Worker:
     async def _take(self, message: Msg) -> None:
         """Bring a message that has arrived on its way; never raises."""
         arrival = Arrival.of(message)
-        if self._stop.is_set():
-            self._too_late.append(arrival)
-            return
-        again = self._in_hand.of_message(arrival)
-        if again is not None and not again.is_given_back:  # the broker had not heard of us for a while
-            again.arrival = replace(arrival, number=max(arrival.number, again.arrival.number))
+        if self._is_no_new_work(arrival):
             return
         if arrival.number > self._options.max_deliveries:
             detail = f"delivered {arrival.number} times, and no worker came to an end with it"
             self._settle_message(arrival, Verdict(ending="put_aside", reason="deliveries_used_up", detail=detail))
             return
         try:
-            record = record_of(Message(payload=arrival.payload, headers=arrival.headers))
+            record, size = await asyncio.to_thread(_read, arrival)
         except Exception as error:  # noqa: BLE001 - a poison message must not end the worker, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
             self._settle_message(arrival, Verdict(ending="put_aside", reason="invalid_record", detail=detail))
             return
-        delivery = Delivery(arrival=arrival, record=record, taken_at=time.monotonic())
+        if self._is_no_new_work(arrival):  # as of now: reading it took a moment
+            return
+        delivery = Delivery(arrival=arrival, record=record, size=size, taken_at=time.monotonic())
         self._in_hand.add(delivery)
         self._scoring.score(delivery)
+
+    def _is_no_new_work(self, arrival: Arrival) -> bool:
+        """Whether it came too late, or another delivery of it is in hand."""
+        if self._stop.is_set():
+            self._too_late.append(arrival)
+            return True
+        again = self._in_hand.of_message(arrival)
+        if again is None or again.is_given_back:
+            return False
+        again.arrival = replace(
+            arrival, number=max(arrival.number, again.arrival.number)
+        )  # we were not heard for a while
+        return True
 
     def _scored_elsewhere(self) -> None:
         """From the engine's thread: there is room for another record, though this one is not exported yet."""
@@ -212,6 +225,7 @@ class Worker:
 
     def _settle_message(self, arrival: Arrival, verdict: Verdict) -> None:
         self._in_hand.settling += 1
+        self._in_hand.settling_bytes += len(arrival.payload)
         self._begin(self._settle_bare(arrival, verdict))
 
     async def _settle_bare(self, arrival: Arrival, verdict: Verdict) -> None:
@@ -219,6 +233,7 @@ class Worker:
             await self._settlement.settle(arrival, verdict)
         finally:
             self._in_hand.settling -= 1
+            self._in_hand.settling_bytes -= len(arrival.payload)
             self._in_hand.tell()
 
     async def _settle(self, delivery: Delivery, verdict: Verdict) -> None:
@@ -237,7 +252,10 @@ class Worker:
         if self._stop.is_set():
             return 0
         to_score = self._outages.limit(self._options.concurrency) - self._in_hand.being_scored()
-        return min(to_score, self._options.room - len(self._in_hand))
+        to_hold = (
+            self._options.max_in_hand_bytes - self._in_hand.size()
+        ) // MAX_JSON  # as if all were as large as can be
+        return min(to_score, to_hold, self._options.room - len(self._in_hand))
 
     async def _wait_for_room(self) -> None:
         await self._in_hand.changed(_TICK / 4)
@@ -293,3 +311,13 @@ class Worker:
         await asyncio.to_thread(self._scoring.shutdown)
         with suppress(Exception):  # the broker may be away
             await asyncio.wait_for(self._connection.close(), _LAST_WORDS)
+
+
+def _read(arrival: Arrival) -> tuple[RagRecord, int]:
+    """The record of a message, and its size when unpacked.
+
+    Raises:
+        RecordError: it holds none.
+    """
+    message = unpacked(Message(payload=arrival.payload, headers=arrival.headers))
+    return record_of(message), len(message.payload)

@@ -1,0 +1,123 @@
+"""A worker in the test's own process, where a test can look into it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from dataclasses import replace
+
+import pytest
+from brokers import until
+from fleet_absent_judge import AbsentJudge
+from fleet_judge import FleetJudge
+from fleet_records import a_record
+from worker_process import NAMES, is_empty, publish
+
+from ragspan import defaults
+from ragspan.config import Settings
+from ragspan.record_json import MAX_JSON
+from ragspan_nats.access import BrokerAccess
+from ragspan_nats.worker import worker as worker_module
+from ragspan_nats.worker.options import WorkerOptions
+
+ONE_METRIC = ("context_adherence",)
+
+
+@pytest.fixture
+def judge():
+    made = FleetJudge()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def run(broker, backend, monkeypatch):
+    """Starts workers, each in a thread of its own, and stops them."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.url)
+    monkeypatch.setenv("NO_PROXY", "*")
+    started = []
+
+    def start(*, options=None, **settings):
+        settings = Settings(metrics=ONE_METRIC, **settings)
+        options = options or WorkerOptions(grace=0.0)
+        worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, names=NAMES)
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
+        thread.start()
+        started.append((worker, loop, thread))
+        return worker
+
+    yield start
+    for worker, loop, thread in started:
+        loop.call_soon_threadsafe(worker.stop)
+        thread.join(60)
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge):
+    judge.hold_all()
+    large = [replace(a_record(number), metadata={"k": "x" * (MAX_JSON // 3)}) for number in range(7)]
+    publish(broker, *large)
+    options = WorkerOptions(max_in_hand_bytes=2 * MAX_JSON)
+    worker = run(options=options, judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+
+    until(lambda: worker.stats().in_hand == 3, what="as many as there is room for", patience=60)
+    assert worker._room() == 0  # for another one of the largest size
+    judge.release()
+    until(lambda: is_empty(broker), what="the rest", patience=60)
+    assert worker.stats().acknowledged == 7
+
+
+@pytest.mark.parametrize("judging", ["thread", "helper"])
+def test_a_judge_that_computes_and_reports_an_outage_leaves_the_record_in_the_stream(run, broker, monkeypatch, judging):
+    monkeypatch.setattr(defaults, "judge_from", lambda settings: AbsentJudge())
+    publish(broker, a_record(1))
+    worker = run(judging=judging)
+
+    until(lambda: worker.stats().given_back, what="an end", patience=60)
+    assert worker.stats().given_back == {"judge_outage": 1}
+    assert worker.stats().acknowledged == 0
+    assert not is_empty(broker)
+
+
+def test_a_message_that_is_read_when_the_worker_stops_is_given_back(run, broker, judge, monkeypatch):
+    read = worker_module._read
+    is_reading, may_read = threading.Event(), threading.Event()
+
+    def read_later(arrival):
+        is_reading.set()
+        assert may_read.wait(60)
+        return read(arrival)
+
+    monkeypatch.setattr(worker_module, "_read", read_later)
+    publish(broker, a_record(1))
+    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+    assert is_reading.wait(60)
+    worker._loop.call_soon_threadsafe(worker.stop)
+    until(worker._stop.is_set)
+    may_read.set()
+
+    until(lambda: worker.stats().given_back, what="an end", patience=60)
+    assert worker.stats().given_back == {"stopped": 1}
+    assert judge.asked == []
+
+
+def test_the_loop_turns_while_a_message_is_read(run, broker, judge, monkeypatch):
+    """Reading is bounded, but not so short that the broker should not hear of us meanwhile."""
+    monkeypatch.setattr(worker_module, "_TICK", 0.01)
+    read = worker_module._read
+    turns = []
+
+    def read_and_look(arrival):
+        before = worker._last_tick
+        until(lambda: worker._last_tick > before, what="the loop to turn")
+        turns.append(arrival.number)
+        return read(arrival)
+
+    monkeypatch.setattr(worker_module, "_read", read_and_look)
+    publish(broker, a_record(1))
+    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+
+    until(lambda: worker.stats().acknowledged == 1, what="a scored record", patience=60)
+    assert turns == [1]

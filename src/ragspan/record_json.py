@@ -1,0 +1,101 @@
+"""JSON that somebody else wrote, read within limits.
+
+The limits bound what it costs to read a record, whatever the text holds: a fraction of a second, and some tens of megabytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ragspan.exceptions import RecordError
+
+MAX_JSON = 4 * 1024 * 1024
+"""Bytes of a record's JSON, or characters of a text."""
+MAX_VALUES = 100_000
+"""Values in it: texts, numbers, lists, objects."""
+MAX_DEPTH = 32
+"""Lists and objects inside each other; `RagRecord.to_json` writes 21 at most."""
+MAX_PASSAGES = 10_000
+"""Contexts, evidence and what the searches returned, together."""
+MAX_STEPS = 1_000
+"""Searches and model calls, together; each becomes a span."""
+
+_MAX_DIGITS = 300
+"""Of a number. One with more takes long to read, and may be too large for a float."""
+
+
+def read_json(text: str | bytes) -> Any:
+    """What the text holds.
+
+    Raises:
+        RecordError: it is no JSON in UTF-8, or more than the limits allow. The message shows nothing of what it holds.
+    """
+    check("bytes of JSON", len(text), MAX_JSON)
+    try:
+        text = text if isinstance(text, str) else text.decode()
+        check("values", _count_values(text), MAX_VALUES)
+        value = json.loads(text, parse_constant=_no_constant, parse_int=_integer, parse_float=_decimal)
+    except RecordError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"a record should be JSON text: {error}") from None
+    check("values inside each other", _depth(value), MAX_DEPTH)
+    return value
+
+
+def check(what: str, number: int, most: int) -> None:
+    """Refuse a record that has more of something than is allowed.
+
+    Raises:
+        RecordError: it has.
+    """
+    if number > most:
+        raise RecordError(f"a record has {most} {what} at most, but this one has more")
+
+
+def _count_values(text: str) -> int:
+    """How many values the text holds, or a few more, found without making any of them.
+
+    Each value but the first follows a comma or a bracket. Strings hold these as well, but they are left out only where that
+    matters.
+    """
+    number = _count_marks(text)
+    if number <= MAX_VALUES:
+        return number
+    most = 4 * MAX_VALUES  # quotation marks: two of a value, and two of its name
+    parts = text.replace("\\\\", "").replace('\\"', "").split('"', most)
+    return _count_marks("".join(parts[::2])) if len(parts) <= most else most
+
+
+def _count_marks(text: str) -> int:
+    return sum(map(text.count, ",[{"))
+
+
+def _depth(value: Any) -> int:
+    """How many lists and objects are inside each other; counted up to one more than is allowed."""
+    depth = -1
+    level: list[Any] = [[value]]
+    while level and depth <= MAX_DEPTH:
+        insides = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [inner for inside in insides for inner in inside if isinstance(inner, (dict, list))]
+        depth += 1
+    return depth
+
+
+def _integer(digits: str) -> int:
+    return int(_number(digits))
+
+
+def _decimal(digits: str) -> float:
+    return float(_number(digits))
+
+
+def _number(digits: str) -> str:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("a number has too many digits")
+    return digits
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,155 @@
+"""What it costs to read a record that somebody else wrote, whatever it holds."""
+
+import json
+import time
+import tracemalloc
+
+import pytest
+
+from ragspan import Generation, RagRecord, RecordError, Retrieval, RetrievedContext
+from ragspan.record_json import MAX_DEPTH, MAX_JSON, MAX_PASSAGES, MAX_STEPS, MAX_VALUES
+
+ROOM = MAX_JSON - 200
+
+
+def record_with(**parts):
+    """The JSON of a record, where the parts are JSON texts."""
+    parts = {"question": '"q"', "contexts": "[]", "response": '"r"'} | parts
+    return "{" + ",".join(f'"{name}":{text}' for name, text in parts.items()) + "}"
+
+
+def a_list(entry, number):
+    return "[" + ",".join([entry] * number) + "]"
+
+
+SEARCH = '{"name":"s","query":null,"started_ns":0,"ended_ns":0}'
+CALL = '{"model":null,"provider":null,"started_ns":0,"ended_ns":0}'
+TOO_MUCH = {
+    "lists": lambda: record_with(metadata=f'{{"k":{a_list("[]", ROOM // 3)}}}'),
+    "objects": lambda: record_with(metadata=f'{{"k":{a_list("{}", ROOM // 3)}}}'),
+    "numbers": lambda: record_with(metadata=f'{{"k":{a_list("1.5", ROOM // 4)}}}'),
+    "texts": lambda: record_with(tags=a_list('"a"', ROOM // 4)),
+    "empty texts": lambda: record_with(tags=a_list('""', ROOM // 3)),
+    "keys": lambda: record_with(metadata="{" + ",".join(f'"{number:x}":0' for number in range(ROOM // 10)) + "}"),
+    "contexts": lambda: record_with(contexts=a_list('{"text":"a"}', ROOM // 13)),
+    "fields of later versions": lambda: record_with(later=a_list("[]", ROOM // 3)),
+    "brackets": lambda: "[" * ROOM,
+    "commas and quotation marks": lambda: record_with(metadata='{"k":[' + '"\\"",' * (ROOM // 5) + "0]}"),
+    "an open text": lambda: '{"question":"' + '\\",' * (ROOM // 3),
+    "a long integer": lambda: record_with(metadata='{"k":' + "1" * ROOM + "}"),
+    "a long decimal": lambda: record_with(metadata='{"k":0.' + "1" * ROOM + "}"),
+    "long integers": lambda: record_with(metadata=f'{{"k":{a_list("1" * 4_000, ROOM // 4_001)}}}'),
+    "bytes": lambda: record_with(response='"' + "r" * MAX_JSON + '"'),
+    "depth": lambda: record_with(metadata='{"k":' + "[" * 900 + "]" * 900 + "}"),
+    "more contexts than allowed": lambda: record_with(contexts=a_list('{"text":"a"}', MAX_PASSAGES + 1)),
+    "more searches than allowed": lambda: record_with(retrievals=a_list(SEARCH, MAX_STEPS + 1)),
+    "more model calls than allowed": lambda: record_with(generations=a_list(CALL, MAX_STEPS + 1)),
+}
+MUCH = {
+    "values": lambda: record_with(metadata=f'{{"k":{a_list("[]", MAX_VALUES // 2 - 10)}}}'),
+    "contexts": lambda: record_with(contexts=a_list('{"text":"a"}', MAX_PASSAGES)),
+    "steps": lambda: record_with(retrievals=a_list(SEARCH, MAX_STEPS // 2), generations=a_list(CALL, MAX_STEPS // 2)),
+    "keys": lambda: record_with(metadata="{" + ",".join(f'"{number:x}":0' for number in range(MAX_VALUES - 10)) + "}"),
+    "decimals": lambda: record_with(metadata=f'{{"k":{a_list("0." + "1" * 290, ROOM // 293)}}}'),
+    "a text": lambda: record_with(response='"' + "r" * ROOM + '"'),
+    "a text of commas": lambda: record_with(response='"' + "," * ROOM + '"'),
+    "a text of JSON": lambda: record_with(response=json.dumps('[{"a\\\\": [1, 2]}, ' * (ROOM // 24))),
+    "a text of backslashes": lambda: record_with(response='"' + "\\\\" * (ROOM // 2) + '"'),
+    "spaces": lambda: record_with(response=" " * ROOM + "null"),
+}
+
+
+@pytest.mark.parametrize("make", TOO_MUCH.values(), ids=TOO_MUCH)
+def test_what_is_too_much_is_refused_at_little_cost(make):
+    data = make().encode()
+    tracemalloc.start()
+    try:
+        began = time.process_time()
+        with pytest.raises(RecordError):
+            RagRecord.from_json(data)
+        seconds = time.process_time() - began
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert seconds < 2.0  # a tenth of it where nothing traces the memory and nobody else is at work
+    assert peak < 80 * 1024 * 1024
+
+
+@pytest.mark.parametrize("make", MUCH.values(), ids=MUCH)
+def test_as_much_as_is_allowed_is_read_at_little_cost(make):
+    data = make().encode()
+    began = time.process_time()
+    record = RagRecord.from_json(data)
+
+    assert time.process_time() - began < 1.0
+    assert record.question == "q"
+
+
+def test_the_limits_are_for_texts_as_for_bytes():
+    for make in (TOO_MUCH["lists"], TOO_MUCH["bytes"]):
+        with pytest.raises(RecordError, match="at most, but this one has more"):
+            RagRecord.from_json(make())
+
+
+@pytest.mark.parametrize("place", ["evidence", "retrievals"])
+def test_passages_count_wherever_they_are(place):
+    passages = a_list('{"text":"c"}', MAX_PASSAGES // 2 + 1)
+    others = passages if place == "evidence" else f'[{SEARCH[:-1]},"contexts":{passages}}}]'
+
+    with pytest.raises(RecordError, match="passages"):
+        RagRecord.from_json(record_with(contexts=passages, **{place: others}))
+
+
+def test_a_record_of_many_searches_with_metadata_is_read():
+    """An agent's: two hundred searches with ten documents each, as `to_json` writes them."""
+    documents = tuple(
+        RetrievedContext(
+            text=f"Passage {number}, which is short.", id=str(number), rank=number, metadata={"page": number}
+        )
+        for number in range(10)
+    )
+    searches = (Retrieval(name="s", query="q", started_ns=1, ended_ns=2, contexts=documents),) * 200
+    calls = (Generation(model="m", provider="p", started_ns=1, ended_ns=2),) * 200
+    record = RagRecord(question="q", contexts=documents, response="r", retrievals=searches, generations=calls)
+
+    assert RagRecord.from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH, MAX_DEPTH + 1])
+def test_the_record_counts_where_things_are_inside_each_other(depth):
+    text = record_with(metadata='{"k":' + "[" * (depth - 2) + "]" * (depth - 2) + "}")
+    if depth <= MAX_DEPTH:
+        assert RagRecord.from_json(text).metadata["k"]
+    else:
+        with pytest.raises(RecordError, match="inside each other"):
+            RagRecord.from_json(text)
+
+
+@pytest.mark.parametrize("root", ["null", "5", '"text"', "[]", "true", ""])
+def test_what_is_no_object_is_no_record(root):
+    with pytest.raises(RecordError):
+        RagRecord.from_json(root)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        record_with(status='"SECRET"'),
+        record_with(status="\"it's SECRET\\n' - at `$`\""),
+        record_with(tags='[{"SECRET": 1}]'),
+        record_with(contexts='[{"SECRET": 1}]'),
+        record_with(started_ns='"SECRET"'),
+        record_with(question="SECRET"),
+        record_with(metadata='{"SECRET": NaN}'),
+    ],
+)
+def test_what_is_refused_is_not_shown(text):
+    with pytest.raises(RecordError) as refusal:
+        RagRecord.from_json(text)
+    assert "SECRET" not in str(refusal.value)
+
+
+def test_a_score_that_is_too_large_for_a_float_is_none():
+    assert RetrievedContext(text="c", score=10**400).score is None
+    assert RagRecord.from_json(record_with(contexts='[{"text":"c","score":1e999}]')).contexts[0].score is None
