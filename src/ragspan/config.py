@@ -20,6 +20,9 @@ SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 ExportPlace: TypeAlias = Literal["application", "helper"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
+ContentPlace: TypeAlias = Literal["spans", "events"]
+CaptureContent: TypeAlias = bool | ContentPlace
+HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 METRIC_NAMES = (
@@ -102,11 +105,12 @@ class Settings:
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
-    explanations: bool = True
-    """`RAGSPAN_EXPLANATIONS`: write the judges' explanations on spans."""
-    capture_content: bool = False
-    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: write questions, passages
-    and responses on spans."""
+    explanations: bool | None = None
+    """`RAGSPAN_EXPLANATIONS`: true sends the judges' explanations as they are, with quotes, and false sends none; else they
+    quote where content is captured, and give counts and places elsewhere."""
+    capture_content: CaptureContent = False
+    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: send questions, passages,
+    responses and users' ids; `spans` or `events` only there."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -126,6 +130,13 @@ class Settings:
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
         return cls(**values)  # type: ignore[arg-type]
+
+
+def hidden_content() -> frozenset[HiddenContent]:
+    """What OpenInference's variables hide, which other instrumentations heed as well. All but a plain no hides."""
+    return frozenset(
+        what for name, hidden in _HIDING.items() if (variable(name) or "0").lower() not in _NO for what in hidden
+    )
 
 
 def is_enabled() -> bool:
@@ -160,17 +171,15 @@ def _wrong(name: str, value: str, allowed: str) -> ConfigurationError:
 def _boolean(name: str, value: str) -> bool:
     if value.lower() in {"1", "true", "yes", "on"}:
         return True
-    if value.lower() in {"0", "false", "no", "off"}:
+    if value.lower() in _NO:
         return False
     raise _wrong(name, value, "true or false")
 
 
-def _genai_content(name: str, value: str) -> bool:
+def _genai_content(name: str, value: str) -> CaptureContent:
     """OpenTelemetry's own switch: a boolean in early versions, a place in later ones."""
-    if value.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT"}:
-        return True
-    if value.upper() in {"NO_CONTENT", "EVENT_ONLY"}:
-        return False
+    if value.upper() in _GENAI_PLACES:
+        return _GENAI_PLACES[value.upper()]
     try:
         return _boolean(name, value)
     except ConfigurationError:
@@ -264,7 +273,23 @@ def _metric_shares(name: str, value: str) -> dict[str, float]:
 
 
 _PREFIX = "RAGSPAN_"
+_NO = frozenset({"0", "false", "no", "off"})
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_GENAI_PLACES: dict[str, CaptureContent] = {
+    "NO_CONTENT": False,
+    "SPAN_ONLY": "spans",
+    "EVENT_ONLY": "events",
+    "SPAN_AND_EVENT": True,
+}
+_HIDING: dict[str, tuple[HiddenContent, ...]] = {
+    "OPENINFERENCE_HIDE_INPUTS": ("inputs",),
+    "OPENINFERENCE_HIDE_INPUT_MESSAGES": ("inputs",),
+    "OPENINFERENCE_HIDE_INPUT_TEXT": ("inputs",),
+    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are what a search puts out
+    "OPENINFERENCE_HIDE_OUTPUT_MESSAGES": ("outputs",),
+    "OPENINFERENCE_HIDE_OUTPUT_TEXT": ("outputs",),
+    "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
+}
 
 _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_ENABLED": ("enabled", _boolean),
