@@ -46,7 +46,7 @@ class Settings:
     """`RAGSPAN_ENABLED`: false turns everything off at no cost."""
     judge: str = "overlap"
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
-    judge_base_url: str | None = None
+    judge_base_url: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
     judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
