@@ -46,7 +46,7 @@ class OpenAIJudge(LLMJudge):
         base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
         api_key: the key; else `OPENAI_API_KEY`.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
-            It has to serve the loop that the judge runs in.
+            It has to serve the loop that the judge runs in, and to bound what it reads of an answer itself.
         timeout: seconds that the endpoint may keep one attempt waiting.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, as above.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
