@@ -126,7 +126,7 @@ def test_switched_off_it_sets_nothing_up():
         ({"metrics": ["faithfullness"]}, "there is no metric 'faithfullness' here; .*did you mean 'faithfulness'"),
         ({"emitters": ["langfuse"]}, "there is no emitter 'langfuse' here"),
         ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
-        ({"capture_content": "no"}, "capture_content is 'no', but should be True or False"),
+        ({"capture_content": "no"}, "capture_content is 'no', but should be True"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(arguments, message):

@@ -20,6 +20,9 @@ SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 ExportPlace: TypeAlias = Literal["application", "helper"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
+ContentPlace: TypeAlias = Literal["spans", "events"]
+CaptureContent: TypeAlias = bool | ContentPlace
+HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 METRIC_NAMES = (
@@ -43,7 +46,7 @@ class Settings:
     """`RAGSPAN_ENABLED`: false turns everything off at no cost."""
     judge: str = "overlap"
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
-    judge_base_url: str | None = None
+    judge_base_url: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
     judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
@@ -104,11 +107,12 @@ class Settings:
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
-    explanations: bool = True
-    """`RAGSPAN_EXPLANATIONS`: write the judges' explanations on spans."""
-    capture_content: bool = False
-    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: write questions, passages
-    and responses on spans."""
+    explanations: bool | None = None
+    """`RAGSPAN_EXPLANATIONS`: true sends the judges' explanations as they are, with quotes, and false sends none; else they
+    quote where content is captured, and give counts and places elsewhere."""
+    capture_content: CaptureContent = False
+    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: send questions, passages,
+    responses and users' ids; `spans` or `events` only there."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -150,6 +154,13 @@ def settings_with(judge: object = None, **fields: Any) -> Settings:
     return replace(settings, **{name: value for name, value in fields.items() if value is not None})
 
 
+def hidden_content() -> frozenset[HiddenContent]:
+    """What OpenInference's variables hide, which other instrumentations heed as well. All but a plain no hides."""
+    return frozenset(
+        what for name, hidden in _HIDING.items() if (variable(name) or "0").lower() not in _NO for what in hidden
+    )
+
+
 def is_enabled() -> bool:
     """False when `RAGSPAN_ENABLED` turns everything off.
 
@@ -182,17 +193,15 @@ def _wrong(name: str, value: str, allowed: str) -> ConfigurationError:
 def _boolean(name: str, value: str) -> bool:
     if value.lower() in {"1", "true", "yes", "on"}:
         return True
-    if value.lower() in {"0", "false", "no", "off"}:
+    if value.lower() in _NO:
         return False
     raise _wrong(name, value, "true or false")
 
 
-def _genai_content(name: str, value: str) -> bool:
+def _genai_content(name: str, value: str) -> CaptureContent:
     """OpenTelemetry's own switch: a boolean in early versions, a place in later ones."""
-    if value.upper() in {"SPAN_ONLY", "SPAN_AND_EVENT"}:
-        return True
-    if value.upper() in {"NO_CONTENT", "EVENT_ONLY"}:
-        return False
+    if value.upper() in _GENAI_PLACES:
+        return _GENAI_PLACES[value.upper()]
     try:
         return _boolean(name, value)
     except ConfigurationError:
@@ -286,7 +295,23 @@ def _metric_shares(name: str, value: str) -> dict[str, float]:
 
 
 _PREFIX = "RAGSPAN_"
+_NO = frozenset({"0", "false", "no", "off"})
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+_GENAI_PLACES: dict[str, CaptureContent] = {
+    "NO_CONTENT": False,
+    "SPAN_ONLY": "spans",
+    "EVENT_ONLY": "events",
+    "SPAN_AND_EVENT": True,
+}
+_HIDING: dict[str, tuple[HiddenContent, ...]] = {
+    "OPENINFERENCE_HIDE_INPUTS": ("inputs",),
+    "OPENINFERENCE_HIDE_INPUT_MESSAGES": ("inputs",),
+    "OPENINFERENCE_HIDE_INPUT_TEXT": ("inputs",),
+    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are what a search puts out
+    "OPENINFERENCE_HIDE_OUTPUT_MESSAGES": ("outputs",),
+    "OPENINFERENCE_HIDE_OUTPUT_TEXT": ("outputs",),
+    "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
+}
 
 _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_ENABLED": ("enabled", _boolean),

@@ -210,12 +210,12 @@ async def test_every_score_says_which_prompts_made_it_and_whether_they_held_all_
     fake_openai.script(grounding=[grounding("grounded")] * 6)
 
     whole = await ContextAdherence(openai_judge()).score(super_bowl)
-    cut = await ContextAdherence(openai_judge(max_context_chars=90)).score(super_bowl)
+    cut = await ContextAdherence(openai_judge(max_context_chars=430)).score(super_bowl)
 
     assert whole.prompt_version == cut.prompt_version == PROMPT_VERSION
     assert "read" not in whole.details
     assert 0.5 < cut.details["read"] < 1
-    assert "the judge saw only 90 of" in cut.explanation
+    assert "the judge saw only 68 of" in cut.explanation
 
 
 async def test_votes_of_which_half_are_garbage_twice_are_a_failure(fake_openai, openai_judge, super_bowl):

@@ -55,7 +55,7 @@ class Telemetry:
             "meter_provider": self.meter_provider,
             "logger_provider": self.logger_provider,
         }
-        return OTelEmitter(**{"capture_content": False, **providers, **options})
+        return OTelEmitter(**{"capture_content": False, "explanations": True, **providers, **options})
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:

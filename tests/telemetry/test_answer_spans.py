@@ -34,7 +34,6 @@ def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
         "ragspan.answer.swallowed_errors": ("TimeoutError",),
         "ragspan.contexts.count": 2,
         "session.id": "s1",
-        "user.id": "u1",
         "tag.tags": ("prod",),
     }
 

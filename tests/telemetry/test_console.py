@@ -37,7 +37,8 @@ def test_each_kind_of_outcome_has_a_line_of_its_own():
                 "context_adherence": NotApplicable(reason="no_contexts"),
                 "context_utilization": MetricFailure(error_type="timeout", message="secret"),
             }
-        )
+        ),
+        explanations=True,
     )
 
     assert shown.splitlines() == [
@@ -57,8 +58,9 @@ def test_nothing_of_the_question_or_the_response_is_printed_with_content_off():
 def test_explanations_can_be_left_out():
     failing = scored({"faithfulness": Score(value=0.1, threshold=0.8, explanation="why")})
 
-    assert "why" in printed(failing)
+    assert "why" in printed(failing, explanations=True)
     assert "why" not in printed(failing, explanations=False)
+    assert "why" not in printed(failing)  # without content nothing is quoted
 
 
 def test_there_are_colours_on_a_terminal_only(monkeypatch):
@@ -87,5 +89,5 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
 
 
 def test_a_wrong_option_is_refused():
-    with pytest.raises(ConfigurationError, match="capture_content is 'false', but should be True or False"):
+    with pytest.raises(ConfigurationError, match="capture_content is 'false', but should be True"):
         ConsoleEmitter(capture_content="false")

@@ -80,7 +80,6 @@ def test_a_sampler_sees_what_the_answer_is_at_its_start(make_telemetry, make_rec
         "ragspan.framework": "langchain",
         "ragspan.answer.status": "error",
         "session.id": "s",
-        "user.id": "u",
     }
 
 

@@ -13,6 +13,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragspan import RagRecord, Score, ScoredRecord, SpanAnchor
+from ragspan.telemetry.content import ContentPolicy
 from ragspan_mlflow.connection import Connection
 from ragspan_mlflow.destination import AssessmentsDestination
 from ragspan_mlflow.feedback import feedback_of
@@ -246,7 +247,7 @@ def feedback(value=0.9, *, metric="faithfulness", answer=1, record="r1", **facts
     """One feedback, as the emitter makes it."""
     score = Score(value=value, **{"judge": "openai:gpt-4o-mini", "threshold": 0.5, **facts})
     given = scored({metric: score}, answer=answer, record=record)
-    (item,) = feedback_of(given, given.span, max_explanation_chars=1000, failures=True)
+    (item,) = feedback_of(given, given.span, content=ContentPolicy(explanations=True), failures=True)
     return item
 
 

@@ -7,8 +7,9 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from ragspan import ConfigurationError, RagRecord, Score, ScoredRecord, ScoringEngine, SpanAnchor
+from ragspan import ConfigurationError, MetricFailure, RagRecord, Score, ScoredRecord, ScoringEngine, SpanAnchor
 from ragspan.delivery import DeliveryOptions
+from ragspan.judges.base import ClaimVerdict
 from ragspan.telemetry import OTelEmitter
 from ragspan_mlflow import MLflowAssessments
 
@@ -146,3 +147,40 @@ def test_the_import_loads_no_http_client_and_no_sdk():
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert printed.strip() == "[]"
+
+
+GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+QUOTING = Score(
+    value=0.5,
+    explanation="Zanzifer said so.",
+    judge="overlap",
+    evidence=(ClaimVerdict(index=0, supported=False, claim="Zanzifer said so."),),
+)
+
+
+@pytest.mark.parametrize(
+    ("variables", "quotes", "rationale"),
+    [
+        ({}, False, "1 of 1 claims unsupported: sentence 1"),
+        ({"RAGSPAN_EXPLANATIONS": "false", "RAGSPAN_CAPTURE_CONTENT": "true"}, False, None),
+        ({"RAGSPAN_EXPLANATIONS": "true"}, True, "Zanzifer said so."),
+        ({"RAGSPAN_CAPTURE_CONTENT": "true"}, True, "Zanzifer said so."),
+        ({GENAI: "SPAN_ONLY"}, True, "Zanzifer said so."),
+        ({GENAI: "EVENT_ONLY"}, False, "1 of 1 claims unsupported: sentence 1"),
+    ],
+)
+def test_requests_quote_a_user_only_where_that_is_allowed(
+    mlflow, writer, make, monkeypatch, variables, quotes, rationale
+):
+    for name in ("RAGSPAN_EXPLANATIONS", "RAGSPAN_CAPTURE_CONTENT", GENAI):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    emitter = writer(mlflow, failures=True)
+    failure = MetricFailure(error_type="ValueError", message="Zanzifer")
+    emitter.emit(make.scored({"faithfulness": QUOTING, "own": failure}))
+
+    assert emitter.flush(10)
+    written = mlflow.assessments[make.trace(1)]
+    assert ("Zanzifer" in str(written)) is quotes
+    assert [one.get("rationale") for one in written if one["assessment_name"] == "faithfulness"] == [rationale]

@@ -1,11 +1,15 @@
+import json
+
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, Score, Usage
+from ragspan.telemetry.content import ContentPolicy
 from ragspan_mlflow.feedback import feedback_of
 
 
-def all_feedback(given, *, chars=1000, failures=False):
-    return list(feedback_of(given, given.span, max_explanation_chars=chars, failures=failures))
+def all_feedback(given, *, chars=1000, explanations=True, failures=False):
+    content = ContentPolicy(explanations=explanations, max_explanation_chars=chars)
+    return list(feedback_of(given, given.span, content=content, failures=failures))
 
 
 def test_a_score_becomes_feedback_on_the_answers_span(make):
@@ -82,7 +86,7 @@ def test_an_explanation_is_cut(make):
 def test_explanations_can_be_left_out(make):
     given = make.scored({"faithfulness": Score(value=1.0, explanation="It quotes a passage.")})
 
-    assert "quotes" not in str(all_feedback(given, chars=0)[0].creation())
+    assert "quotes" not in str(all_feedback(given, explanations=False)[0].creation())
 
 
 def test_what_a_database_cannot_hold_is_replaced(make):
@@ -180,3 +184,12 @@ def test_a_server_that_writes_null_for_a_value_is_understood(make):
 
 def test_a_long_explanation_counts_as_large(make):
     assert make.feedback(explanation="x" * 900).size - make.feedback().size > 800
+
+
+@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
+def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(make, record_id):
+    (item,) = all_feedback(make.scored({"faithfulness": Score(value=1.0)}, record=record_id))
+
+    text = json.dumps(item.creation(), ensure_ascii=False)
+    assert len(text.encode()) < 2000
+    assert "\0" not in text

@@ -7,6 +7,7 @@ from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 from worker_parts import OUTAGE, SpanMaker, a_delivery, a_record, ids_of, scored
 
+from ragspan.judges.base import ClaimVerdict
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
@@ -212,3 +213,16 @@ def test_a_record_that_comes_to_the_end_is_handed_on_unless_it_was_given_back():
     assert done == [known]
     assert completion.flush(0) is True
     completion.shutdown(0)
+
+
+def test_a_worker_quotes_nobody_without_content(signals, monkeypatch):
+    for name in ("RAGSPAN_EXPLANATIONS", "RAGSPAN_CAPTURE_CONTENT"):
+        monkeypatch.delenv(name, raising=False)
+    claim = ClaimVerdict(index=0, supported=False, claim="Beta settles")
+    score = Score(value=0.0, explanation="Beta settles", judge="overlap", evidence=(claim,))
+
+    spans = signals.maker.score(a_delivery(a_record(user_id="mary")), {"faithfulness": score})
+
+    sent = "".join(span.to_json() for span in spans) + "".join(str(event.attributes) for event in signals.events())
+    assert "1 of 1 claims unsupported: sentence 1" in sent
+    assert not [text for text in ("Beta", "card", "mary") if text in sent]

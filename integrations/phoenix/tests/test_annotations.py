@@ -10,6 +10,8 @@ from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict
 from ragspan.metrics import JudgedPassage
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.telemetry.content import ContentPolicy
+from ragspan.telemetry.values import named
 from ragspan_phoenix.annotations import Contents, annotations_of
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
@@ -21,9 +23,8 @@ def rows_of():
         defaults = {
             "identifier": "ragspan",
             "documents": True,
-            "explanations": True,
-            "max_explanation_chars": 1000,
             "failures": False,
+            "content": ContentPolicy(explanations=True),
         }
         found = annotations_of(scored, scored.span, Contents(**{**defaults, **contents}))
         return [json.loads(annotation.body) for annotation in found]
@@ -111,8 +112,11 @@ def test_what_has_no_score_is_not_written_unless_failures_are_wanted(rows_of, ma
 def test_explanations_are_cut_made_sound_or_left_out(rows_of, make_scored):
     scored = make_scored({"faithfulness": Score(value=1.0, explanation="ab\0\ud800" + "c" * 100)})
 
-    assert rows_of(scored, max_explanation_chars=6)[0]["result"]["explanation"] == "ab\ufffd\ufffdc…"
-    assert "explanation" not in rows_of(scored, explanations=False)[0]["result"]
+    assert (
+        rows_of(scored, content=ContentPolicy(explanations=True, max_explanation_chars=6))[0]["result"]["explanation"]
+        == "ab\ufffd\ufffdc…"
+    )
+    assert "explanation" not in rows_of(scored, content=ContentPolicy(explanations=False))[0]["result"]
 
 
 def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows_of, make_scored, utilization):
@@ -196,3 +200,16 @@ def test_a_passage_is_found_in_the_searches_that_brought_it(rows_of, make_scored
     _, *documents = rows_of(make_scored({"m": score}, record=record, retrieval_spans=spans))
 
     assert [(int(row["span_id"], 16) - 1, row["document_position"]) for row in documents] == places
+
+
+@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
+def test_ids_that_a_caller_made_up_are_bounded_and_well_formed_everywhere(rows_of, make_scored, utilization, record_id):
+    outcomes = {"context_utilization": utilization, "own": MetricFailure(error_type="E", message="")}
+    rows = rows_of(make_scored(outcomes, record_id=record_id), failures=True)
+
+    assert {row["metadata"]["record_id"] for row in rows} == {named(record_id)}
+    assert len(rows) == 4
+    for row in rows:
+        text = json.dumps(row, ensure_ascii=False)
+        assert len(text.encode()) < 1500
+        assert "\0" not in text

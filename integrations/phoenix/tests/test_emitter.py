@@ -13,7 +13,8 @@ import requests
 from opentelemetry.metrics import NoOpMeterProvider
 
 from ragspan import ConfigurationError
-from ragspan.outcomes import Score
+from ragspan.judges.base import ChunkVerdict, ClaimVerdict
+from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import is_suppressed
 from ragspan_phoenix import PhoenixAnnotations
@@ -21,6 +22,7 @@ from ragspan_phoenix import PhoenixAnnotations
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 OTHER = SpanAnchor(trace_id=0xA1, span_id=0xB3)
 PATIENCE = 20.0
+GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 def names(phoenix):
@@ -80,6 +82,43 @@ def test_a_row_for_whose_sake_a_batch_is_refused_costs_the_others_nothing(phoeni
     assert emitter.flush(PATIENCE)
     assert names(phoenix) == ["a", "b", "c", "d"]
     assert emitter.stats().refused == {"http_400": 1}
+
+
+QUOTING = Score(
+    value=0.5,
+    explanation="Zanzifer said so.",
+    judge="overlap",
+    evidence=(ClaimVerdict(index=0, supported=False, claim="Zanzifer said so."),),
+)
+ON_PASSAGES = Score(value=1.0, judge="m", evidence=(ChunkVerdict(index=0, useful=True, explanation="Zanzifer"),))
+
+
+@pytest.mark.parametrize(
+    ("variables", "quotes", "explanation"),
+    [
+        ({}, False, "1 of 1 claims unsupported: sentence 1"),
+        ({"RAGSPAN_EXPLANATIONS": "false", "RAGSPAN_CAPTURE_CONTENT": "true"}, False, None),
+        ({"RAGSPAN_EXPLANATIONS": "true"}, True, "Zanzifer said so."),
+        ({"RAGSPAN_CAPTURE_CONTENT": "true"}, True, "Zanzifer said so."),
+        ({GENAI: "SPAN_ONLY"}, True, "Zanzifer said so."),
+        ({GENAI: "EVENT_ONLY"}, False, "1 of 1 claims unsupported: sentence 1"),
+    ],
+)
+def test_requests_quote_a_user_only_where_that_is_allowed(
+    phoenix, make_emitter, make_scored, monkeypatch, variables, quotes, explanation
+):
+    for name in ("RAGSPAN_EXPLANATIONS", "RAGSPAN_CAPTURE_CONTENT", GENAI):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    emitter = make_emitter(failures=True)
+    failure = MetricFailure(error_type="ValueError", message="Zanzifer")
+    emitter.emit(make_scored({"faithfulness": QUOTING, "context_utilization": ON_PASSAGES, "own": failure}))
+
+    assert emitter.flush(PATIENCE)
+    assert ("Zanzifer" in str(phoenix.requests)) is quotes
+    (row,) = [row for row in phoenix.rows if row["name"] == "faithfulness"]
+    assert row["result"].get("explanation") == explanation
 
 
 @pytest.mark.parametrize(

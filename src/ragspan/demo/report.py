@@ -37,7 +37,8 @@ def shown_answer(number: int, asked: Asked, got: str, scored: Sequence[ScoredRec
         yield Text(f"  no metric applies: {reasons.pop()}", style="dim")
         return
     for metric, outcome in outcomes.items():
-        yield Text("  ").append_text(outcome_line(metric, outcome))
+        explanation = outcome.explanation if isinstance(outcome, Score) else None
+        yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
     if any(part.refusal for part in scored):
         yield Text("  ^ a refusal, and marked as one on its span", style="yellow")
     if asked.is_wrong and _passes(outcomes):

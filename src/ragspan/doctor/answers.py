@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ragspan.addresses import shown_url
 from ragspan.config import variable
-from ragspan.doctor.discretion import header_names, shown_url
+from ragspan.doctor.discretion import header_names
 from ragspan.doctor.sending import Answer
 from ragspan.telemetry.environment import Signal
 

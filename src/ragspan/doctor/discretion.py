@@ -9,8 +9,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote
 
+from ragspan.addresses import secrets_in_url
 from ragspan.config import Settings, names_by_field, variable
 from ragspan.doctor.findings import Finding
 
@@ -67,16 +68,6 @@ class Discretion:
         return value
 
 
-def shown_url(url: str) -> str:
-    """A URL without what may be secret in it: user, password, query and fragment."""
-    try:
-        parts = urlsplit(url)
-        netloc = parts.netloc.rpartition("@")[2]
-    except ValueError:
-        return "[not a URL]"
-    return urlunsplit((parts.scheme, netloc, parts.path, "", ""))
-
-
 def header_names(text: str | None) -> list[str]:
     """The names in a `name=value,name=value` list of headers."""
     pairs = [pair.partition("=") for pair in (text or "").split(",")]
@@ -89,7 +80,7 @@ def _secrets() -> Iterator[str]:
     for name in _HEADER_VARIABLES:
         yield from _secrets_in_headers(variable(name) or "")
     for name in _URL_VARIABLES:
-        yield from _secrets_in_url(variable(name) or "")
+        yield from secrets_in_url(variable(name) or "")
 
 
 def _secret_variables() -> Iterable[str]:
@@ -105,13 +96,3 @@ def _secrets_in_headers(text: str) -> Iterator[str]:
         for spelling in (value, unquote(value)):
             yield spelling
             yield spelling.rpartition(" ")[2]  # the token of "Bearer token"
-
-
-def _secrets_in_url(url: str) -> Iterator[str]:
-    try:
-        parts = urlsplit(url)
-        yield parts.password or ""
-        yield unquote(parts.password or "")
-        yield parts.query
-    except ValueError:
-        yield url

@@ -7,9 +7,9 @@ import urllib.request
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from ragspan.addresses import shown_url
 from ragspan.config import variable
 from ragspan.doctor.causes import Trouble, trouble_with
-from ragspan.doctor.discretion import shown_url
 
 GRPC_PORT, HTTP_PORT = 4317, 4318
 _DEFAULT_PORTS = {"http": 80, "https": 443}

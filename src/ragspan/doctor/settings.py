@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
+from ragspan.addresses import shown_url
 from ragspan.config import Settings, names_by_field, unknown_names
-from ragspan.doctor.discretion import shown_url
 from ragspan.doctor.findings import Finding
 from ragspan.doctor.installation import examine_installation
 from ragspan.exceptions import ConfigurationError
@@ -65,10 +65,12 @@ def changed_settings(settings: Settings) -> dict[str, str]:
 
 
 def _shown(field: dataclasses.Field[object], value: object) -> str:
+    if field.name == "judge_base_url" or (field.repr and isinstance(value, str) and "://" in value):
+        return shown_url(str(value))
     if not field.repr:
         return "(set)"
     if isinstance(value, str):
-        return shown_url(value) if "://" in value else value
+        return value
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypedDict
 
+from ragspan.exceptions import JudgeError
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 
@@ -64,6 +65,15 @@ class ChunkRating:
     value: float
     """From 0 (nothing) to 1 (all of it)."""
     explanation: str | None = None
+
+
+TOO_MANY_CONTEXTS = "too_many_contexts"
+
+
+def require_few_contexts(count: int, most: int) -> None:
+    """Raise where each context should be judged by itself and there are more than a judge tells apart: it does not apply."""
+    if count > most:
+        raise JudgeError(TOO_MANY_CONTEXTS, f"the judge tells no more than {most} of {count} contexts apart")
 
 
 class Verifier(Protocol):

@@ -11,9 +11,11 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ragspan.addresses import secrets_in_url
 from ragspan.config import has_variable, variable
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.endpoint import MAX_BODY, PATH, Address, open_client
 from ragspan.judges.llm.chat_reply import read_completions
 from ragspan.judges.llm.dialect import Dialect
 from ragspan.judges.llm.discretion import discreet
@@ -44,7 +46,7 @@ class OpenAIJudge(LLMJudge):
         base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
         api_key: the key; else `OPENAI_API_KEY`.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
-            It has to serve the loop that the judge runs in.
+            It has to serve the loop that the judge runs in, and to bound what it reads of an answer itself.
         timeout: seconds that the endpoint may keep one attempt waiting.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, as above.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
@@ -113,16 +115,17 @@ class OpenAIChatClient:
         max_retries: int = 2,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        import openai  # here, so that its second of importing falls into the start and not into the first answer
-
         _import_the_rest_of_openai()
         if client is not None and (base_url is not None or api_key is not None):
             raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
         if client is None and not api_key:
             api_key = _key_in_environment_or_none_needed(base_url)
 
+        url = base_url or variable("OPENAI_BASE_URL")
+        address = Address.of(url) if url is not None and client is None else None
+
         def opening() -> AsyncOpenAI:
-            return openai.AsyncOpenAI(base_url=base_url, api_key=api_key, timeout=timeout, max_retries=max_retries)
+            return open_client(address, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
         self._rebuilt = partial(
             OpenAIChatClient,
@@ -138,6 +141,7 @@ class OpenAIChatClient:
         self._given_client = client
         self._own_clients = Spread(opening)
         self._dialect = Dialect()
+        self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else url or ""))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
@@ -159,12 +163,17 @@ class OpenAIChatClient:
             async with self._a_client() as client:
                 reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
         except openai.OpenAIError as error:
-            message = discreet(error, messages, secrets=[getattr(client, "api_key", None)])
+            message = discreet(error, messages, secrets=[getattr(client, "api_key", None), *self._secrets])
             raise JudgeError(
                 type(error).__name__, message, outage=is_outage(error)
             ) from None  # the cause may quote the prompt in a traceback
-        except ValueError as error:  # a body that says it is JSON and is not
-            message = f"the endpoint's answer cannot be read ({type(error).__name__})"
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a body that is no JSON although it says so, was cut, or nests too deep
+            message = (
+                f"the endpoint's answer cannot be read ({type(error).__name__}), or is longer than {MAX_BODY:,} bytes"
+            )
             raise JudgeError("InvalidResponse", message, outage=True) from None
         return read_completions(reply)
 
@@ -190,7 +199,7 @@ class OpenAIChatClient:
             try:
                 # The client's way for endpoints that it has no types for. With its types, a third of the processor time of
                 # a request goes into looking at each part of the schema and of the answer.
-                return await client.post("/chat/completions", body=request, cast_to=object)
+                return await client.post(PATH, body=request, cast_to=object)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if dialect == self._dialect:  # else another request has learnt meanwhile: try what it learnt
                     simpler = dialect.without(error.message, error.param)

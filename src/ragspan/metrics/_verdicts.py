@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from ragspan.exceptions import JudgeError
-from ragspan.outcomes import MetricFailure, Outcome
+from ragspan.judges.base import TOO_MANY_CONTEXTS
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome
 
 
 class Numbered(Protocol):
@@ -18,10 +19,12 @@ _Verdict = TypeVar("_Verdict", bound=Numbered)
 
 
 async def outcome_of(scoring: Awaitable[Outcome]) -> Outcome:
-    """The outcome of scoring; a `JudgeError` becomes the failure that it means."""
+    """The outcome of scoring; a `JudgeError` becomes the failure that it means, or what does not apply."""
     try:
         return await scoring
     except JudgeError as error:
+        if error.error_type == TOO_MANY_CONTEXTS:
+            return NotApplicable(reason=error.error_type, detail=str(error))
         return MetricFailure(error_type=error.error_type, message=str(error), outage=error.outage)
 
 

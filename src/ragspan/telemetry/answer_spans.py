@@ -12,6 +12,7 @@ from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import context_with
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.limits import set_within_limit
 from ragspan.telemetry.open_spans import AnswerSpans
 from ragspan.telemetry.options import EmitterOptions
@@ -21,7 +22,7 @@ from ragspan.telemetry.times import answer_interval
 from ragspan.telemetry.values import encodable, error_type, named
 
 
-def start_answer(tracer: Tracer, record: RagRecord) -> Span:
+def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
     """Start the answer's span, under the record's parent if it has one."""
     started_ns, _ = answer_interval(record)
     return tracer.start_span(
@@ -36,7 +37,7 @@ def start_answer(tracer: Tracer, record: RagRecord) -> Span:
                 semconv.FRAMEWORK: record.framework,
                 semconv.ANSWER_STATUS: record.status,
                 semconv.SESSION_ID: record.session_id,
-                semconv.USER_ID: record.user_id,
+                semconv.USER_ID: record.user_id if content.allows("spans") else None,
             }
         ),
     )
@@ -51,8 +52,8 @@ def finish_answer(tracer: Tracer, spans: AnswerSpans, scored: ScoredRecord, opti
     """Give the answer's span its outcomes and its children, and end it whatever happens."""
     record = scored.record
     try:
-        content = _texts(record) if options.capture_content else {}
-        set_within_limit(spans.answer, by_importance(scored.outcomes, _facts(scored), content, options))
+        texts = _texts(record, options.content)
+        set_within_limit(spans.answer, by_importance(scored.outcomes, _facts(scored), texts, options))
         if record.status == "error":
             spans.answer.set_status(StatusCode.ERROR, error_type(record.error_type))
         searches = spans.searches or start_searches(tracer, spans.answer, record)
@@ -83,10 +84,12 @@ def _facts(scored: ScoredRecord) -> Attributes:
     }
 
 
-def _texts(record: RagRecord) -> Attributes:
+def _texts(record: RagRecord, content: ContentPolicy) -> Attributes:
+    question = record.question if content.allows("spans", hidden_as="inputs") else None
+    response = record.response if content.allows("spans", hidden_as="outputs") else None
     return {
-        semconv.INPUT_VALUE: record.question,
-        semconv.INPUT_MIME_TYPE: None if record.question is None else semconv.MIME_TEXT,
-        semconv.OUTPUT_VALUE: record.response,
-        semconv.OUTPUT_MIME_TYPE: None if record.response is None else semconv.MIME_TEXT,
+        semconv.INPUT_VALUE: question,
+        semconv.INPUT_MIME_TYPE: None if question is None else semconv.MIME_TEXT,
+        semconv.OUTPUT_VALUE: response,
+        semconv.OUTPUT_MIME_TYPE: None if response is None else semconv.MIME_TEXT,
     }

@@ -9,10 +9,10 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from ragspan.config import Settings
-from ragspan.exceptions import ConfigurationError
+from ragspan.config import CaptureContent
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
@@ -25,7 +25,7 @@ class ConsoleEmitter:
 
     Args:
         capture_content: print questions and responses as well. None asks the environment, as for `OTelEmitter`.
-        explanations: print why an answer failed, which may quote contexts.
+        explanations: print why an answer failed, as for `OTelEmitter`.
         file: where to; None means `sys.stdout`, whatever it is at the time.
 
     Raises:
@@ -36,15 +36,13 @@ class ConsoleEmitter:
     """Seconds that an answer may wait for its scores; those that come later get lines of their own."""
 
     def __init__(
-        self, *, capture_content: bool | None = None, explanations: bool = True, file: TextIO | None = None
+        self,
+        *,
+        capture_content: CaptureContent | None = None,
+        explanations: bool | None = None,
+        file: TextIO | None = None,
     ) -> None:
-        if capture_content is None:
-            capture_content = Settings.from_environment().capture_content
-        for name, value in (("capture_content", capture_content), ("explanations", explanations)):
-            if not isinstance(value, bool):
-                raise ConfigurationError(f"{name} is {value!r}, but should be True or False")
-        self._content = capture_content
-        self._explanations = explanations
+        self._content = ContentPolicy(capture_content=capture_content, explanations=explanations)
         self._file = file
 
     def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  an emitter's signature
@@ -66,24 +64,25 @@ class ConsoleEmitter:
 
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
         yield _title(scored)
-        if self._content and not scored.late:
+        if self._content.allows("spans") and not scored.late:
             for name, text in (("question", scored.record.question), ("response", scored.record.response)):
                 if text:
                     yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
         for metric, outcome in scored.outcomes.items():
-            yield Text("  ").append(outcome_line(metric, outcome, explanations=self._explanations))
+            explanation = self._content.explanation(outcome) if isinstance(outcome, Score) else None
+            yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
 
 
-def outcome_line(metric: str, outcome: Outcome, *, explanations: bool = True) -> Text:
-    """One line for one metric: the score and its label, or why there is none."""
+def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:
+    """One line for one metric: the score and its label, why it failed, or why there is none."""
     line = Text(f"{metric:<20}")
     if isinstance(outcome, NotApplicable):
         return line.append(f" -    {shortened(outcome.reason)}", style="dim")
     if isinstance(outcome, MetricFailure):
         return line.append(f" -    {shortened(outcome.error_type)}", style="yellow")
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
-    if explanations and outcome.label == "fail" and outcome.explanation:
-        line.append(f"  {shortened(outcome.explanation)}", style="dim")
+    if outcome.label == "fail" and explanation:
+        line.append(f"  {shortened(explanation)}", style="dim")
     return line
 
 

@@ -20,13 +20,14 @@ MAX_PASSAGE_CHARS = 2000
 
 def document_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
     """The attributes in groups, the most important first."""
-    content = options.capture_content
+    content = options.content.allows("spans", hidden_as="documents")
+    query = retrieval.query if options.content.allows("spans", hidden_as="inputs") else None
     yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: ids_and_scores(retrieval.contexts)}
-    if content:
+    if query is not None:
         yield {
-            semconv.INPUT_VALUE: retrieval.query,
-            semconv.INPUT_MIME_TYPE: None if retrieval.query is None else semconv.MIME_TEXT,
-            semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: retrieval.query,
+            semconv.INPUT_VALUE: query,
+            semconv.INPUT_MIME_TYPE: semconv.MIME_TEXT,
+            semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: query,
         }
     if content or options.openinference:
         most = MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS

@@ -56,7 +56,7 @@ def add_evaluation(
 def _groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
     outcome = scored.outcomes[metric]
     yield flat_outcome(metric, outcome)  # so that one query over the flat names finds late scores, too
-    yield evaluation_result(metric, outcome, options)
+    yield evaluation_result(metric, outcome, options, "spans")
     seconds = scored.durations.get(metric)
     yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
     if isinstance(outcome, Score):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 
 from opentelemetry._logs import LoggerProvider
@@ -20,11 +19,12 @@ from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
-from ragspan.config import Settings, SpanStyle
+from ragspan.config import CaptureContent, SpanStyle
 from ragspan.outcomes import NotApplicable, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
 from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer, start_searches
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.evaluation_spans import add_evaluation
 from ragspan.telemetry.flushing import Flushing
 from ragspan.telemetry.open_spans import AnswerSpans, OpenSpans
@@ -53,9 +53,11 @@ class OTelEmitter:
             adds evaluation spans below the span that the answer ran under, for applications that are traced already; an
             answer that ran under no span is built as with `"answer"`, or its scores would have no place. Where another
             instrumentation draws the answers as well, the first answer that `"answer"` draws again is warned of.
-        capture_content: put questions, passages and responses on spans. None asks the environment:
-            `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
-        explanations: put the judges' explanations, which may quote passages, on spans and events.
+        capture_content: send questions, passages, responses and users' ids; `"spans"` or `"events"` only there. None asks
+            the environment: `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
+            What `OPENINFERENCE_HIDE_*` names stays hidden.
+        explanations: True sends the judges' explanations as they are, which quote users' texts, and False sends none. None
+            asks `RAGSPAN_EXPLANATIONS`, and else sends quotes only where content goes, and elsewhere counts and places.
         max_explanation_chars: where they are cut, 1 to 8192.
         openinference: write each score on a span a second time, as an OpenInference evaluation.
         tracer_provider: where spans go. None, as for the others, means the global provider, whenever it is set.
@@ -71,22 +73,22 @@ class OTelEmitter:
         *,
         score_wait: float = 10.0,
         spans: SpanStyle = "answer",
-        capture_content: bool | None = None,
-        explanations: bool = True,
+        capture_content: CaptureContent | None = None,
+        explanations: bool | None = None,
         max_explanation_chars: int = 1000,
         openinference: bool = True,
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         logger_provider: LoggerProvider | None = None,
     ) -> None:
-        if capture_content is None:
-            capture_content = Settings.from_environment().capture_content
         self._options = EmitterOptions(
             score_wait=score_wait,
             spans=spans,
-            capture_content=capture_content,
-            explanations=explanations,
-            max_explanation_chars=max_explanation_chars,
+            content=ContentPolicy(
+                capture_content=capture_content,
+                explanations=explanations,
+                max_explanation_chars=max_explanation_chars,
+            ),
             openinference=openinference,
         )
         self._providers = Providers(tracer_provider, meter_provider, logger_provider)
@@ -104,7 +106,17 @@ class OTelEmitter:
         """
         if self._providers.are_given:
             raise TypeError("its providers belong to this process; leave them out to use the global ones")
-        return partial(OTelEmitter, **asdict(self._options)), ()
+        options, content = self._options, self._options.content
+        make = partial(
+            OTelEmitter,
+            score_wait=options.score_wait,
+            spans=options.spans,
+            capture_content=content.capture_content,
+            explanations=content.explanations,
+            max_explanation_chars=content.max_explanation_chars,
+            openinference=options.openinference,
+        )
+        return make, ()
 
     def _start_afresh(self) -> None:
         self._open = OpenSpans()
@@ -125,7 +137,7 @@ class OTelEmitter:
         if self._adds_only_scores(record):
             return record.parent
         self._tell_if_drawn_twice(record)
-        span = start_answer(self._providers.tracer(), record)
+        span = start_answer(self._providers.tracer(), record, self._options.content)
         span_context = span.get_span_context()
         # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):

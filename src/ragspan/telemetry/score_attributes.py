@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from ragspan.config import ContentPlace
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.telemetry import semconv
 from ragspan.telemetry.options import EmitterOptions
-from ragspan.telemetry.values import bounded, error_type, named
+from ragspan.telemetry.values import error_type, named
 
 Attributes = Mapping[str, object]
 
@@ -56,7 +57,7 @@ def prompt_versions_of(outcomes: Mapping[str, Outcome]) -> Attributes:
 
 def flat_explanations(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
     for metric, score in _scores(outcomes).items():
-        yield {semconv.explanation_attribute(metric): _explanation(score, options)}
+        yield {semconv.explanation_attribute(metric): options.content.explanation(score)}
 
 
 def flat_details(outcomes: Mapping[str, Outcome]) -> Iterator[Attributes]:
@@ -99,7 +100,7 @@ def by_importance(
     )
 
 
-def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions) -> Attributes:
+def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, place: ContentPlace) -> Attributes:
     """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
     name = {semconv.GEN_AI_EVALUATION_NAME: named(metric)}
     match outcome:
@@ -107,7 +108,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions) ->
             return name | {
                 semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-                semconv.GEN_AI_EVALUATION_EXPLANATION: _explanation(outcome, options),
+                semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
                 **prompt_versions_of({metric: outcome}),
                 **flat_fallback(metric, outcome),
@@ -125,9 +126,3 @@ def _scores(outcomes: Mapping[str, Outcome]) -> dict[str, Score]:
 def _joined(names: Iterable[str | None]) -> str | None:
     distinct = {name for name in names if name is not None}
     return named(",".join(sorted(distinct))) if distinct else None
-
-
-def _explanation(score: Score, options: EmitterOptions) -> str | None:
-    if not options.explanations or not score.explanation:
-        return None
-    return bounded(score.explanation, options.max_explanation_chars)

@@ -35,7 +35,7 @@ def _send_events(providers: Providers, scored: ScoredRecord, context: Context, o
                 event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
                 attributes=encodable(
                     {
-                        **evaluation_result(metric, outcome, options),
+                        **evaluation_result(metric, outcome, options, "events"),
                         semconv.RECORD_ID: scored.record.record_id,
                         semconv.LOG_RECORD_UID: _uid(scored, metric, outcome),
                     }

@@ -39,7 +39,10 @@ def environment(monkeypatch, otlp_listener):
 def exporting(make_engine):
     """An engine whose helper exports."""
     return lambda *metrics, emitters=None, **options: make_engine(
-        *metrics, emitters=[OTelEmitter()] if emitters is None else emitters, export="helper", **options
+        *metrics,
+        emitters=[OTelEmitter(explanations=True)] if emitters is None else emitters,
+        export="helper",
+        **options,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.llm.fitting import fair_limit
+from ragspan.judges.llm.fitting import fair_limit, fit
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,35 @@ def test_the_texts_fit_and_hardly_any_room_is_wasted(lengths, room):
     taken = sum(min(length, limit) for length in lengths)
     assert taken <= room
     assert taken == sum(lengths) or room - taken < len(lengths)
+
+
+def test_passages_that_fit_with_their_fences_stay_whole():
+    assert fit([10, 20], [90, 90], 210) == (2, 210)
+
+
+def test_passages_that_do_not_fit_are_cut_and_their_fences_are_counted():
+    kept, limit = fit([10_000] * 5, [90] * 5, 20_000)
+
+    assert kept == 5
+    assert 5 * (limit + 90) < 20_000
+
+
+def test_of_passages_whose_fences_do_not_fit_the_last_are_left_out():
+    kept, limit = fit([6] * 10_000, [90] * 10_000, 60_000)
+
+    assert 300 < kept < 60_000 / 90
+    assert limit >= 6
+
+
+def test_one_passage_is_always_kept():
+    assert fit([10, 10], [90, 90], 5) == (1, 0)
+    assert fit([], [], 5) == (0, 5)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=30), st.integers(200, 5000))
+def test_what_is_kept_fits_into_the_room(lengths, room):
+    overheads = [90] * len(lengths)
+    kept, limit = fit(lengths, overheads, room)
+
+    taken = sum(min(length, limit) + 90 + 80 * (length > limit) for length in lengths[:kept])
+    assert taken <= room

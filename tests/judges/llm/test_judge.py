@@ -6,11 +6,20 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.llm.fencing import overhead
 from ragspan.judges.usage import metered
-from ragspan.metrics import ChunkAttribution, ContextUtilization, Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics import (
+    ChunkAttribution,
+    ChunkUtilization,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+    FaithfulnessWithHHEM,
+)
 from ragspan.records import RagRecord
 from ragspan.testing import FakeJudge
 
+FENCE_OF_A_CUT_PASSAGE = overhead("passage 1") + 80
 RATE_LIMITED = JudgeError("RateLimitError", "Slow down.")
 
 
@@ -238,14 +247,15 @@ async def test_the_use_of_a_passage_is_the_share_of_its_characters_in_the_senten
 
 
 async def test_only_the_part_of_a_passage_that_is_shown_is_measured(scripted, reply):
-    record = RagRecord(question="q", contexts=["One. Two. Three."], response="Two.")
+    record = RagRecord(question="q", contexts=["One. Two. " + "Three. " * 30], response="Two.")
     judge, client = scripted(
-        [reply(used_sentences=[{"number": 1, "reasoning": "because", "sentences": [2]}])], max_context_chars=9
+        [reply(used_sentences=[{"number": 1, "reasoning": "because", "sentences": [2]}])],
+        max_context_chars=FENCE_OF_A_CUT_PASSAGE + 10,
     )
 
     [rating] = await judge.measure_utilization(record)
 
-    assert rating.value == 4 / 9
+    assert rating.value == 5 / 10
     assert "1.2 Two." in client.tasks[0]
     assert "Three" not in client.prompts[0]
 
@@ -306,13 +316,13 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
 
 
 async def test_the_judge_says_how_much_of_a_record_it_reads(scripted):
-    judge, _ = scripted(max_context_chars=1000, max_response_chars=50)
+    judge, _ = scripted(max_context_chars=1000 + overhead("passage 1"), max_response_chars=50)
 
     def record(passages, response):
         return RagRecord(question="q" * 10, contexts=passages, response=response)
 
     assert judge.share_read(record(["x" * 1000], "z" * 50)) == 1.0
-    assert judge.share_read(record(["x" * 1090], "z" * 100)) == 1060 / 1200
+    assert judge.share_read(record(["x" * 1090], "z" * 100)) == (1060 - 80) / 1200
     assert judge.share_read(RagRecord(question=None, contexts=None, response=None)) == 1.0
 
 
@@ -326,7 +336,7 @@ async def test_the_usage_of_every_request_is_reported(scripted, claim_verdicts, 
 
 
 async def test_an_explanation_says_when_the_judge_saw_only_a_part(scripted, vote):
-    judge, client = scripted([vote()], max_context_chars=1000, max_response_chars=50)
+    judge, client = scripted([vote()], max_context_chars=1000 + 2 * FENCE_OF_A_CUT_PASSAGE, max_response_chars=50)
     record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 200)
 
     [found] = await judge.vote_adherence(record, 1)
@@ -338,3 +348,36 @@ async def test_an_explanation_says_when_the_judge_saw_only_a_part(scripted, vote
     assert "<<<response (first 50 of 200 characters)" in client.prompts[0]
     assert client.prompts[0].count("y" * 500) == 1
     assert "y" * 501 not in client.prompts[0]
+
+
+@pytest.mark.parametrize("metric", [ContextUtilization, ChunkAttribution, ContextRelevance, ChunkUtilization])
+async def test_what_is_asked_of_each_context_does_not_apply_to_more_than_fit(scripted, metric):
+    judge, client = scripted()
+    record = RagRecord(question="q", contexts=["Beta."] * 10_000, response="r")
+
+    outcome = await metric(judge).score(record)
+
+    assert (outcome.reason, client.requests) == ("too_many_contexts", [])
+
+
+async def test_very_many_contexts_make_no_prompt_longer_than_the_limit(scripted, vote):
+    judge, client = scripted([vote()])
+    record = RagRecord(question="q", contexts=["Beta settles."] * 10_000, response="r")
+
+    [found] = await judge.vote_adherence(record, 1)
+
+    assert 30_000 < len(client.prompts[0]) < 60_000 + 5_000  # and what all prompts begin with
+    assert "of 130,000 characters of the passages" in found.explanation
+
+
+async def test_the_list_of_sentences_is_no_longer_than_the_limit(scripted, reply):
+    contexts = ["A b. " * 200] * 50
+    found = [{"number": number, "reasoning": "because", "sentences": [1]} for number in range(1, 51)]
+    judge, client = scripted([reply(used_sentences=found)])
+
+    ratings = await judge.measure_utilization(RagRecord(question="q", contexts=contexts, response="A b."))
+
+    assert len(ratings) == 50
+    listed = client.tasks[0].partition("\nTask:")[0]
+    assert "50.1 A b." in listed
+    assert len(listed) < 60_000

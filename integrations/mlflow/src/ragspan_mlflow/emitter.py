@@ -7,10 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
-from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
-from ragspan.telemetry.values import MAX_TEXT_CHARS
+from ragspan.telemetry.content import ContentPolicy
 from ragspan_mlflow.feedback import Feedback, feedback_of
 from ragspan_mlflow.server import TrackingServer
 
@@ -37,7 +36,9 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         experiment: where `span_exporter` sends spans to, a name or an id, as `MLflowSpanExporter` takes it. Scores go to
             wherever the trace is.
         token: a bearer token, in place of the environment's.
-        explanations: write the judges' explanations, which may quote passages.
+        explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
+            asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
+            counts and places.
         max_explanation_chars: where they are cut, 1 to 8192.
         failures: also write metrics that failed, as feedback with an error: the type, never a message.
         timeout: seconds, more than 0, that a request may wait for a sign of life of the server.
@@ -55,16 +56,12 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         tracking_uri: str | None = None,
         experiment: str | int | None = None,
         token: str | None = None,
-        explanations: bool = True,
+        explanations: bool | None = None,
         max_explanation_chars: int = 1000,
         failures: bool = False,
         timeout: float = 10.0,
         delivery: DeliveryOptions | None = None,
     ) -> None:
-        if type(max_explanation_chars) is not int or not 1 <= max_explanation_chars <= MAX_TEXT_CHARS:
-            raise ConfigurationError(
-                f"max_explanation_chars is {max_explanation_chars!r}, but should be a whole number from 1 to {MAX_TEXT_CHARS}"
-            )
         self._given: dict[str, Any] = {
             "tracking_uri": tracking_uri,
             "experiment": experiment,
@@ -76,7 +73,7 @@ class MLflowAssessments(ScoreWriter[Feedback]):
             "delivery": delivery,
         }
         self._server = TrackingServer.from_environment(tracking_uri, token=token, timeout=timeout)
-        self._explanation_chars = max_explanation_chars if explanations else 0
+        self._content = ContentPolicy(explanations=explanations, max_explanation_chars=max_explanation_chars)
         self._failures = failures
         super().__init__(delivery)
 
@@ -99,8 +96,7 @@ class MLflowAssessments(ScoreWriter[Feedback]):
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Feedback]:
         """The feedback for these outcomes; none for a metric that does not apply."""
-        chars, failures = self._explanation_chars, self._failures
-        return list(feedback_of(scored, span, max_explanation_chars=chars, failures=failures))
+        return list(feedback_of(scored, span, content=self._content, failures=self._failures))
 
     def connect(self) -> Destination[Feedback]:
         """A connection to the server."""

@@ -11,6 +11,7 @@ from typing import Any
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord, Usage
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import bounded, error_type, well_formed
 
@@ -115,14 +116,14 @@ class Feedback:
 
 
 def feedback_of(
-    scored: ScoredRecord, span: SpanAnchor, *, max_explanation_chars: int, failures: bool
+    scored: ScoredRecord, span: SpanAnchor, *, content: ContentPolicy, failures: bool
 ) -> Iterator[Feedback]:
     """One feedback a score, and one a failure if they are wanted; nothing for a metric that does not apply.
 
     Args:
         scored: the outcomes.
         span: of the answer.
-        max_explanation_chars: where explanations are cut; 0 leaves them out.
+        content: what explanations may say.
         failures: whether a metric that failed is told.
     """
     record_id = _name(scored.record.record_id)
@@ -135,7 +136,7 @@ def feedback_of(
                 source_type=_SOURCE_TYPES[annotator_kind(outcome)],
                 source_id=_name(outcome.judge or OWN_SOURCE),
                 value=float(outcome.value),
-                rationale=_rationale(outcome.explanation, max_explanation_chars),
+                rationale=content.explanation(outcome),
                 metadata={semconv.RECORD_ID: record_id, **_notes(outcome)},
             )
         elif isinstance(outcome, MetricFailure) and failures:
@@ -149,10 +150,6 @@ def feedback_of(
                 error_code=error_type(outcome.error_type),
                 metadata={semconv.RECORD_ID: record_id},
             )
-
-
-def _rationale(explanation: str | None, max_chars: int) -> str | None:
-    return well_formed(bounded(explanation, max_chars)) if explanation and max_chars else None
 
 
 def _notes(score: Score) -> dict[str, str]:

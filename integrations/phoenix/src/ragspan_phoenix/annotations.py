@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord, Usage
 from ragspan.records import SpanAnchor
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.score_attributes import annotator_kind
-from ragspan.telemetry.values import bounded, error_type, named, well_formed
+from ragspan.telemetry.values import error_type, named
 from ragspan_phoenix.passages import places_of, verdicts_on_passages
 
 Kind: TypeAlias = Literal["span_annotations", "document_annotations"]
@@ -48,9 +49,8 @@ class Contents:
 
     identifier: str
     documents: bool
-    explanations: bool
-    max_explanation_chars: int
     failures: bool
+    content: ContentPolicy
 
 
 def annotations_of(scored: ScoredRecord, span: SpanAnchor, contents: Contents) -> Iterator[Annotation]:
@@ -74,7 +74,7 @@ def _of_score(scored: ScoredRecord, span: SpanAnchor, metric: str, score: Score,
         result={
             "score": float(score.value),
             "label": score.label,
-            "explanation": _explanation(score.explanation, contents),
+            "explanation": contents.content.explanation(score),
         },
         metadata=_metadata(scored, score),
     )
@@ -91,7 +91,7 @@ def _of_failure(
         annotator_kind="CODE",
         result={"label": "error"},
         # Never the message: it may quote what a provider or a parser quoted of the user's text.
-        metadata={"record_id": scored.record.record_id, "error_type": error_type(failure.error_type)},
+        metadata={"record_id": named(scored.record.record_id), "error_type": error_type(failure.error_type)},
     )
 
 
@@ -113,9 +113,11 @@ def _of_documents(scored: ScoredRecord, metric: str, score: Score, contents: Con
                 result={
                     "score": verdict.value,
                     "label": verdict.label,
-                    "explanation": _explanation(verdict.explanation, contents),
+                    "explanation": contents.content.explanation_of_verdict(verdict.explanation),
                 },
-                metadata=_without_nothing({"record_id": scored.record.record_id, "judge": score.judge}),
+                metadata=_without_nothing(
+                    {"record_id": named(scored.record.record_id), "judge": score.judge and named(score.judge)}
+                ),
             )
 
 
@@ -151,12 +153,6 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 def _identifier(scored: ScoredRecord, contents: Contents) -> str:
     """One a record: two answers under one span keep their scores apart, and an answer that is scored anew replaces its own."""
     return named(f"{contents.identifier}:{scored.record.record_id}")
-
-
-def _explanation(text: str | None, contents: Contents) -> str | None:
-    if not contents.explanations or not text:
-        return None
-    return well_formed(bounded(text, contents.max_explanation_chars))
 
 
 def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:

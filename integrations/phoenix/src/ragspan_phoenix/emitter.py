@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragspan import ConfigurationError, Settings
 from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
 from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
-from ragspan.telemetry.values import MAX_TEXT_CHARS
+from ragspan.telemetry.content import ContentPolicy, wrong_option
 from ragspan_phoenix.annotations import Annotation, Contents, annotations_of
 from ragspan_phoenix.location import locate
 
@@ -43,7 +41,9 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
             need different ones.
         documents: write verdicts on single passages, which `context_utilization` and the metrics of chunks have, to the
             documents on the spans of the searches that found them.
-        explanations: write the judges' explanations, which may quote passages. None asks `RAGSPAN_EXPLANATIONS`.
+        explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
+            asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
+            counts and places.
         max_explanation_chars: where they are cut, 1 to 8192.
         failures: write a metric that failed as well, without a score, as the label `error`.
         timeout: seconds, more than 0, that Phoenix may take to answer a request.
@@ -79,9 +79,8 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         self._contents = Contents(
             identifier=identifier,
             documents=documents,
-            explanations=Settings.from_environment().explanations if explanations is None else explanations,
-            max_explanation_chars=max_explanation_chars,
             failures=failures,
+            content=ContentPolicy(explanations=explanations, max_explanation_chars=max_explanation_chars),
         )
         _check(self._contents, timeout)
         self._timeout = timeout
@@ -119,7 +118,11 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
             retry_window=self._delivery.retry_window,
             queue_size=self._delivery.queue_size,
             queue_bytes=self._delivery.queue_bytes,
-            **asdict(self._contents),
+            identifier=self._contents.identifier,
+            documents=self._contents.documents,
+            failures=self._contents.failures,
+            explanations=self._contents.content.explanations,
+            max_explanation_chars=self._contents.content.max_explanation_chars,
         )
         return make, ()
 
@@ -133,17 +136,10 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
 
 
 def _check(contents: Contents, timeout: float) -> None:
-    for name in ("documents", "explanations", "failures"):  # `"false"` is true to Python
+    for name in ("documents", "failures"):  # `"false"` is true to Python
         if not isinstance(getattr(contents, name), bool):
-            raise _wrong(name, getattr(contents, name), "True or False")
+            raise wrong_option(name, getattr(contents, name), "True or False")
     if type(contents.identifier) is not str or not contents.identifier:
-        raise _wrong("identifier", contents.identifier, "a text that is not empty")
-    most = contents.max_explanation_chars
-    if type(most) is not int or not 1 <= most <= MAX_TEXT_CHARS:
-        raise _wrong("max_explanation_chars", most, f"a whole number from 1 to {MAX_TEXT_CHARS}")
+        raise wrong_option("identifier", contents.identifier, "a text that is not empty")
     if type(timeout) not in {int, float} or not 0 < timeout < math.inf:
-        raise _wrong("timeout", timeout, "a number of seconds, more than 0")
-
-
-def _wrong(name: str, value: object, allowed: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} is {value!r}, but should be {allowed}")
+        raise wrong_option("timeout", timeout, "a number of seconds, more than 0")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ragspan.judges.base import ChatMessage
-from ragspan.judges.llm.fencing import Fence
-from ragspan.judges.llm.fitting import fair_limit
+from ragspan.judges.llm.fencing import Fence, overhead
+from ragspan.judges.llm.fitting import fit
 from ragspan.judges.llm.prompts import RULES, introduction
 from ragspan.records import RagRecord
 
@@ -41,10 +41,10 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
 
     Args:
         record: what is to be judged.
-        max_context_chars: characters of all passages together that the case may hold.
+        max_context_chars: characters of all passages together that the case may hold, with their fences.
         max_response_chars: characters of the response that it may hold, and of the question.
     """
-    quoted = _quoted(record, max_context_chars, max_response_chars)
+    quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
     shown = {label: text[:most] for label, (text, most) in quoted.items()}
     passages = tuple(shown.values())[:-2]
     fence = Fence.around([record.record_id, *shown.values()])
@@ -53,41 +53,47 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
         fence=fence,
         material="\n\n".join([introduction(fence.code, len(passages)), *blocks]),
         passages=passages,
-        remark=_remark(quoted),
+        remark=_remark(quoted, left_out),
     )
 
 
 def share_shown(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> float:
     """The share of the characters of a record's texts that its case holds, 0..1."""
-    quoted = _quoted(record, max_context_chars, max_response_chars).values()
-    whole = sum(len(text) for text, _ in quoted)
-    return sum(min(len(text), most) for text, most in quoted) / whole if whole else 1.0
+    quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
+    whole = sum(len(text) for text, _ in quoted.values()) + left_out
+    return sum(min(len(text), most) for text, most in quoted.values()) / whole if whole else 1.0
 
 
-def _quoted(record: RagRecord, max_context_chars: int, max_response_chars: int) -> dict[str, tuple[str, int]]:
-    """By label, each text with the characters of it that may be shown: the passages, the question, the response."""
-    passages = [context.text for context in record.contexts or ()]
-    limit = fair_limit([len(passage) for passage in passages], max_context_chars)
-    quoted = {f"passage {number}": (passage, limit) for number, passage in enumerate(passages, start=1)}
-    return quoted | {
-        "question": (record.question or "", max_response_chars),
-        "response": (record.response or "", max_response_chars),
-    }
+def _quoted(
+    record: RagRecord, max_context_chars: int, max_response_chars: int
+) -> tuple[dict[str, tuple[str, int]], int]:
+    """By label, each text with the characters of it that may be shown: the passages, the question, the response.
+
+    Beside them the characters of the passages that are left out altogether, the last ones, because not even their fences fit.
+    """
+    texts = [context.text for context in record.contexts or ()]
+    labels = [f"passage {number}" for number in range(1, len(texts) + 1)]
+    kept, limit = fit([len(text) for text in texts], list(map(overhead, labels)), max_context_chars)
+    quoted = {label: (text, limit) for label, text in zip(labels[:kept], texts, strict=False)}
+    quoted["question"] = (record.question or "", max_response_chars)
+    quoted["response"] = (record.response or "", max_response_chars)
+    return quoted, sum(map(len, texts[kept:]))
 
 
 def _label(label: str, whole: str, shown: str) -> str:
     return label if len(shown) == len(whole) else f"{label} (first {len(shown):,} of {len(whole):,} characters)"
 
 
-def _remark(quoted: Mapping[str, tuple[str, int]]) -> str | None:
+def _remark(quoted: Mapping[str, tuple[str, int]], left_out: int) -> str | None:
     passages = [text for label, text in quoted.items() if label not in {"question", "response"}]
     parts = [
         f"{shown:,} of {whole:,} characters of the {what}"
-        for what, texts in (
-            ("passages", passages),
-            ("question", [quoted["question"]]),
-            ("response", [quoted["response"]]),
+        for what, texts, more in (
+            ("passages", passages, left_out),
+            ("question", [quoted["question"]], 0),
+            ("response", [quoted["response"]], 0),
         )
-        if (shown := sum(min(len(text), most) for text, most in texts)) < (whole := sum(len(text) for text, _ in texts))
+        if (shown := sum(min(len(text), most) for text, most in texts))
+        < (whole := sum(len(text) for text, _ in texts) + more)
     ]
     return f"the judge saw only {' and '.join(parts)}" if parts else None

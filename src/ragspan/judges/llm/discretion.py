@@ -14,13 +14,13 @@ def discreet(error: BaseException, messages: Sequence[ChatMessage], *, secrets: 
     Args:
         error: what a provider's client raised.
         messages: the prompt.
-        secrets: keys that may appear in the words. What is no string, or too short for a key, is ignored.
+        secrets: keys and parts of addresses that may appear in the words. What is no string, or too short for a key, is ignored.
     """
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)
-    for secret in secrets:
-        if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY:
-            words = words.replace(secret, "[key]")
+    keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
+    for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
+        words = words.replace(key, "[key]")
     words = _KEY.sub("[key]", words)[:_MAX_MESSAGE]
     if _quotes(words, "\n".join(message["content"] for message in messages)):
         words = "the endpoint's message repeats the request and is left out"
@@ -33,6 +33,6 @@ def _quotes(words: str, prompt: str) -> bool:
 
 
 _KEY = re.compile(r"\bsk-[\w*-]+")
-_SHORTEST_KEY = 8
+_SHORTEST_KEY = 5
 _QUOTATION = 24
 _MAX_MESSAGE = 280

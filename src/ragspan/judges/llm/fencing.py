@@ -14,8 +14,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _SECRET = secrets.token_bytes(32)
+_DIGEST = 10
 
 _LINE_BREAK = re.compile(r"\r\n?|[\v\f\x85\u2028\u2029]")
+
+_JOINERS = r"\u200c\u200d"
+_VARIATIONS = r"\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_INVISIBLE = (
+    r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0f"
+    r"\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
+)
+"""Zero-width characters, fillers and variation selectors."""
+_SEEN = rf"[^\x00-\x7f{_INVISIBLE}]"
+_HIDING = re.compile(
+    # What scripts and emoji need stays: one after a character that is no part of a mark, joiners before another as well.
+    rf"(?<={_SEEN})([{_VARIATIONS}]?[{_JOINERS}](?={_SEEN})|[{_VARIATIONS}](?![{_INVISIBLE}]))|[{_INVISIBLE}]"
+)
+"""What could hide a mark from whoever looks for it, imitate one, or carry text that nobody sees but a model."""
 
 _HARMFUL = re.compile(
     "["
@@ -30,9 +45,12 @@ _HARMFUL = re.compile(
 def clean(text: str) -> str:
     """The text without characters that hide or reorder text or that cannot be sent; never longer than it was.
 
-    Line breaks of all kinds become newlines, the others U+FFFD.
+    Line breaks of all kinds become newlines, the others U+FFFD; what nobody sees and no script needs is taken out.
     """
-    return _HARMFUL.sub("\ufffd", _LINE_BREAK.sub("\n", text))
+    text = _LINE_BREAK.sub("\n", text)
+    if not text.isascii():
+        text = _HIDING.sub(r"\1", text)
+    return _HARMFUL.sub("\ufffd", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,7 @@ class Fence:
     @classmethod
     def around(cls, texts: Iterable[str]) -> Fence:
         """A fence that none of `texts` can hold."""
-        digest = hashlib.blake2b(key=_SECRET, digest_size=10)
+        digest = hashlib.blake2b(key=_SECRET, digest_size=_DIGEST)
         for text in texts:
             encoded = text.encode("utf-8", "surrogatepass")
             digest.update(len(encoded).to_bytes(8, "big") + encoded)
@@ -58,3 +76,8 @@ class Fence:
         """
         body = clean(text).replace(self.code, "\ufffd")
         return f"<<<{label} {self.code}>>>\n{body}\n<<<end of {label} {self.code}>>>"
+
+
+def overhead(label: str) -> int:
+    """The characters that a quotation takes beside its text, with the blank line after it."""
+    return len(Fence("0" * 2 * _DIGEST).quote(label, "")) + 2

@@ -18,6 +18,7 @@ from ragspan.judges.base import (
     Completion,
     Rating,
     Vote,
+    require_few_contexts,
 )
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.accounts import Accounts
@@ -26,7 +27,7 @@ from ragspan.judges.llm.cache_warming import CacheWarming
 from ragspan.judges.llm.case import Case, lay_out, share_shown
 from ragspan.judges.llm.fencing import clean
 from ragspan.judges.llm.once import Once
-from ragspan.judges.llm.passage_sentences import list_sentences, split_passage, used_share
+from ragspan.judges.llm.passage_sentences import LONGEST_LINE, list_sentences, split_passage, used_share
 from ragspan.judges.prices import Price
 from ragspan.records import RagRecord
 
@@ -62,7 +63,9 @@ class LLMJudge:
         name: names the judge on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples; a single one, claims and
             verdicts are asked for at 0.
-        max_context_chars: characters of all passages together that a request may hold.
+        max_context_chars: characters of all passages together that a request may hold, their fences included. Of so many
+            passages that not even their fences fit, the last are left out, and what is asked of each does not apply. For
+            `ChunkUtilization` a request lists the beginnings of sentences besides, in no more characters.
         max_response_chars: characters of the response that a request may hold, and of the question.
         price: what the model costs; None leaves `Usage.usd` unknown, and a budget in dollars cannot be kept.
 
@@ -153,7 +156,7 @@ class LLMJudge:
         ]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
-        case = self._lay_out(record)
+        case = self._lay_out(record, each_context=True)
 
         async def judge() -> list[ChunkVerdict]:
             findings = await self._judge_passages(case, prompts.usefulness, replies.PASSAGE_VERDICTS)
@@ -169,7 +172,7 @@ class LLMJudge:
         return list(await self._once.ask(case.fence.code, "usefulness", judge))
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
-        case = self._lay_out(record)
+        case = self._lay_out(record, each_context=True)
         findings = await self._judge_passages(case, prompts.context_relevance, replies.PASSAGE_RELEVANCE)
         return [
             ChunkRating(
@@ -182,8 +185,9 @@ class LLMJudge:
 
     async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
         """One rating a context: the share of its characters that stand in sentences which the model finds used."""
-        case = self._lay_out(record)
-        passages = [split_passage(clean(passage)) for passage in case.passages]
+        case = self._lay_out(record, each_context=True)
+        most = max(self._max_context_chars // (LONGEST_LINE * max(len(case.passages), 1)), 1)
+        passages = [split_passage(clean(passage), most) for passage in case.passages]
         quoted = case.fence.quote("sentences", list_sentences(passages))
 
         def task(numbers: Iterable[int]) -> str:
@@ -208,8 +212,16 @@ class LLMJudge:
             record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars
         )
 
-    def _lay_out(self, record: RagRecord) -> Case:
-        return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
+    def _lay_out(self, record: RagRecord, *, each_context: bool = False) -> Case:
+        """The record's case; where each context is asked about, one that holds all of them.
+
+        Raises:
+            JudgeError: it cannot hold all.
+        """
+        case = lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
+        if each_context:
+            require_few_contexts(len(record.contexts or ()), len(case.passages))
+        return case
 
     async def _sample(self, case: Case, task: str, form: replies.Form[_T], count: int) -> list[_T]:
         """Up to `count` valid replies to one question, at least one.

@@ -12,9 +12,11 @@ MAX_SENTENCES = 100
 _BREAK = re.compile(r"""[.!?]["')\]]{0,3}\s+|[\u3002\uff01\uff1f]\s*|\n\s*""")
 _BEGINNING = 48
 """Characters of a sentence by which it can be found in its passage."""
+LONGEST_LINE = _BEGINNING + 16
+"""Characters that the list holds for a sentence, its number included."""
 
 
-def split_passage(text: str) -> list[str]:
+def split_passage(text: str, most: int = MAX_SENTENCES) -> list[str]:
     """The text in pieces, sentence by sentence, that make the whole text when put together again; none if it is blank.
 
     A split in the wrong place, after an abbreviation, costs nothing: pieces are only told apart to say which were used.
@@ -22,7 +24,7 @@ def split_passage(text: str) -> list[str]:
     ends = [match.end() for match in _BREAK.finditer(text)]
     pieces = [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
     pieces = _without_blanks(pieces)
-    at_a_time = -(-len(pieces) // MAX_SENTENCES) or 1
+    at_a_time = -(-len(pieces) // min(most, MAX_SENTENCES)) or 1
     return ["".join(pieces[at : at + at_a_time]) for at in range(0, len(pieces), at_a_time)]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ragspan.judges.base import require_few_contexts
+from ragspan.judges.overlap.claims import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.judges.overlap.claims import as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
-from ragspan.judges.overlap.evidence import read_passages
+from ragspan.judges.overlap.evidence import MAX_CHARACTERS, MAX_PASSAGES, Passage, read_passages
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
 from ragspan.judges.overlap.text import keys
 from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_answer
@@ -55,15 +57,30 @@ class Analysis:
 
     def shared(self) -> list[float]:
         """What each passage shares with the response."""
-        return shared_with_answer([claim.keys for claim in self.claims], self._passages)
+        return shared_with_answer([claim.keys for claim in self.claims], self._each_passage())
 
     def conveyed(self) -> list[float]:
         """The share of each passage that the response conveys."""
-        return conveyed_shares([claim.keys for claim in self.claims], self._passages)
+        return conveyed_shares([claim.keys for claim in self.claims], self._each_passage())
 
     def asked(self) -> list[float]:
         """The share of the question's words that each passage holds."""
-        return held_shares(self._question, self._passages)
+        return held_shares(self._question, self._each_passage())
+
+    def _each_passage(self) -> Sequence[Passage]:
+        require_few_contexts(len(self.record.contexts or ()), MAX_PASSAGES)
+        return self._passages
+
+
+def share_read(record: RagRecord) -> float:
+    """The share of the characters of a record's texts that an analysis reads, 0..1."""
+    sizes = (
+        (sum(len(context.text) for context in record.contexts or ()), MAX_CHARACTERS),
+        (len(record.response or ""), MAX_RESPONSE),
+        (len(record.question or ""), _MAX_QUESTION),
+    )
+    whole = sum(size for size, _ in sizes)
+    return sum(min(size, most) for size, most in sizes) / whole if whole else 1.0
 
 
 class RecentAnalyses:

@@ -9,7 +9,7 @@ from itertools import islice
 from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.text import is_content, key, readable, tokens
 
-MAX_CHARACTERS = 50_000
+MAX_CHARACTERS = 30_000
 """Characters of a response that are read."""
 MAX_CLAIMS = 400
 """Sentences of a response that are scored, the first ones."""

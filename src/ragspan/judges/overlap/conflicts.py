@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -42,7 +42,31 @@ class Topic:
     holds: bool
 
 
-def read_topics(passages: Sequence[Passage]) -> tuple[Topic, ...]:
+class Topics:
+    """Topics by their words: a sentence is compared with those of which it has a word, however many there are."""
+
+    def __init__(self, topics: Iterable[Topic]) -> None:
+        self._places: dict[Topic, int] = {topic: place for place, topic in enumerate(topics)}
+        self._by_word: dict[str, list[Topic]] = {}
+        self._by_compound: dict[str, list[Topic]] = {}
+        for topic in self._places:
+            self._by_word.setdefault(min(topic.words), []).append(topic)  # a clause that speaks of it has all of them
+            self._by_compound.setdefault(topic.compound, []).append(topic)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._places)
+
+    def among(self, words: Iterable[str], compounds: Iterable[str] = ()) -> list[Topic]:
+        """Those that a text with these keys and compounds may speak of, in order."""
+        found = {topic for word in words for topic in self._by_word.get(word, ())}
+        found.update(topic for compound in compounds for topic in self._by_compound.get(compound, ()))
+        return sorted(found, key=self._places.__getitem__)
+
+
+def read_topics(passages: Sequence[Passage]) -> Topics:
     """The topics of all flags that say one thing.
 
     A name with different values (a list of businesses), and one of which the passages speak elsewhere as well, are left
@@ -50,7 +74,7 @@ def read_topics(passages: Sequence[Passage]) -> tuple[Topic, ...]:
     """
     flags = [flag for passage in passages for flag in passage.flags][:MAX_FLAGS]
     if not flags:
-        return ()
+        return Topics(())
     counts = Counter(word for name in {flag.name for flag in flags} for word in set(_words(name)))
     named: dict[str, set[Topic]] = {}
     for flag in flags:
@@ -59,8 +83,9 @@ def read_topics(passages: Sequence[Passage]) -> tuple[Topic, ...]:
             named.setdefault(topic.name, set()).add(topic)
     statements = {tuple(keys(flag.statement)) for flag in flags}
     others = [frozenset(said) for passage in passages for said in passage.sentences if said not in statements]
-    clear = (topics.pop() for topics in named.values() if len(topics) == 1)
-    return tuple(topic for topic in clear if not any(map(topic.words.issubset, others)))
+    clear = Topics(topics.pop() for topics in named.values() if len(topics) == 1)
+    spoken_of = {topic for said in others for topic in clear.among(said) if topic.words <= said}
+    return Topics(topic for topic in clear if topic not in spoken_of)
 
 
 def _words(name: str) -> list[str]:
@@ -81,13 +106,17 @@ def _compound(words: Sequence[str]) -> str:
     return "".join(last if len(last) > 1 and is_written_as_one(*last) else words)
 
 
-def find_conflicts(sentence: str, topics: Sequence[Topic]) -> tuple[str, ...]:
+def find_conflicts(sentence: str, topics: Topics) -> tuple[str, ...]:
     """The names of the topics of which the sentence says the opposite."""
     if not topics:
         return ()
-    clauses = [_Clause(words) for words in _clauses(sentence)]
-    found = (topic.name for topic in topics for clause in clauses if clause.says(topic) is (not topic.holds))
-    return tuple(dict.fromkeys(found))
+    denied = {
+        topic
+        for clause in map(_Clause, _clauses(sentence))
+        for topic in topics.among(clause.keys, clause.compounds)
+        if clause.says(topic) is (not topic.holds)
+    }
+    return tuple(dict.fromkeys(topic.name for topic in topics if topic in denied)) if denied else ()
 
 
 def _clauses(sentence: str) -> Iterator[list[str]]:
@@ -107,14 +136,14 @@ class _Clause:
     """Words with one predicate, asked what they say about topics."""
 
     def __init__(self, words: Sequence[str]) -> None:
-        self._keys = list(map(key, words))
-        self._places = {word: at for at, word in reversed(list(enumerate(self._keys)))}
-        self._compounds = {first + second: (at, at + 2) for at, (first, second) in enumerate(pairwise(words))}
-        self._compounds.update({word: (at, at + 1) for at, word in enumerate(words)})
+        self.keys = list(map(key, words))
+        self._places = {word: at for at, word in reversed(list(enumerate(self.keys)))}
+        self.compounds = {first + second: (at, at + 2) for at, (first, second) in enumerate(pairwise(words))}
+        self.compounds.update({word: (at, at + 1) for at, word in enumerate(words)})
 
     def says(self, topic: Topic) -> bool | None:
         """True when the clause asserts the topic, False when it denies it, None when it does neither clearly."""
-        span = self._compounds.get(topic.compound) or self._span(topic.words)
+        span = self.compounds.get(topic.compound) or self._span(topic.words)
         return self._polarity(*span) if span else None
 
     def _span(self, words: frozenset[str]) -> tuple[int, int] | None:
@@ -126,9 +155,9 @@ class _Clause:
     def _polarity(self, start: int, end: int) -> bool | None:
         if self._denied_before(start):
             return False
-        if not _open_words().isdisjoint(self._keys):
+        if not _open_words().isdisjoint(self.keys):
             return None
-        after = self._keys[end:]
+        after = self.keys[end:]
         for at, (verb, following) in enumerate(pairwise(after)):
             if verb in _LINKING and following in NEGATIONS:  # "reservations are not accepted"
                 return False if _JOINING.isdisjoint(after[:at]) and at <= _NEAR else None
@@ -137,7 +166,7 @@ class _Clause:
     def _denied_before(self, start: int) -> bool:
         """True after a negation, up to the next verb or subject that is not itself negated."""
         denied = False
-        for before, word in zip(["", *self._keys], self._keys[:start], strict=False):
+        for before, word in zip(["", *self.keys], self.keys[:start], strict=False):
             if word in NEGATIONS:
                 denied = True
             elif word in _restarts() and before not in NEGATIONS:

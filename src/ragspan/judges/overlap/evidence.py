@@ -11,9 +11,11 @@ from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
 from ragspan.judges.overlap.text import key, readable, tokens
 
-MAX_CHARACTERS = 400_000
+MAX_CHARACTERS = 80_000
 """Characters of passages that are read for one record; long passages give way first."""
-MAX_SENTENCES = 8192
+MAX_PASSAGES = 1000
+"""Passages that are told apart; beyond that, neighbours count as one."""
+MAX_SENTENCES = 4096
 """Sentences of passages that are told apart; beyond that, neighbours count as one."""
 
 _GAP = 2
@@ -36,18 +38,27 @@ class Passage:
 
 
 def read_passages(texts: Sequence[str]) -> tuple[Passage, ...]:
-    """The passages, one for each text, as far as `MAX_CHARACTERS` allow."""
+    """The passages, one for each text or, of more than `MAX_PASSAGES`, for several, as far as `MAX_CHARACTERS` allow."""
+    at_a_time = -(-len(texts) // MAX_PASSAGES) or 1
+    if at_a_time > 1:
+        texts = ["\n".join(texts[at : at + at_a_time]) for at in range(0, len(texts), at_a_time)]
     shares = fair_shares([len(text) for text in texts], MAX_CHARACTERS)
-    passages = [_read(text[:share]) for text, share in zip(texts, shares, strict=True)]
+    whole = sum(shares) or 1
+    passages = [
+        _read(text[:share], most=MAX_SENTENCES * share // whole) for text, share in zip(texts, shares, strict=True)
+    ]
     joined = -(-sum(len(passage.sentences) for passage in passages) // MAX_SENTENCES)
     return tuple(passages) if joined <= 1 else tuple(_joined(passage, joined) for passage in passages)
 
 
-def _read(text: str) -> Passage:
+def _read(text: str, *, most: int) -> Passage:
+    """The passage; of plain text with more than `most` sentences the last ones count as one."""
     text = readable(text)
     structure = read_structure(text)
-    statements = (text,) if structure is None else structure.statements
-    sentences = chain.from_iterable(map(split_sentences, statements))
+    if structure is None:
+        sentences = split_sentences(text, most)
+    else:
+        sentences = chain.from_iterable(map(split_sentences, structure.statements))
     words = tuple(filter(None, map(tuple, map(tokens, sentences))))
     return Passage(
         sentences=tuple(tuple(map(key, sentence)) for sentence in words),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ragspan.judges.overlap.claims import Claim
-from ragspan.judges.overlap.conflicts import Topic, find_conflicts, read_topics
+from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
 from ragspan.judges.overlap.evidence import Passage, WindowIndex
 from ragspan.judges.overlap.text import is_content, is_number, neutral_keys
 
@@ -99,7 +99,7 @@ class _Grader:
         self._trigrams = set().union(*(wanted.intersection(_trigrams(list(passage.keys()))) for passage in passages))
         self._excused = neutral_keys() | question
         self._question = question - neutral_keys()
-        self._topics: tuple[Topic, ...] = read_topics(passages)
+        self._topics = read_topics(passages)
 
     def grade(self, claim: Claim) -> Grade:
         words, sought = claim.words, claim.keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.judges.computing import computed
-from ragspan.judges.overlap.analysis import RecentAnalyses
+from ragspan.judges.overlap.analysis import RecentAnalyses, share_read
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.overlap.refusals import is_refusal
@@ -26,9 +26,11 @@ class OverlapJudge:
     and stems of English only. With people's judgements of answers it agrees about as well as one annotator with the
     others; `benchmarks/agreement.py` measures that. Completeness is the weakest of its answers.
 
-    Bounds, for one record: 400,000 characters of passages, the longest cut first; 50,000 characters and 400 sentences
-    of the response. What lies beyond is not read. One judge may serve any number of threads and event loops. Asked by an
-    engine, it computes in the engine's helper process.
+    Bounds, for one record: 80,000 characters of passages, the longest cut first; 30,000 characters and 400 sentences of the
+    response. What lies beyond is not read, and the scores' `details["read"]` says how much was. Of more than 1,000 contexts,
+    neighbours count as one, and what is asked of each context does not apply (`too_many_contexts`). So no record takes much
+    more than a tenth of a second. One judge may serve any number of threads and event loops. Asked by an engine, it computes
+    in the engine's helper process.
     """
 
     name: str = field(default="overlap", init=False)
@@ -36,6 +38,10 @@ class OverlapJudge:
 
     def __reduce__(self) -> tuple[type[OverlapJudge], tuple[()]]:
         return OverlapJudge, ()  # a copy knows the same, but for what it has read lately
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the record's characters that lies within the bounds, 0..1."""
+        return share_read(record)
 
     @computed
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 from ragspan.judges.overlap.vocabulary import ABBREVIATIONS, STOP_WORDS
@@ -16,20 +17,23 @@ _INITIALS = re.compile(r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,6}")
 _EDGES = " \t\r\n*_#|•▪●◦‣"
 
 
-def split_sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str, most: int = sys.maxsize) -> Iterator[str]:
     """The sentences of a text, list markers left out, each with at least one letter or digit.
 
     A sentence ends after `.`, `!` or `?` before a space, at a line break, and before a bullet. A full stop after an
     abbreviation, an initial or a list number ends none, unless the next word can only begin a sentence. The text is
-    expected to be `readable`.
+    expected to be `readable`. Of more than `most` sentences, what is left counts as one.
     """
-    return filter(_has_content, map(_stripped, _pieces(text)))
+    return filter(_has_content, map(_stripped, _pieces(text, most)))
 
 
-def _pieces(text: str) -> Iterator[str]:
-    start = 0
+def _pieces(text: str, most: int) -> Iterator[str]:
+    start, left = 0, most
     for match in _BREAK.finditer(text):
         if match[0][0] != "." or not _stands_inside(text, start, match):
+            left -= 1
+            if left <= 0:
+                break
             yield text[start : match.end()]
             start = match.end()
     yield text[start:]

@@ -26,8 +26,9 @@ def shared_with_answer(answer: Sequence[Sequence[str]], passages: Sequence[Passa
     held = [words.intersection(passage.keys()) for passage in passages]
     frequency = Counter(key for keys in held for key in keys)
     rarity = {key: math.log((len(passages) + 1) / (frequency[key] + 0.5)) for key in words}
+    whole = math.fsum(rarity.values())
     return [
-        _share(math.fsum(map(rarity.__getitem__, keys)), math.fsum(rarity.values()))
+        _share(math.fsum(map(rarity.__getitem__, keys)), whole)
         + _share(len(pairs.intersection(pairwise(passage.keys()))), len(pairs))
         for keys, passage in zip(held, passages, strict=True)
     ]

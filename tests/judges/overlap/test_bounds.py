@@ -1,0 +1,112 @@
+"""What any record may cost: all metrics together, in processor time, from one analysis."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+
+import pytest
+
+from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.overlap.evidence import MAX_CHARACTERS, MAX_PASSAGES
+from ragspan.metrics import (
+    ChunkAttribution,
+    ChunkUtilization,
+    Completeness,
+    ContextAdherence,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+)
+from ragspan.outcomes import NotApplicable, Score
+from ragspan.records import RagRecord
+
+SECONDS = 0.25
+OF_EACH_CONTEXT = (ContextUtilization, ContextRelevance, ChunkAttribution, ChunkUtilization)
+_random = random.Random(1)
+WORDS = ["".join(_random.choices("abcdefghijklmnopqrstuvwxyz", k=_random.randint(3, 10))) for _ in range(3000)]
+
+
+def prose(characters):
+    sentences = []
+    while sum(map(len, sentences)) < characters:
+        sentences.append(" ".join(_random.choices(WORDS, k=12)).capitalize() + ". ")
+    return "".join(sentences)
+
+
+def outcomes_of(record):
+    """What all metrics come to, as an engine asks them: of one judge, one after the other."""
+    judge = OverlapJudge()
+
+    async def ask():
+        metrics = [metric(judge) for metric in (ContextAdherence, Completeness, Faithfulness, *OF_EACH_CONTEXT)]
+        return {metric.name: await metric.score(record) for metric in metrics}
+
+    return asyncio.run(ask())
+
+
+ANSWER = prose(3000)
+HOSTILE = {
+    "10,000 contexts": lambda: ([prose(60)] * 10_000, ANSWER),
+    "40,000 contexts": lambda: ([prose(60)] * 40_000, ANSWER),
+    "40,000 contexts that share all": lambda: (["Beta settles payments."] * 40_000, "Beta settles payments. " * 400),
+    "100,000 sentences": lambda: (["A b. " * 100_000], ANSWER),
+    "100,000 sentences in the response": lambda: ([ANSWER], "Ab c. " * 100_000),
+    "one token": lambda: (["a" * 10_000_000], "b" * 10_000_000),
+    "one number": lambda: (["1" * 10_000_000], "2" * 10_000_000),
+    "combining marks": lambda: (["a" + "\u0301\u0316" * 2_000_000], "a" + "\u0316\u0301" * 2_000_000),
+    "initials": lambda: (["A. " * 200_000], "A.B. " * 20_000),
+    "ideographs": lambda: (["\u4e00\u4e8c" * 200_000], "\u4e00" * 200_000),
+    "flags": lambda: ([json.dumps({f"{a}{b}": False for a in WORDS[:200] for b in WORDS[200:250]})], ANSWER),
+    "clauses about flags": lambda: (
+        [json.dumps({f"{a} {b}": False for a, b in zip(WORDS[:256], WORDS[256:512], strict=True)})],
+        "".join(f"{a} {b} is," for a, b in zip(WORDS[:256], WORDS[256:512], strict=True)) * 20,
+    ),
+    "open brackets": lambda: (["[" * 1_000_000], ANSWER),
+    "a list": lambda: (["[" + "1," * 200_000 + "1]"], "1 is 1. " * 400),
+}
+
+
+@pytest.mark.parametrize("texts", HOSTILE.values(), ids=HOSTILE)
+def test_no_record_takes_much_of_the_processor(texts):
+    contexts, response = texts()
+    record = RagRecord(question="What about Beta?", contexts=contexts, response=response)
+    taken = []
+    for _ in range(3):  # other work on the machine makes the same slower at times
+        began = time.process_time()
+        outcomes = outcomes_of(record)
+        taken.append(time.process_time() - began)
+
+    assert min(taken) < SECONDS
+    assert isinstance(outcomes["context_adherence"], Score)
+
+
+def test_what_is_asked_of_each_context_does_not_apply_to_more_than_are_told_apart():
+    few = RagRecord(
+        question="What is Beta?", contexts=["Beta settles payments."] * MAX_PASSAGES, response="Beta settles."
+    )
+    many = RagRecord(question=few.question, contexts=[*few.contexts, few.contexts[0]], response=few.response)
+    names = {metric.name for metric in OF_EACH_CONTEXT}
+
+    assert all(isinstance(outcome, Score) for outcome in outcomes_of(few).values())
+    outcomes = outcomes_of(many)
+    assert {name for name, outcome in outcomes.items() if isinstance(outcome, NotApplicable)} == names
+    assert {outcomes[name].reason for name in names} == {"too_many_contexts"}
+
+
+def test_a_sentence_is_found_among_many_contexts():
+    contexts = [*["Nothing is said here."] * 2000, "Beta settles card payments after midnight.", *["Nor here."] * 2000]
+    record = RagRecord(question="When?", contexts=contexts, response="Beta settles card payments after midnight.")
+
+    assert outcomes_of(record)["faithfulness"].value == 1.0
+
+
+def test_the_score_says_how_much_was_read():
+    record = RagRecord(question="q", contexts=["x y. " * MAX_CHARACTERS], response="x y.")
+    whole = RagRecord(question="q", contexts=["x y. "], response="x y.")
+
+    read = outcomes_of(record)["context_adherence"].details["read"]
+    assert read == pytest.approx(1 / 5, abs=0.001)
+    assert "read" not in outcomes_of(whole)["context_adherence"].details

@@ -1,0 +1,253 @@
+"""What the real `openai` client reads of an answer, and what it logs of an address."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+import threading
+import tracemalloc
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.endpoint import MAX_BODY
+from ragspan.judges.openai import OpenAIChatClient
+
+ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}).encode()
+PROMPT = [{"role": "user", "content": "When is it?"}]
+
+
+class Endpoint:
+    """Answers as a test tells it to, byte by byte.
+
+    `status`, `headers` and `chunks`, which may be endless, are what it answers; `path` is asked for beside `/chat/completions`.
+    """
+
+    def __init__(self):
+        self.status, self.headers, self.chunks = 200, {}, lambda: [ANSWER]
+        self.asked = []
+        self.sent = 0
+        self.is_hung_up = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        self.port = self._server.server_address[1]
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _handler(self):
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                endpoint.asked.append((self.path, self.headers))
+                try:
+                    self.send_response(endpoint.status)
+                    for name, value in {"Content-Type": "application/json", **endpoint.headers}.items():
+                        self.send_header(name, value)
+                    self.end_headers()
+                    for chunk in endpoint.chunks():
+                        self.wfile.write(chunk)
+                        endpoint.sent += len(chunk)
+                except ConnectionError:
+                    endpoint.is_hung_up.set()
+
+            def log_message(self, *args):
+                pass
+
+        return Handler
+
+
+@pytest.fixture
+def endpoint(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    server = Endpoint()
+    yield server
+    server.close()
+
+
+def ask(endpoint, *, at="", credentials="", query="", **options):
+    url = f"http://{credentials}127.0.0.1:{endpoint.port}{at}{query}"
+    client = OpenAIChatClient("m", **{"base_url": url, "api_key": "sk-key-1234", "max_retries": 0, **options})
+    [completion] = asyncio.run(client.complete(PROMPT, schema={}, n=1, temperature=0.0))
+    return completion.text
+
+
+def endless(chunk=b"x" * 65_536):
+    while True:
+        yield chunk
+
+
+def bomb():
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    for _ in range(512):
+        yield packing.compress(b" " * (1 << 20))
+    yield packing.flush()
+
+
+def peak_while(work):
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def endless_gzip():
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    while True:
+        yield packing.compress(b"y" * (1 << 20)) + packing.flush(zlib.Z_SYNC_FLUSH)
+
+
+@pytest.mark.parametrize(
+    ("status", "chunks", "headers"),
+    [
+        (200, endless, {}),
+        (400, endless, {}),
+        (500, endless, {}),
+        (200, bomb, {"Content-Encoding": "gzip"}),
+        (500, bomb, {"Content-Encoding": "gzip"}),
+        (200, endless_gzip, {"Content-Encoding": "gzip"}),
+        (200, lambda: [b"\x1f\x8b\x08\x10\0\0\0\0\0\0", *[b"n" * 65_536] * 200], {"Content-Encoding": "gzip"}),
+    ],
+    ids=["endless", "endless 400", "endless 500", "bomb", "bomb 500", "endless bomb", "endless name"],
+)
+def test_a_body_without_end_takes_no_more_memory_than_the_bound(endpoint, status, chunks, headers):
+    endpoint.status, endpoint.headers, endpoint.chunks = status, headers, chunks
+
+    def fail():
+        with pytest.raises(JudgeError) as failure:
+            ask(endpoint)
+        kinds = {200: "InvalidResponse", 400: "BadRequestError", 500: "InternalServerError"}
+        assert failure.value.error_type == kinds[status]
+        assert len(str(failure.value)) < 400
+
+    fail()  # what is imported and kept at the first time is not counted
+    assert peak_while(fail) < 8 * MAX_BODY
+
+
+def test_the_connection_of_an_endless_body_is_closed(endpoint):
+    endpoint.chunks = endless
+
+    with pytest.raises(JudgeError):
+        ask(endpoint)
+
+    assert endpoint.is_hung_up.wait(20)
+
+
+def test_a_redirect_with_an_endless_body_is_bounded_too(endpoint):
+    endpoint.status, endpoint.headers, endpoint.chunks = 307, {"Location": "/elsewhere"}, endless
+
+    with pytest.raises(JudgeError):
+        ask(endpoint)
+
+    assert endpoint.asked[-1][0] == "/elsewhere"
+
+
+def test_an_answer_that_is_packed_is_unpacked(endpoint):
+    endpoint.headers, endpoint.chunks = {"Content-Encoding": "gzip"}, lambda: [gzip.compress(ANSWER)]
+
+    assert ask(endpoint) == "yes"
+    assert endpoint.asked[0][1]["Accept-Encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip"])
+def test_what_is_packed_in_another_way_than_asked_for_cannot_be_read(endpoint, encoding):
+    endpoint.headers = {"Content-Encoding": encoding}
+
+    with pytest.raises(JudgeError, match="cannot be read"):
+        ask(endpoint)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"choices":[{"message":{"content":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_000 + b"}}]}",
+        b'{"choices":' + b"9" * 10_000 + b"}",
+        b"[" * 1_000_000,
+        b"",
+    ],
+    ids=["lists", "objects", "digits", "open lists", "nothing"],
+)
+def test_a_body_that_nests_without_end_is_an_answer_that_cannot_be_read(endpoint, body):
+    endpoint.chunks = lambda: [body]
+
+    with pytest.raises(JudgeError) as failure:
+        ask(endpoint)
+
+    assert failure.value.error_type == "InvalidResponse"
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_no_secret_of_an_address_is_logged(endpoint, caplog, level):
+    with caplog.at_level(level):
+        assert ask(endpoint, credentials="bob:pa55w0rd@", at="/T0KEN1/v1", query="?apikey=qu3ry") == "yes"
+
+    path, headers = endpoint.asked[0]
+    assert path == "/T0KEN1/v1/chat/completions?apikey=qu3ry"
+    assert headers["Authorization"] == "Basic Ym9iOnBhNTV3MHJk"
+    assert "127.0.0.1" in caplog.text  # the client logs its requests
+    assert not [
+        secret for secret in ("pa55w0rd", "T0KEN1", "qu3ry", "Ym9iOnBh", "sk-key-1234") if secret in caplog.text
+    ]
+
+
+def test_an_endpoint_that_echoes_what_it_got_gives_no_secret_away(endpoint):
+    echo = "Basic Ym9iOnBhNTV3MHJk of bob:pa55w0rd at /T0KEN1/v1/chat/completions?apikey=qu3ry with sk-key-1234"
+    endpoint.status, endpoint.chunks = 401, lambda: [json.dumps({"error": {"message": echo}}).encode()]
+
+    with pytest.raises(JudgeError) as failure:
+        ask(endpoint, credentials="bob:pa55w0rd@", at="/T0KEN1/v1", query="?apikey=qu3ry")
+
+    message = str(failure.value)
+    assert not [secret for secret in ("pa55w0rd", "T0KEN1", "qu3ry", "Ym9iOnBh", "sk-key-1234") if secret in message]
+    assert "at /[key]/v1/chat/completions" in message
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [("", "/chat/completions"), ("/v1", "/v1/chat/completions"), ("/v1/", "/v1/chat/completions")],
+)
+def test_the_path_of_an_address_is_kept(endpoint, base, path):
+    assert ask(endpoint, at=base) == "yes"
+    assert endpoint.asked[0][0] == path
+    assert endpoint.asked[0][1]["Authorization"] == "Bearer sk-key-1234"
+
+
+def test_the_address_of_the_environment_is_aimed_at_likewise(endpoint, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{endpoint.port}/T0KEN1/v1")
+    client = OpenAIChatClient("m", api_key="sk-key-1234", max_retries=0)
+    asyncio.run(client.complete(PROMPT, schema={}, n=1, temperature=0.0))
+
+    assert endpoint.asked[0][0] == "/T0KEN1/v1/chat/completions"
+
+
+def test_a_proxy_of_the_environment_is_heeded(endpoint, monkeypatch):
+    monkeypatch.delenv("NO_PROXY")
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{endpoint.port}")
+    client = OpenAIChatClient("m", base_url="http://judge.invalid/T0KEN1/v1", api_key="sk-key-1234", max_retries=0)
+    [completion] = asyncio.run(client.complete(PROMPT, schema={}, n=1, temperature=0.0))
+
+    assert completion.text == "yes"
+    assert endpoint.asked[0][0] == "http://judge.invalid/T0KEN1/v1/chat/completions"
+
+
+@pytest.mark.parametrize("url", ["bob:pa55w0rd@localhost/v1", "ftp://localhost", "http://", "http://[::1"])
+def test_what_is_no_address_is_refused_without_being_shown(url):
+    with pytest.raises(ConfigurationError, match="base_url") as refusal:
+        OpenAIChatClient("m", base_url=url, api_key="sk-key-1234")
+
+    assert "pa55w0rd" not in str(refusal.value)

@@ -1,0 +1,279 @@
+"""Whose words leave the process: everything that is exported is searched for a word of each text."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+
+import pytest
+
+from ragspan import RagRecord, ScoringEngine, Settings
+from ragspan.defaults import engine_from
+from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.overlap import OverlapJudge
+from ragspan.metrics import (
+    ChunkAttribution,
+    ChunkUtilization,
+    Completeness,
+    ContextAdherence,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+    JudgedPassage,
+)
+from ragspan.outcomes import Score
+from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.content import ContentPolicy, without_quotes
+
+CONTENT_VARIABLES = ("RAGSPAN_CAPTURE_CONTENT", "RAGSPAN_EXPLANATIONS")
+GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+TEXTS = ("Quezzle", "Qibble", "Pogglewood", "Zanzifer", "mary@example.com", "T0KEN")
+EXCEPTION = "Excevort"
+METRICS = [
+    metric(OverlapJudge())
+    for metric in (
+        *(ContextAdherence, Completeness, ContextUtilization, Faithfulness),
+        *(ContextRelevance, ChunkAttribution, ChunkUtilization),
+    )
+]
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch):
+    for name in (*CONTENT_VARIABLES, GENAI, "OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_OUTPUTS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@dataclass
+class Fails:
+    """A metric of a user's whose exceptions quote what they were about."""
+
+    name: str = "own"
+
+    def score(self, record):
+        raise ValueError(f"{EXCEPTION}: {record.response}")
+
+
+def a_record(**given):
+    passages = (RetrievedContext(text="Pogglewood was founded in 1612 by monks.", id="d1", rank=0),)
+    answer = "Zanzifer was founded by Pogglewood in 1999. Monks founded it."
+    fields = {
+        "question": "When was Quezzle founded?",
+        "contexts": passages,
+        "response": answer,
+        "user_id": "mary@example.com",
+        "session_id": "session-1",
+        "metadata": {"token": "T0KEN"},
+        "retrievals": (Retrieval(name="store", query="Qibble", started_ns=1, ended_ns=2, contexts=passages),),
+        "generations": (Generation(model="m", provider="p", started_ns=1, ended_ns=2),),
+        "parent": SpanAnchor(trace_id=0xA1, span_id=0xB2),
+    }
+    return RagRecord(**{**fields, **given})
+
+
+def exported(telemetry, emitter, *records):
+    """All spans and all events as text, once what was submitted has been scored."""
+    with ScoringEngine(metrics=[*METRICS, Fails()], emitters=[emitter], judging="thread") as engine:
+        for record in records or (a_record(),):
+            engine.submit(record)
+        assert engine.flush(60)
+    points = "".join(str(point.attributes) for point in telemetry.points("ragspan.score"))
+    assert EXCEPTION not in points
+    spans = "".join(span.to_json() for span in telemetry.spans)
+    return spans, "".join(
+        f"{event.event_name}{event.body}{dict(event.attributes)}" for event in telemetry.events
+    ) + points
+
+
+def found(text):
+    return {canary for canary in (*TEXTS, EXCEPTION) if canary in text}
+
+
+def from_environment(telemetry, **given):
+    return telemetry.emitter(**{"capture_content": None, "explanations": None, **given})
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"RAGSPAN_CAPTURE_CONTENT": "false", GENAI: "SPAN_AND_EVENT"},
+        {GENAI: "NO_CONTENT"},
+        {"RAGSPAN_EXPLANATIONS": "false"},
+        {"RAGSPAN_SPANS": "scores"},
+    ],
+)
+def test_without_content_nothing_that_leaves_quotes_a_user(monkeypatch, telemetry, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    spans, events = exported(telemetry, from_environment(telemetry, spans=Settings.from_environment().spans))
+
+    assert (found(spans), found(events)) == (set(), set())
+    assert "ragspan.score.faithfulness" in spans
+    assert ("1 of 2 claims unsupported: sentence 1" in spans) is ("RAGSPAN_EXPLANATIONS" not in variables)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_late_scores_quote_nobody_either(telemetry, late):
+    spans, events = exported(telemetry, from_environment(telemetry, score_wait=0.0 if late else 10.0))
+
+    assert found(spans + events) == set()
+
+
+@pytest.mark.parametrize(
+    ("value", "quoting"),
+    [
+        ("true", {"spans", "events"}),
+        ("SPAN_AND_EVENT", {"spans", "events"}),
+        ("SPAN_ONLY", {"spans"}),
+        ("EVENT_ONLY", {"events"}),
+    ],
+)
+def test_content_goes_where_opentelemetrys_own_switch_lets_it(monkeypatch, telemetry, value, quoting):
+    monkeypatch.setenv(GENAI, value)
+    spans, events = exported(telemetry, from_environment(telemetry))
+
+    all_but_metadata = set(TEXTS) - {"T0KEN"}
+    assert found(spans) == (all_but_metadata if "spans" in quoting else set())
+    assert ("Zanzifer" in events) is ("events" in quoting)
+
+
+def test_explanations_that_are_asked_for_keep_their_quotes_without_content(monkeypatch, telemetry):
+    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "true")
+    spans, events = exported(telemetry, from_environment(telemetry))
+
+    assert "Zanzifer was founded" in spans
+    assert "Zanzifer was founded" in events
+    assert "mary@example.com" not in spans
+    assert "Quezzle" not in spans
+
+
+def test_no_explanation_goes_out_with_content_if_none_is_wanted(monkeypatch, telemetry):
+    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "false")
+    spans, events = exported(telemetry, from_environment(telemetry, capture_content=True))
+
+    assert "explanation" not in spans + events
+
+
+def test_an_argument_outweighs_the_environments_explanations(monkeypatch, telemetry):
+    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "false")
+    spans, _ = exported(telemetry, from_environment(telemetry, explanations=True))
+
+    assert "Zanzifer was founded" in spans
+
+
+@pytest.mark.parametrize(
+    ("variable", "hidden"),
+    [
+        ("OPENINFERENCE_HIDE_INPUTS", {"Quezzle", "Qibble"}),
+        ("OPENINFERENCE_HIDE_INPUT_TEXT", {"Quezzle", "Qibble"}),
+        ("OPENINFERENCE_HIDE_INPUT_MESSAGES", {"Quezzle", "Qibble"}),
+        ("OPENINFERENCE_HIDE_OUTPUTS", {"Zanzifer", "Pogglewood"}),
+        ("OPENINFERENCE_HIDE_OUTPUT_TEXT", {"Zanzifer"}),
+        ("OPENINFERENCE_HIDE_OUTPUT_MESSAGES", {"Zanzifer"}),
+        ("OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS", set()),  # the response names the passage's word as well
+    ],
+)
+def test_what_openinferences_variables_hide_stays_hidden(monkeypatch, telemetry, variable, hidden):
+    monkeypatch.setenv(variable, "true")
+    spans, _ = exported(telemetry, from_environment(telemetry, capture_content=True, explanations=False))
+
+    shown = {"Quezzle", "Qibble", "Zanzifer", "Pogglewood"} - hidden
+    assert found(spans) - {"mary@example.com"} == shown
+    assert ("founded in 1612" in spans) is (variable not in _HIDE_DOCUMENTS)
+
+
+_HIDE_DOCUMENTS = {"OPENINFERENCE_HIDE_OUTPUTS", "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS"}
+
+
+@pytest.mark.parametrize("value", ["false", "0", ""])
+def test_a_switch_of_openinference_that_is_off_hides_nothing(monkeypatch, telemetry, value):
+    monkeypatch.setenv("OPENINFERENCE_HIDE_INPUTS", value)
+    spans, _ = exported(telemetry, from_environment(telemetry, capture_content=True))
+
+    assert "Quezzle" in spans
+
+
+def test_a_session_is_named_without_content(telemetry):
+    spans, _ = exported(telemetry, from_environment(telemetry))
+
+    assert "session-1" in spans
+
+
+def test_the_policy_goes_with_the_emitter_to_another_process(monkeypatch):
+    monkeypatch.setenv(GENAI, "EVENT_ONLY")
+    emitter = OTelEmitter(explanations=True)
+    monkeypatch.delenv(GENAI)
+
+    copied = pickle.loads(pickle.dumps(emitter))
+
+    assert copied._options == emitter._options
+
+
+@pytest.mark.parametrize("value", [None, "true", "false"])
+def test_all_emitters_of_the_environment_have_one_policy(monkeypatch, value):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,phoenix,mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    if value is not None:
+        monkeypatch.setenv("RAGSPAN_EXPLANATIONS", value)
+    engine = engine_from(Settings.from_environment())
+    otel, phoenix, mlflow = engine._options.emitters
+
+    policies = {otel._options.content, phoenix._contents.content, mlflow._content}
+    assert policies == {ContentPolicy()}
+    engine.shutdown(1)
+
+
+CLAIMS = tuple(
+    ClaimVerdict(index=index, supported=supported, claim="quoted")
+    for index, supported in enumerate([True, False, True, False, True])
+)
+
+
+@pytest.mark.parametrize(
+    ("judge", "evidence", "explanation"),
+    [
+        ("overlap", CLAIMS, "2 of 5 claims unsupported: sentences 2 and 4"),
+        ("openai:m", CLAIMS, "2 of 5 claims unsupported: claims 2 and 4"),
+        ("openai:m", CLAIMS[:1], "0 of 1 claims unsupported"),
+        ("openai:m", [Vote(grounded=True), Vote(grounded=False)], "1 of 2 votes find the response grounded"),
+        ("openai:m", [Rating(value=0.25), Rating(value=1.0)], "ratings: 0.25 and 1"),
+        (
+            "m",
+            [
+                ChunkVerdict(index=2, useful=True),
+                ChunkVerdict(index=0, useful=True),
+                ChunkVerdict(index=1, useful=False),
+            ],
+            "2 of 3 passages useful: passages 1 and 3",
+        ),
+        ("m", [ChunkRating(index=0, value=0.0)], "0 of 1 passages rated above 0"),
+        (
+            "m",
+            [JudgedPassage(index=0, id="quoted", rank=0, value=0.5)],
+            "1 of 1 passages rated above 0: passage 1",
+        ),
+        ("m", [], None),
+        ("m", ["a sentence of mine"], None),
+        ("m", [CLAIMS[0], "a sentence of mine"], None),
+    ],
+)
+def test_an_explanation_without_quotes_gives_counts_and_places(judge, evidence, explanation):
+    score = Score(value=0.5, explanation="quoted", judge=judge, evidence=tuple(evidence))
+
+    assert without_quotes(score) == explanation
+
+
+def test_many_places_are_not_all_listed():
+    verdicts = tuple(ChunkVerdict(index=index, useful=True) for index in range(1000))
+
+    assert without_quotes(Score(value=1.0, evidence=verdicts)).endswith("19, 20 and 980 more")
+
+
+def test_the_score_itself_keeps_its_explanation(telemetry, make_record, answer):
+    score = Score(value=1.0, explanation="It says 'quoted'.", evidence=CLAIMS)
+    answer(from_environment(telemetry), make_record(), {"m": score})
+
+    assert score.explanation == "It says 'quoted'."
+    assert "quoted" not in telemetry.span("rag rivers").to_json()
