@@ -77,3 +77,11 @@ def test_an_emitter_is_told_of_records_that_belong_to_a_span_and_of_no_others():
 
     assert [scored.record.parent for scored in emitter.scored] == [parent]
     assert only.flush(1.0) is only.is_flushed is True
+
+
+@pytest.mark.parametrize("column", ["started", "ended", "trace_id", "id", "answer"])
+def test_a_cell_of_thousands_of_digits_stops_nothing(back_fill, column):
+    named = {**ROW, "trace_id": TRACE, "span_id": SPAN, "started": ENDED, "ended": ENDED}
+    done = back_fill([{**named, column: "1" * 5000}, named])
+
+    assert done.exit_code == 0, done.output

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ragspan.datasets.cells import CellError, identifier_of, metadata_of, nanoseconds_of, span_of, text_of
+from ragspan.datasets.cells import CellError, identifier_of, is_missing, metadata_of, nanoseconds_of, span_of, text_of
 
 NOON = 1_577_880_000_000_000_000
 
@@ -92,3 +93,25 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
 def test_ids_that_are_none_are_told(trace_id, span_id):
     with pytest.raises(CellError, match="hexadecimal digits, or zero"):
         span_of(trace_id, span_id)
+
+
+HUGE = 10**5000
+
+
+@pytest.mark.parametrize(
+    "cell", [HUGE, -HUGE, "1" * 5000, Fraction(HUGE)], ids=["integer", "negative", "text", "ratio"]
+)
+def test_a_number_of_thousands_of_digits_is_no_time(cell):
+    with pytest.raises(CellError, match="is no time"):
+        nanoseconds_of(cell)
+
+
+def test_a_number_of_thousands_of_digits_is_no_text_and_identifies_nothing():
+    with pytest.raises(CellError, match="is a number of too many digits"):
+        text_of(HUGE)
+    assert (identifier_of(HUGE), is_missing(HUGE), is_missing(10**400)) == (None, False, False)
+
+
+@pytest.mark.parametrize("cell", ["", "  "])
+def test_a_blank_text_is_a_time_that_is_missing(cell):
+    assert nanoseconds_of(cell) is None

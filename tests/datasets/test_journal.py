@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import stat
 
 import pytest
 
@@ -142,3 +144,22 @@ def test_a_journal_without_rows_leaves_nothing_behind(path, written):
     journal.close()
     journal.remove_if_empty()
     assert not path.exists()
+
+
+def test_only_the_owner_may_read_a_journal(path):
+    before = os.umask(0)
+    try:
+        Journal.begin(path, ABOUT).close()
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_journal_that_is_nested_without_end_is_an_error(written):
+    written.write_bytes(written.read_bytes() + b"[" * 200_000 + b"\n")
+    journal = Journal.resume(written, ABOUT)
+
+    with pytest.raises(TableError, match="damaged"):
+        list(journal.done())
+    journal.close()

@@ -84,3 +84,18 @@ def test_what_is_no_passage_is_told_by_its_place_and_not_quoted(cell, reason):
         contexts_of(cell)
 
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("score", [10**400, math.inf, math.nan, True, "0.5"])
+def test_what_is_no_finite_number_is_no_score(score):
+    assert contexts_of([{"text": "a", "score": score}])[0].score is None
+
+
+@pytest.mark.parametrize("text", ["[" + "1" * 5000 + "]", "['a', 0x" + "f" * 5000 + "]"])
+def test_a_list_with_a_number_of_thousands_of_digits_is_a_single_text(text):
+    assert texts_of(text) == [text]
+
+
+def test_a_printed_list_that_fills_the_memory_is_told():
+    with pytest.raises(CellError, match="write it as JSON"):
+        contexts_of("[" + "'', " * 200_000 + "'']")

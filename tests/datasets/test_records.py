@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from ragspan.datasets import records
 from ragspan.datasets.columns import ColumnChoices
 from ragspan.datasets.records import RecordReader, digest_of
 from ragspan.datasets.results import BadRow
@@ -107,3 +108,24 @@ def test_the_digest_is_of_what_is_judged_and_of_nothing_else():
     assert digest_of(record) == digest_of(same)
     digests = {digest_of(replace(record, **changes)) for changes in others}
     assert len(digests - {digest_of(record)}) == len(others)
+
+
+def test_a_cell_has_a_limit_and_the_row_is_told_with_the_column(monkeypatch, rows):
+    monkeypatch.setattr(records, "MAX_CELL", 50)
+    rows[1]["answer"] = "x" * 60
+    rows[2]["contexts"] = ["x" * 30] * 2
+    rows[3]["not_read"] = "x" * 60
+    entries, _ = read(*rows)
+
+    assert [str(entry) for entry in entries if isinstance(entry, BadRow)] == [
+        "row 2: the column answer has 60 characters, which are more than 50",
+        "row 3: the column contexts has 60 characters, which are more than 50",
+    ]
+
+
+@pytest.mark.parametrize("part", ["id", "question", "contexts", "answer", "metadata", "trace_id", "span_id", "started"])
+def test_a_number_of_thousands_of_digits_in_any_cell_is_at_most_a_bad_row(part, rows):
+    entries, _ = read({**rows[0], **SPAN, part: 10**5000}, rows[1], with_spans=True)
+
+    assert [entry.row for entry in entries] == [1, 2]
+    assert not isinstance(entries[1], BadRow)

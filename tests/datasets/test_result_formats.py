@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import time
 
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.result_formats import read_results, with_formula, without_formula, write_results
 from ragspan.datasets.results import RESULT_COLUMNS, ResultRow
 from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 
 RESULTS = [
     ResultRow(row=1, record_id="a", metric="m", score=1 / 3, label="fail", explanation="=cmd|' /C calc'!A0", judge="j"),
@@ -112,3 +115,50 @@ def test_what_is_no_file_of_results_is_an_error(tmp_path, name, data):
 def test_a_result_file_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(TableError, match="cannot be read"):
         list(ResultFile(tmp_path / "r.csv").results())
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201", " =1", "\xa0=1", '"=1"', "'=1"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t", "\n", "\r\n"])
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_part_of_a_text_is_a_formula_whatever_delimits_cells(tmp_path, formula, delimiter):
+    text = f"x{delimiter}{formula}"
+    results = [ResultRow(row=1, record_id="a", metric="m", explanation=text)]
+    write_results(tmp_path / "r.csv", "csv", results)
+    file = (tmp_path / "r.csv").read_bytes().decode()
+    cells = [cell.strip(' \xa0"') for cell in re.split(r"[,;|\t\r\n]", file)]
+
+    assert [cell for cell in cells if cell[:1] in set("=+-@\uff1d\uff0b\uff0d\uff20") - {""}] == []
+    assert list(read_results(tmp_path / "r.csv", "csv")) == results
+
+
+@given(st.text(alphabet="=+-@\uff1d,;|\t\r\n '\"\u3000x"))
+def test_a_guarded_text_of_signs_and_delimiters_can_be_told_from_any_other(text):
+    assert with_formula(without_formula(text)) == text
+
+
+def test_a_text_without_a_formula_is_left_alone():
+    text = "It's 3 - 2 = 1; see a-b, c+d | e@f.\nDone, then."
+
+    assert without_formula(text) == text
+
+
+@pytest.mark.parametrize("text", ["\n" * 300_000, " " * 300_000 + "x", "; " * 150_000, "'" * 300_000])
+def test_a_long_text_of_blanks_and_delimiters_takes_no_time(text):
+    before = time.process_time()
+    assert with_formula(without_formula(text)) == text
+
+    assert time.process_time() - before < 5
+
+
+def test_a_file_keeps_apart_what_does_not_apply_and_what_failed(tmp_path):
+    outcomes = [Score(value=0.5), NotApplicable(reason="timeout"), MetricFailure(error_type="timeout", message="")]
+    results = [
+        ResultRow.from_outcome(outcome, row=row, record_id="a", metric="m") for row, outcome in enumerate(outcomes, 1)
+    ]
+    for ending in ("csv", "jsonl", "parquet"):
+        write_results(tmp_path / f"r.{ending}", ending, results)
+        summary = ResultFile(tmp_path / f"r.{ending}").summary["m"]
+
+        assert (summary.scored, summary.not_scored, summary.failed) == (1, {"timeout": 2}, 1)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 
 import pytest
 from opentelemetry import context
@@ -87,3 +88,15 @@ async def test_a_cancelled_task_leaves_nothing_behind(caplog):
 
     assert not is_suppressed()
     assert caplog.records == []  # OpenTelemetry logs a context that could not be detached
+
+
+def test_a_release_of_opentelemetry_without_the_private_names_can_be_worked_with(monkeypatch):
+    for name in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY"):
+        monkeypatch.delattr(context, name)
+    spec = importlib.util.find_spec("ragspan.telemetry.suppress")
+    afresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(afresh)
+
+    with afresh.suppressed():
+        assert (afresh.is_suppressed(), context.get_value("suppress_instrumentation")) == (True, True)
+    assert not afresh.is_suppressed()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import math
 import numbers
 import re
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ _HEX_TRACE = 32  # digits
 _HEX_SPAN = 16
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MAX_NS = 2**63 - 1
+_MAX_DIGITS = len(str(_MAX_NS))
 
 
 class CellError(ValueError):
@@ -30,7 +30,7 @@ def is_missing(cell: object) -> bool:
     """Whether the cell says that there is nothing."""
     if cell is None or type(cell).__name__ in _MISSING_TYPES:
         return True
-    return isinstance(cell, numbers.Real) and math.isnan(cell)
+    return isinstance(cell, numbers.Real) and bool(cell != cell)  # noqa: PLR0124 - so is NaN; `isnan` fails on huge integers
 
 
 def text_of(cell: object) -> str | None:
@@ -44,7 +44,10 @@ def text_of(cell: object) -> str | None:
     if isinstance(cell, str):
         return str(cell)
     if isinstance(cell, (bool, numbers.Number)):
-        return str(cell)
+        try:
+            return str(cell)
+        except ValueError:
+            raise CellError("is a number of too many digits") from None
     raise CellError(f"is {kind_of(cell)}, but should be text")
 
 
@@ -94,7 +97,7 @@ def nanoseconds_of(cell: object) -> int | None:
     Raises:
         CellError: it is no time.
     """
-    if is_missing(cell):
+    if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):  # a CSV file has no other way to say nothing
         return None
     if isinstance(cell, str):
         cell = _parsed_time(cell.strip())
@@ -128,10 +131,10 @@ def _hexadecimal(name: str, digits: str | None, length: int) -> int:
 
 
 def _parsed_time(text: str) -> object:
-    if text.isdecimal():
+    if text.isdecimal() and len(text) <= _MAX_DIGITS:  # Python refuses to read thousands of them
         return int(text)
     try:
         # Python 3.10 does not know the Z.
         return dt.datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in {"Z", "z"} else text)
     except ValueError:
-        return None if text else text
+        return None

@@ -43,9 +43,6 @@ class ColumnChoices:
         }
 
 
-REQUIRED = ("question", "contexts", "answer")
-
-
 def answer_column(answer: ColumnChoice, ground_truth: ColumnChoice | None) -> ColumnChoice:
     """The column of the answer, which may go by two names.
 

@@ -59,8 +59,8 @@ class Journal:
             TableError: there is one already, or no file can be written there.
         """
         try:
-            with path.open("xb") as file:
-                file.write(_line({"journal": _FORMAT, **about}))
+            path.touch(mode=0o600, exist_ok=False)  # explanations in it quote answers and passages
+            path.write_bytes(_line({"journal": _FORMAT, **about}))
         except FileExistsError:
             rows = max(0, sum(1 for _ in _whole_lines(path)) - 1)
             raise TableError(
@@ -161,7 +161,7 @@ def _whole_lines(path: Path) -> Iterator[bytes]:
 def _parsed(path: Path, line: bytes) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise TableError(f"{path} is no journal of an evaluation, or was damaged: delete it to begin anew") from None
 
 

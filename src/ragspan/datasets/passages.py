@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from ragspan.records import RetrievedContext, as_contexts, plain_entries
 _TEXT_KEYS = ("text", "page_content", "content")
 _ID_KEYS = ("id", "doc_id", "document_id", "chunk_id")
 _SOURCE_KEYS = ("source", "url", "title")
+_MOST_COMMAS = 100_000  # Python's parser takes a kilobyte for each thing in a list
 
 
 def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
@@ -61,13 +63,15 @@ def _printed_list(text: str) -> object:
     NumPy's arrays are printed without commas, which Python reads as one long text; so a list counts only if printing it
     again gives the same.
     """
+    if text.count(",") > _MOST_COMMAS:
+        raise CellError("hold a list that is too long to be read as Python prints it: write it as JSON")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             parsed = ast.literal_eval(text)
+        return parsed if repr(parsed) == text else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return parsed if repr(parsed) == text else None
 
 
 def _context(place: int, passage: Any) -> RetrievedContext:
@@ -92,10 +96,16 @@ def _from_mapping(place: int, passage: Mapping[Any, Any]) -> RetrievedContext:
         text=text,
         id=_first(passage, _ID_KEYS),
         rank=rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 else None,
-        score=score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        score=_score(score),
         source=_first(passage, _SOURCE_KEYS),
         metadata=plain_entries(metadata) if isinstance(metadata, Mapping) else {},
     )
+
+
+def _score(value: object) -> float | None:
+    """A finite number; JSON has integers that no float holds."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and abs(value) <= sys.float_info.max else None  # type: ignore[arg-type]
 
 
 def _first(passage: Mapping[Any, Any], keys: Iterable[str]) -> str | None:

@@ -194,6 +194,7 @@ def _finish(
         return partial(results_of, journal)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.tmp")
     try:
+        unfinished.touch(mode=0o600)  # as the journal
         write_results(unfinished, chosen, results_of(journal))
         unfinished.replace(output)
     except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -11,7 +11,7 @@ from ragspan.datasets.cells import CellError, identifier_of, metadata_of, nanose
 from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for
 from ragspan.datasets.passages import contexts_of
 from ragspan.datasets.results import BadRow
-from ragspan.datasets.tables.base import Table, TableRow
+from ragspan.datasets.tables.base import MAX_CELL, Table, TableRow
 from ragspan.records import RagRecord, SpanAnchor
 
 
@@ -85,16 +85,20 @@ class RecordReader:
     def _text(self, part: str, values: Mapping[str, Any]) -> str | None:
         cell = self._cell(part, values)
         try:
-            return text_of(cell)
+            text = text_of(cell)
         except CellError as error:
             raise CellError(f"the {part} {error}") from None
+        _require_room(part, (text or "",))
+        return text
 
     def _contexts(self, values: Mapping[str, Any]) -> Any:
         cell = self._cell("contexts", values)
         try:
-            return contexts_of(cell)
+            contexts = contexts_of(cell)
         except CellError as error:
             raise CellError(f"the contexts {error}") from None
+        _require_room("contexts", (context.text for context in contexts or ()))
+        return contexts
 
     def _span(self, row: int, values: Mapping[str, Any]) -> SpanAnchor | None:
         try:
@@ -117,6 +121,12 @@ class RecordReader:
         if "ended_ns" in times:
             times.setdefault("started_ns", times["ended_ns"])
         return times
+
+
+def _require_room(part: str, texts: Iterable[str]) -> None:
+    characters = sum(map(len, texts))
+    if characters > MAX_CELL:
+        raise CellError(f"the column {part} has {characters:,} characters, which are more than {MAX_CELL:,}")
 
 
 def digest_of(record: RagRecord) -> str:

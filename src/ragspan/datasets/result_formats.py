@@ -1,14 +1,17 @@
 """The three formats of result files, written and read as streams.
 
 A CSV file is opened by spreadsheets, which take a cell that begins with one of a few characters for a formula and compute
-it. Texts in the results quote documents that anybody may have written. So such texts get an apostrophe in front, as OWASP
-recommends against CSV injection; reading takes it away again. The other formats hold texts as they are.
+it. Where the locale has another delimiter than the comma, or a line ends inside of quotes that are not seen as such, a cell
+begins in the middle of a text. Texts in the results quote documents that anybody may have written. So an apostrophe stands
+wherever a formula would begin, as OWASP recommends against CSV injection; reading takes it away again. The other formats
+hold texts as they are.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import attrgetter
@@ -31,7 +34,12 @@ _BY_ENDING: dict[str, ResultFormat] = {
 _INTEGERS = frozenset({"row", "requests", "input_tokens", "output_tokens"})
 _FLOATS = frozenset({"score", "usd"})
 _BATCH = 4096  # rows of a Parquet file that are written at a time
-_FORMULA_STARTS = frozenset("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are the first in full width
+# A sign of a formula, in full width as well, behind what may be taken away: blanks and quotes. Apostrophes count too: a text
+# that has one there already gets a second.
+_SIGN = r"""(?:[^\S\t\r\n]|['"])*[=+\-@\uff1d\uff0b\uff0d\uff20]"""
+_FIRST = rf"""(?:{_SIGN}|['"]*[\t\r\n])"""
+_FORMULA = re.compile(rf"\A(?={_FIRST})|(?<=[,;|\t\r\n])(?={_SIGN})")
+_GUARD = re.compile(rf"\A'(?={_FIRST})|(?<=[,;|\t\r\n])'(?={_SIGN})")
 _values = attrgetter(*RESULT_COLUMNS)
 
 
@@ -67,23 +75,18 @@ def read_results(path: Path, chosen: ResultFormat) -> Iterator[ResultRow]:
             yield ResultRow(**{name: plain.get(name) for name in RESULT_COLUMNS})  # type: ignore[arg-type]
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
+    except (ValueError, KeyError, TypeError, RecursionError, csv.Error) as error:
         raise TableError(f"{path} is no file of results: {error}") from None
 
 
 def without_formula(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{text}" if _would_be_formula(text) else text
+    """A text of which no spreadsheet takes a part for a formula."""
+    return _FORMULA.sub("'", text)
 
 
 def with_formula(text: str) -> str:
     """The text that `without_formula` was given."""
-    return text[1:] if text.startswith("'") and _would_be_formula(text[1:]) else text
-
-
-def _would_be_formula(text: str) -> bool:
-    # Apostrophes count as well: what begins with one and could have been made here must be told apart from that.
-    return text.lstrip("'")[:1] in _FORMULA_STARTS if text else False
+    return _GUARD.sub("", text)
 
 
 def _encodable(value: Any) -> Any:

@@ -9,7 +9,8 @@ import importlib
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.records import RagRecord
@@ -50,6 +51,7 @@ class ResultRow:
     """Of the table's data, counted from 1."""
     record_id: str
     metric: str
+    outcome: Literal["score", "not_applicable", "failure"] | None = None
     score: float | None = None
     """From 0 to 1; None if there is none, and then `reason` says why."""
     label: Label | None = None
@@ -70,15 +72,14 @@ class ResultRow:
     @classmethod
     def from_outcome(cls, outcome: Outcome, *, row: int, record_id: str, metric: str) -> ResultRow:
         """The line of one outcome."""
+        line = partial(cls, row=row, record_id=record_id, metric=metric)
         if isinstance(outcome, NotApplicable):
-            return cls(row=row, record_id=record_id, metric=metric, reason=outcome.reason, detail=outcome.detail)
+            return line(outcome="not_applicable", reason=outcome.reason, detail=outcome.detail)
         if isinstance(outcome, MetricFailure):
-            return cls(row=row, record_id=record_id, metric=metric, reason=outcome.error_type, detail=outcome.message)
+            return line(outcome="failure", reason=outcome.error_type, detail=outcome.message)
         usage = outcome.usage
-        return cls(
-            row=row,
-            record_id=record_id,
-            metric=metric,
+        return line(
+            outcome="score",
             score=outcome.value,
             label=outcome.label,
             explanation=outcome.explanation,
@@ -109,6 +110,8 @@ class MetricSummary:
     """Of the scored ones, those labelled `pass`."""
     not_scored: Mapping[str, int] = field(default_factory=dict)
     """Rows without a score by reason, the most frequent first."""
+    failed: int = 0
+    """Of those, the ones on which the metric failed: it should have had a score."""
     mean: float | None = None
     median: float | None = None
     minimum: float | None = None

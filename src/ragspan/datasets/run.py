@@ -108,6 +108,8 @@ class Run:
         for done in self._replayed(entries):
             self.standing.resumed += 1
             self._count(done)
+        if self.should_stop():  # what was not compared with the journal is not scored after its rows
+            return
         for done in self.score_all(entries):
             if isinstance(done, BadRow) and self.on_error == "stop":
                 raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")

@@ -30,6 +30,7 @@ class Tally:
         counted = self._metrics.setdefault(result.metric, _OfMetric())
         if result.score is None:
             counted.not_scored[result.reason or "unknown"] += 1
+            counted.failed += result.outcome == "failure"
             return
         counted.scores.append(result.score)
         counted.total += result.score
@@ -55,11 +56,12 @@ class _OfMetric:
         self.passed = 0
         self.threshold: float | None = None
         self.not_scored: Counter[str] = Counter()
+        self.failed = 0
 
     def summary(self, metric: str) -> MetricSummary:
         not_scored = dict(sorted(self.not_scored.items(), key=lambda item: (-item[1], item[0])))
         if not self.scores:
-            return MetricSummary(metric=metric, not_scored=not_scored)
+            return MetricSummary(metric=metric, not_scored=not_scored, failed=self.failed)
         mean = _mean(self.scores)
         in_order = sorted(self.scores)
         return MetricSummary(
@@ -67,6 +69,7 @@ class _OfMetric:
             scored=len(in_order),
             passed=self.passed,
             not_scored=not_scored,
+            failed=self.failed,
             mean=mean,
             median=_median(in_order),
             minimum=in_order[0],

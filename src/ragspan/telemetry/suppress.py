@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from opentelemetry import context
 
-# OpenTelemetry has no public name for these keys. Instrumentations read the first (the plain one in early versions);
-# those of HTTP clients read the last as well.
-_KEY = context._SUPPRESS_INSTRUMENTATION_KEY  # noqa: SLF001 - the key that all instrumentations share
+# OpenTelemetry has no public name for these keys, so a release may do without them. Instrumentations read the first (the
+# plain one in early versions); those of HTTP clients read the last as well.
 _PLAIN_KEY = "suppress_instrumentation"
-_HTTP_KEY = context._SUPPRESS_HTTP_INSTRUMENTATION_KEY  # noqa: SLF001 - as above
+_KEY: str = getattr(context, "_SUPPRESS_INSTRUMENTATION_KEY", _PLAIN_KEY)
+_HTTP_KEY: str = getattr(context, "_SUPPRESS_HTTP_INSTRUMENTATION_KEY", _PLAIN_KEY)
 
 
 @contextlib.contextmanager

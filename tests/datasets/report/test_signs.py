@@ -131,3 +131,21 @@ def test_a_metric_without_a_threshold_is_measured_by_the_middle_of_the_scale(ans
 
     assert "the metric has no threshold, 0.50 is the middle of the scale" in sign.figures
     assert sign.advice is None
+
+
+def test_a_reason_of_a_metric_of_ones_own_is_no_failure(answered, evaluation_of):
+    rows = [answered(row, {"own": Score(value=0.9)}) for row in range(1, 41)]
+    rows += [answered(row, {"own": NotApplicable(reason="too_short")}) for row in range(41, 44)]
+    assert signs(evaluation_of(rows), "own") == []
+
+    rows += [answered(row, {"own": NotApplicable(reason="too_short")}) for row in range(44, 61)]
+    (sign,) = signs(evaluation_of(rows), "own")
+
+    assert (sign.title, sign.advice.endswith("Most often too_short.")) == ("Many answers have no score", True)
+
+
+def test_a_failure_that_is_called_as_a_reason_is_a_failure(answered, evaluation_of):
+    rows = [answered(row, {"own": Score(value=0.9)}) for row in range(1, 41)]
+    rows.append(answered(41, {"own": MetricFailure(error_type="no_claims", message="")}))
+
+    assert titles(signs(evaluation_of(rows), "own")) == ["The metric failed on many answers"]

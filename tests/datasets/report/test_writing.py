@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import stat
 import time
 
 import pytest
@@ -74,3 +76,14 @@ def test_thousands_of_answers_with_long_texts_stay_below_two_megabytes(answered,
     library = max(text.split("<script>"), key=len)
     assert len(library) > 1_000_000
     assert len(text.encode()) - len(library.encode()) < 2_000_000
+
+
+def test_only_the_owner_may_read_a_report(scored, tmp_path):
+    file = tmp_path / "report.html"
+    before = os.umask(0)
+    try:
+        write_report(scored("faithfulness", [0.2]), file)
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import csv
+import threading
 
 import pytest
 
-from ragspan.datasets.tables import open_file
-from ragspan.datasets.tables.csv_rows import MAX_FIELD, most_frequent_delimiter
+from ragspan.datasets.tables import csv_rows, open_file
+from ragspan.datasets.tables.csv_rows import csv_table, most_frequent_delimiter
 from ragspan.exceptions import ConfigurationError, TableError
 
 
@@ -98,9 +99,60 @@ def test_tab_separated_files_go_by_their_ending(write_bytes, split):
     assert good[0].data == {"question": "x", "a,b": "y"}
 
 
-def test_long_passages_fit_into_a_cell_and_the_limit_of_the_module_is_left_as_it_was(write_bytes, split):
+def test_long_passages_fit_into_a_cell_and_the_limit_of_the_process_is_not_touched(write_bytes, split):
     before = csv.field_size_limit()
-    good, bad = split(open_file(write_bytes(b"question,answer\nq," + b"x" * (before + 1) + b"\n")))
+    good, bad = split(open_file(write_bytes(b"question,answer\nq," + b"x" * 200_000 + b"\n")))
 
-    assert (len(good[0].data["answer"]), bad) == (before + 1, [])
-    assert csv.field_size_limit() == before < MAX_FIELD
+    assert (len(good[0].data["answer"]), bad) == (200_000, [])
+    assert csv.field_size_limit() == before
+
+
+def test_two_tables_that_are_read_at_the_same_time_know_nothing_of_each_other(split):
+    is_first_in_a_row, is_second_in_a_row, is_first_done = (threading.Event() for _ in range(3))
+
+    def first():
+        yield from ("question,answer\n", 'q,"\n')
+        is_first_in_a_row.set()
+        is_second_in_a_row.wait(10)
+        yield 'r"\n'
+
+    def second():
+        yield from ("question,answer\n", 'q,"\n')
+        is_second_in_a_row.set()
+        is_first_done.wait(10)
+        yield "x" * 200_000 + '"\n'
+
+    def read_first():
+        split(csv_table(first(), name="first", delimiter=None))
+        is_first_done.set()
+
+    reader = threading.Thread(target=read_first)
+    reader.start()
+    is_first_in_a_row.wait(10)
+    good, bad = split(csv_table(second(), name="second", delimiter=None))
+    reader.join()
+
+    assert (len(good[0].data["answer"]), bad) == (200_001, [])
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [('q,"xxxxx\n', "answer"), ('"' + "x" * 60 + '",r\n', "question"), ("q,r,s" + "x" * 60 + "\n", "answer")],
+    ids=["quote", "line", "more cells than columns"],
+)
+def test_a_row_has_a_limit_and_the_column_that_goes_on_is_named(monkeypatch, split, row, column):
+    monkeypatch.setattr(csv_rows, "MAX_CELL", 50)
+    lines = ["question,answer\n", "a,b\n", row, *["c,d\n"] * 15]
+    good, bad = split(csv_table(lines, name="t", delimiter=None))
+
+    assert list(map(str, bad)) == [
+        f"row 2 (line 3): it has more than 50 characters, the last of them in the column {column!r}"
+    ]
+    assert good[-1].data == {"question": "c", "answer": "d"}
+
+
+def test_a_row_that_is_too_long_and_no_csv_is_one_bad_row(monkeypatch, split):
+    monkeypatch.setattr(csv_rows, "MAX_CELL", 50)
+    _, bad = split(csv_table(["a,b\n", "x\ry" * 30 + "\n", "c,d\n"], name="t", delimiter=None))
+
+    assert [(entry.row, entry.reason) for entry in bad] == [(1, "it has more than 50 characters")]

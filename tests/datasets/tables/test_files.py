@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ragspan.datasets.tables import open_file
+from ragspan.datasets.tables import files, open_file
 from ragspan.exceptions import ConfigurationError, TableError
 
 
@@ -75,3 +75,17 @@ def test_standard_input_is_read_by_the_name_of_a_dash():
     )
 
     assert done.stdout == "[{'question': 'a'}]\n"
+
+
+def test_parquet_that_expands_without_end_is_an_error(monkeypatch, write_bytes):
+    monkeypatch.setattr(files, "_SMALL", 1 << 20)
+    data = gzip.compress(bytes(8 << 20))
+
+    with pytest.raises(TableError, match="expands to more than 1,"):
+        open_file(write_bytes(data, "table.parquet.gz"))
+
+
+@pytest.mark.parametrize("data", [b"PAR1", gzip.compress(b"PAR1" * 1000)[:-10]], ids=["none", "cut"])
+def test_damaged_compression_of_parquet_is_an_error(write_bytes, data):
+    with pytest.raises(TableError, match="cannot be decompressed"):
+        open_file(write_bytes(data, "table.parquet.gz"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
 
-from ragspan.datasets.tables import open_file
+from ragspan.datasets.tables import json_rows, open_file
 from ragspan.exceptions import TableError
 
 
@@ -71,3 +72,30 @@ def test_an_empty_array_is_a_table_without_rows(write_bytes, split):
 def test_an_empty_file_is_an_error(write_bytes, data):
     with pytest.raises(TableError, match="is empty"):
         open_file(write_bytes(data, "t.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
+def test_a_number_of_thousands_of_digits_is_text(write_bytes, split, name):
+    row = b'{"answer": -' + b"9" * 5000 + b"}"
+    data = row + b'\n{"answer": 12}' if name == "t.jsonl" else b"[" + row + b', {"answer": 12}]'
+    good, bad = split(open_file(write_bytes(data, name)))
+
+    assert ([entry.data["answer"] for entry in good], bad) == (["-" + "9" * 5000, 12], [])
+
+
+def test_an_element_of_an_array_that_never_ends_is_not_taken_into_memory(monkeypatch):
+    monkeypatch.setattr(json_rows, "MAX_LINE", 100_000)
+    pieces = itertools.chain(['[{"a": 1}, {"a": "'], itertools.repeat("x" * 10_000))
+
+    with pytest.raises(TableError, match="in row 2, or has more than 100,000 characters there"):
+        json_rows.json_table(pieces, name="t.json")
+
+
+def test_lists_without_end_are_not_taken_into_memory(monkeypatch, write_bytes, split):
+    monkeypatch.setattr(json_rows, "_MOST_CONTAINERS", 1000)
+    row = b'{"contexts": [' + b"[]," * 1000 + b'[]], "question": "a"}'
+    good, bad = split(open_file(write_bytes(row + b'\n{"question": "b"}\n', "t.jsonl")))
+
+    assert ([entry.row for entry in good], [entry.row for entry in bad]) == ([2], [1])
+    with pytest.raises(TableError, match=r"in row 1 that can be read: it is JSON .* more than"):
+        open_file(write_bytes(b"[" + row + b"]", "t.json"))

@@ -69,3 +69,41 @@ def test_without_pyarrow_the_message_says_what_to_install(monkeypatch, write_byt
 
     with pytest.raises(ConfigurationError, match=r"ragspan\[datasets\]"):
         open_file(write_bytes(b"", "t.parquet"))
+
+
+def test_a_small_file_with_a_cell_that_fills_the_memory_is_an_error_that_names_rows_and_column(tmp_path):
+    cells = ["c", "a" * 100_000_000, "d"]
+    rows = pa.table({"question": ["q"] * 3, "contexts": cells, "answer": ["r"] * 3})
+    parquet.write_table(rows, tmp_path / "t.parquet", compression="zstd", row_group_size=2)
+
+    with pytest.raises(TableError, match=r"rows 1 to 2: the column contexts expands from [\d,]+ to 100,0"):
+        open_file(tmp_path / "t.parquet")
+
+
+def test_a_list_of_nothing_that_fills_the_memory_is_an_error(tmp_path):
+    nothing = pa.ListArray.from_arrays(pa.array([0, 20_000_000], pa.int32()), pa.nulls(20_000_000, pa.int8()))
+    parquet.write_table(pa.table({"question": ["q"], "contexts": nothing}), tmp_path / "t.parquet")
+
+    with pytest.raises(TableError, match="the column contexts"):
+        open_file(tmp_path / "t.parquet")
+
+
+def test_repetitive_texts_are_no_reason_to_refuse_a_file(tmp_path, split):
+    rows = pa.table({"question": ["the same question"] * 100_000, "contexts": [["the same passage"]] * 100_000})
+    parquet.write_table(rows, tmp_path / "t.parquet", compression="zstd")
+
+    good, bad = split(open_file(tmp_path / "t.parquet"))
+    assert (len(good), bad) == (100_000, [])
+
+
+def test_a_cell_that_python_cannot_hold_is_a_bad_row_of_its_own(tmp_path, split):
+    text = pa.array([b"a", b"\xff", b"c", b"d"]).view(pa.string())
+    times = pa.array([0, 0, 10**13, 0], pa.timestamp("s"))
+    parquet.write_table(pa.table({"answer": text, "started": times}), tmp_path / "t.parquet")
+
+    good, bad = split(open_file(tmp_path / "t.parquet"))
+    assert [entry.row for entry in good] == [1, 4]
+    assert [(entry.row, entry.reason.split(" has ")[0]) for entry in bad] == [
+        (2, "the column answer"),
+        (3, "the column started"),
+    ]

@@ -74,3 +74,11 @@ def test_the_first_character_stays_where_it_is():
 
     assert lines.first_character() == "["
     assert list(lines) == [" \n", " [1]"]
+
+
+def test_blanks_at_the_beginning_are_not_all_held_to_see_what_follows():
+    stream = io.BytesIO(b" \n" * 10_000_000 + b"[")
+    lines = TextLines(stream, encoding="utf-8", name="t")
+
+    assert lines.first_character() == ""
+    assert stream.tell() < 10_000_000

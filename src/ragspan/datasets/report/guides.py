@@ -79,4 +79,4 @@ REASONS: Mapping[str, str] = {
     "budget_exhausted": "the engine's budget is spent, and nothing stands in for the judge",
     "no_claims": "the response makes no claims",
 }
-"""Why a metric has no score; other reasons are kinds of failures."""
+"""Why a metric of ragspan's has no score; other reasons are those of other metrics, and kinds of failures."""

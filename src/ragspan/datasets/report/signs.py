@@ -121,7 +121,7 @@ def _spread(summary: MetricSummary, scores: Distribution) -> Sign | None:
 def _gaps(summary: MetricSummary) -> Sign | None:
     """Answers without a score, whose number a mean cannot show."""
     missing = sum(summary.not_scored.values())
-    failed = sum(count for reason, count in summary.not_scored.items() if reason not in REASONS)
+    failed = summary.failed
     rows = summary.scored + missing
     if not missing or (missing < MANY_NOT_SCORED * rows and failed < MANY_FAILURES * rows and summary.scored):
         return None
@@ -169,7 +169,7 @@ def _counted(reasons: Mapping[str, int]) -> str:
 
 def _main_reason(reasons: Mapping[str, int]) -> str:
     reason = max(reasons, key=reasons.__getitem__)
-    return f"Most often {REASONS[reason]}."
+    return f"Most often {REASONS.get(reason, reason)}."
 
 
 def _advice(metric: str) -> str | None:

@@ -57,7 +57,7 @@ class MetricView:
 
     @property
     def reasons(self) -> list[tuple[str, int, str | None]]:
-        """Why there is no score: the reason, how often, and what it means; None for a failure."""
+        """Why there is no score: the reason, how often, and what it means, if it is one of ragspan's own."""
         return [(reason, count, REASONS.get(reason)) for reason, count in self.summary.not_scored.items()]
 
 

@@ -24,7 +24,7 @@ def write_report(
 
     Args:
         evaluation: what `ragspan.datasets.evaluate` returned.
-        path: the file; an existing one is replaced, and never half-written.
+        path: the file; an existing one is replaced, and never half-written. Only its owner may read it.
         baseline: an earlier run to compare with, as an evaluation or as the result file of one.
         title: stands at the top.
         written_at: the time that the page tells, now if not given.
@@ -40,6 +40,7 @@ def write_report(
 def _replace(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
+        partial.touch(mode=0o600)  # it quotes answers and passages
         partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(path)
     finally:

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 from ragspan.datasets.results import BadRow
 from ragspan.records import RagRecord
 
+MAX_CELL = 1 << 24
+"""Characters of a cell's text, and of a row of CSV. Long passages are far below."""
 _SAMPLED = 50  # rows
 
 
@@ -49,11 +51,24 @@ class Table:
 def sampled(entries: Iterable[Entry], *, columns: Sequence[str] | None = None, **known: Any) -> Table:
     """A table with a look at its first rows; where they bring columns of their own, these are the table's."""
     rows = iter(entries)
-    first = list(islice(rows, _SAMPLED))
+    first: list[Entry] = []
+    room = MAX_CELL
+    for entry in islice(rows, _SAMPLED):
+        first.append(entry)
+        room -= _characters(entry)
+        if room < 0:
+            break
     sample = [entry.data for entry in first if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)]
     if columns is None:
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
     return Table(columns=columns, sample=sample, entries=chain(_given_out(first), rows), **known)
+
+
+def _characters(entry: Entry) -> int:
+    """Of its cells, and of the lists in them."""
+    values = entry.data.values() if isinstance(entry, TableRow) and isinstance(entry.data, Mapping) else ()
+    parts = (part for cell in values for part in (cell if isinstance(cell, list) else [cell]))
+    return sum(len(part) for part in parts if isinstance(part, str))
 
 
 def _given_out(entries: list[Entry]) -> Iterator[Entry]:

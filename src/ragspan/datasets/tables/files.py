@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
 import os
-import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +18,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast, get_args
 from ragspan.datasets.tables.base import Table
 from ragspan.datasets.tables.csv_rows import csv_table
 from ragspan.datasets.tables.json_rows import json_lines_table, json_table
-from ragspan.datasets.tables.parquet_rows import parquet_table
+from ragspan.datasets.tables.parquet_rows import MAX_EXPANSION, parquet_table
 from ragspan.datasets.tables.text import TextLines
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -34,6 +35,8 @@ _BY_ENDING: dict[str, FileFormat] = {
 }
 _LINES_ONLY = (".jsonl", ".ndjson")
 _EDGE = 1 << 16  # bytes at both ends of a file that tell it apart
+_PIECE = 1 << 20  # bytes that are copied at a time
+_SMALL = 1 << 28  # bytes that any compressed file may have
 
 
 def open_file(
@@ -66,7 +69,8 @@ def open_file(
         share_read = _share_read(raw, identity)
         identity |= {"format": chosen}
         if chosen == "parquet":
-            file = stream if stream is raw and raw.seekable() else opened.enter_context(_copied(stream))
+            most = math.inf if stream is raw else max(_SMALL, MAX_EXPANSION * identity.get("size", 0))
+            file = stream if stream is raw and raw.seekable() else opened.enter_context(_copied(stream, name, most))
             table = parquet_table(file, name=name, identity=identity, share_read=share_read)
         else:
             identity |= {"encoding": encoding, "delimiter": delimiter}
@@ -135,9 +139,21 @@ def _share_read(raw: BinaryIO, identity: dict[str, Any]) -> Callable[[], float |
     return share
 
 
-def _copied(stream: BinaryIO) -> BinaryIO:
-    """A stream in a file that is gone when nobody reads it any more: Parquet is read from its end."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 - the table closes it
-    shutil.copyfileobj(stream, copy)
-    copy.seek(0)
-    return cast("BinaryIO", copy)
+def _copied(stream: BinaryIO, name: str, most: float) -> BinaryIO:
+    """A stream in a file that is gone when nobody reads it any more: Parquet is read from its end.
+
+    Raises:
+        TableError: it is longer than `most` bytes, or damaged.
+    """
+    with ExitStack() as opened:
+        copy = cast("BinaryIO", opened.enter_context(tempfile.TemporaryFile()))
+        try:
+            while piece := stream.read(_PIECE):
+                copy.write(piece)
+                if copy.tell() > most:
+                    raise TableError(f"{name} expands to more than {most:,} bytes, {MAX_EXPANSION} times its size")
+        except (OSError, EOFError, zlib.error) as error:
+            raise TableError(f"{name} cannot be decompressed: {error}") from None
+        copy.seek(0)
+        opened.pop_all()
+    return copy

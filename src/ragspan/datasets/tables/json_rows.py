@@ -10,6 +10,7 @@ from typing import Any
 from ragspan.datasets.cells import kind_of
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.tables.base import Entry, Table, TableRow, sampled
+from ragspan.datasets.tables.text import MAX_LINE
 from ragspan.exceptions import TableError
 
 
@@ -44,11 +45,12 @@ def _line_entries(lines: Iterable[tuple[int, str]]) -> Iterator[Entry]:
 def _parsed(line: str) -> tuple[Any, str | None]:
     """The value of a line, and what is wrong with it."""
     try:
-        return json.loads(line), None
+        _require_few_containers(line)
+        return _JSON.decode(line), None
     except json.JSONDecodeError as error:
         return None, f"it is no JSON: {error.msg}, at column {error.colno}"
-    except (RecursionError, ValueError):  # the latter for a number of thousands of digits
-        return None, "it is JSON that cannot be read: it is nested too deep, or has too long a number"
+    except RecursionError:
+        return None, f"it is JSON {_TOO_NESTED}"
 
 
 def _array_entries(elements: Iterable[Any]) -> Iterator[Entry]:
@@ -114,10 +116,13 @@ def _element(ahead: _Ahead, complaint: str) -> Any:
     """The next value, which is known to be whole when something follows it."""
     while True:
         try:
-            value, end = _decode(ahead.text)
+            _require_few_containers(ahead.text)
+            value, end = _JSON.raw_decode(ahead.text)
         except RecursionError:
-            raise TableError(f"{complaint}: it is nested too deep") from None
+            raise TableError(f"{complaint} that can be read: it is JSON {_TOO_NESTED}") from None
         except ValueError as error:
+            if len(ahead.text) > MAX_LINE:
+                raise TableError(f"{complaint}, or has more than {MAX_LINE:,} characters there") from None
             if not ahead.more():
                 raise TableError(f"{complaint}: {error}") from None
             continue
@@ -126,4 +131,18 @@ def _element(ahead: _Ahead, complaint: str) -> Any:
             return value
 
 
-_decode = json.JSONDecoder().raw_decode
+def _require_few_containers(text: str) -> None:
+    """Raise as for too deep a nesting: an empty list takes twenty times the memory that its text takes."""
+    if text.count("[") + text.count("{") > _MOST_CONTAINERS:
+        raise RecursionError
+
+
+def _integer(digits: str) -> int | str:
+    return int(digits) if len(digits) < _LONG_NUMBER else digits
+
+
+_MOST_CONTAINERS = 1_000_000
+_TOO_NESTED = f"that is nested too deep, or has more than {_MOST_CONTAINERS:,} lists and objects"
+_LONG_NUMBER = 640
+"""Digits. Python reads thousands of them only where it is told to, and this many always; what is longer stays text."""
+_JSON = json.JSONDecoder(parse_int=_integer)

@@ -6,13 +6,14 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import BinaryIO
 
 from ragspan.exceptions import TableError
 
 _CHUNK = 1 << 16  # bytes
-MAX_LINE = 1 << 26  # characters: what is longer is no line of a table, and has to be held as a whole
+MAX_LINE = 1 << 25  # characters: what is longer is no line of a table, and has to be held as a whole
+_MOST_BLANK = 64  # pieces at the beginning that are held to see what follows
 
 
 class TextLines:
@@ -66,12 +67,15 @@ class TextLines:
         return self._pieces
 
     def first_character(self) -> str:
-        """The first one that is no white space, which stays where it is; empty if there is none."""
-        beginning = ""
-        while not beginning.strip() and (piece := next(self._pieces, None)) is not None:
-            beginning += piece
-        self._pieces = chain([beginning], self._pieces)
-        return beginning.lstrip()[:1]
+        """The first one that is no white space, which stays where it is; empty if none is near."""
+        beginning: list[str] = []
+        first = ""
+        for piece in islice(self._pieces, _MOST_BLANK):
+            beginning.append(piece)
+            if first := piece.lstrip()[:1]:
+                break
+        self._pieces = chain(beginning, self._pieces)
+        return first
 
     def _texts(self) -> Iterator[str]:
         while chunk := self._read():
