@@ -6,8 +6,8 @@ threads from running for more than milliseconds. `prompt_text` finds texts, `pro
 """
 
 from ragspan.matching.normalization import words_of
-from ragspan.matching.prompt_text import Match, PromptText
-from ragspan.matching.prompt_texts import Held, PromptTexts
+from ragspan.matching.prompt_text import PromptText
+from ragspan.matching.prompt_texts import Held, Match, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
 
 __all__ = ["Held", "Match", "PromptText", "PromptTexts", "PromptWords", "words_of"]

@@ -15,13 +15,15 @@ import unicodedata
 from collections.abc import Iterator
 from html.entities import html5
 
-MAX_COST = 3_000_000
-"""What `words_of` spends at most: about this many ASCII characters."""
+MAX_COST = 4_000_000
+"""What `words_of` spends at most: enough for 350,000 English words, or 2.3 million characters."""
+_WORD_COST = 5
 _LONG_SLICE = 100_000
 _SLICE = 4000
 _MAX_WORD = 48
 """Longer words count as several. This bounds runs of combining marks as well, which Unicode sorts in quadratic time."""
 _OTHER_LETTERS_COST = 4
+_DECOMPOSED_COST = 20
 _ESCAPE_COST = 40
 _MAX_LAYERS = 4
 _MAX_KNOWN = 20_000
@@ -38,12 +40,18 @@ def words_of(text: str, most: int = MAX_COST) -> tuple[list[str], int]:
     """
     words: list[str] = []
     for escaped in slices(text, _LONG_SLICE):
-        most -= _ESCAPE_COST * (escaped.count("&") + escaped.count("\\") - escaped.count("\\n") - escaped.count('\\"'))
-        for piece in slices(unescaped(escaped), _SLICE):
-            most -= len(piece) * (1 if piece.isascii() else _OTHER_LETTERS_COST)
+        piece = escaped
+        if "\\" in escaped or "&" in escaped:
+            escapes = escaped.count("&") + escaped.count("\\") - escaped.count("\\n") - escaped.count('\\"')
+            most -= _ESCAPE_COST * escapes
+            piece = unescaped(escaped) if most >= 0 else ""
+        for short in slices(piece, _SLICE):
+            most -= len(short)
             if most < 0:
                 return words, most
-            words += _words_of_slice(piece)
+            new, cost = _words_of_slice(short)
+            words += new
+            most -= cost + _WORD_COST * len(new)
     return words, most
 
 
@@ -63,24 +71,25 @@ def unescaped(text: str) -> str:
 def slices(text: str, size: int) -> Iterator[str]:
     """The text in pieces that end at white space where there is any near."""
     start = 0
-    while start < len(text):
+    while len(text) - start > size:
         end = start + size
-        if end < len(text):
-            near = max(start, end - 1000)
-            end = max(text.rfind(" ", near + 1, end), text.rfind("\n", near + 1, end))
-            end = end if end > 0 else start + size
-        yield text[start:end]
-        start = end
+        near = max(start, end - 1000) + 1
+        space = max(text.rfind(" ", near, end), text.rfind("\n", near, end))
+        yield text[start : space if space > 0 else end]
+        start = space if space > 0 else end
+    yield text[start:]
 
 
-def _words_of_slice(text: str) -> list[str]:
+def _words_of_slice(text: str) -> tuple[list[str], int]:
+    """The words, and what they cost in addition to one for each character."""
     words = _cut(text.casefold().translate(_characters).split())
     if text.isascii():
-        return words
+        return words, 0
     joined = " ".join(words)
     if unicodedata.is_normalized("NFC", joined):
-        return words
-    return _cut(unicodedata.normalize("NFC", joined).translate(_characters).split())
+        return words, len(text) * _OTHER_LETTERS_COST
+    normalized = unicodedata.normalize("NFC", joined)
+    return _cut(normalized.translate(_characters).split()), len(text) * _DECOMPOSED_COST
 
 
 def _cut(words: list[str]) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ragspan.matching.normalization import MAX_COST, unescaped, words_of
 from ragspan.matching.prompt_words import APART, FOUND, FREE, SILENT, PromptWords, Run
@@ -24,10 +25,6 @@ _MAX_SAID = 100_000
 _MAX_LINE = 2000
 _MAX_LINES = 5000
 _MIN_SENTENCE = 3
-
-_Words = tuple[str, ...]
-_Places = dict[int, tuple[int, bool]]
-"""By the number of a part, where a text begins in it, and whether it is whole."""
 
 _list_mark = re.compile(r"^\s*(?:[-*•>]|\d+[.):])\s+")
 _sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
@@ -57,6 +54,32 @@ class Held:
     """Those that hold it inside a text that was found."""
     as_line: set[int] = field(default_factory=set)
     """Those that have it as a line or field of its own, outside of the texts that were found."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Spelled:
+    """Texts that are looked for and have the same words."""
+
+    number: int
+    words: list[str]
+    is_cut: bool
+    """There are more words, too many to look at."""
+    texts: list[str] = field(default_factory=list)
+    found: dict[int, tuple[int, bool]] = field(default_factory=dict)
+    """By the number of a part, where the text begins in it, and whether it is whole."""
+
+
+class _Excerpt(NamedTuple):
+    """What stands of a text in a part of a prompt; the largest comes first, and of equal ones the first that is no copy."""
+
+    size: int
+    """Below 0: the number of words."""
+    tries: int
+    number: int
+    part: int
+    text: _Spelled
+    runs: list[Run]
+    is_copy: bool = False
 
 
 class PromptTexts:
@@ -95,19 +118,18 @@ class PromptTexts:
 
         A place counts for one text only, the one that covers most of it. Equal texts share their places.
         """
-        spelled, cut = _spelled(texts)
-        distinct = sorted(spelled, key=len, reverse=True)
-        found = self._find_whole(distinct)
+        spelled = sorted(_spelled(texts), key=lambda own: len(own.words), reverse=True)
+        self._find_whole(spelled)
         if excerpts:
-            self._find_excerpts(distinct, found)
+            self._find_excerpts(spelled)
         matches: dict[str, list[Match]] = {}
-        for words, own in zip(distinct, found, strict=True):
-            self._unknown = self._unknown or (not own and (self._cut or words in cut))
-            ordered = [
-                Match(start=start, whole=whole and words not in cut, part=part)
-                for part, (start, whole) in sorted(own.items())
+        for own in spelled:
+            self._unknown = self._unknown or (not own.found and (self._cut or own.is_cut))
+            found = [
+                Match(start=start, whole=whole and not own.is_cut, part=part)
+                for part, (start, whole) in sorted(own.found.items())
             ]
-            matches |= dict.fromkeys(self._likeliest(spelled[words]), ordered)
+            matches |= dict.fromkeys(self._likeliest(own.texts), found)
         return [matches.get(text, []) for text in texts]
 
     def _likeliest(self, texts: list[str]) -> list[str]:
@@ -116,26 +138,23 @@ class PromptTexts:
             return texts
         return [text for text in texts if any(text in part for part in self._parts)] or texts
 
-    def _find_whole(self, texts: Sequence[_Words]) -> list[_Places]:
+    def _find_whole(self, texts: Sequence[_Spelled]) -> None:
         """Take all places of all texts, which come in order of their length, the longest first.
 
         `apart` takes its places before anything shorter does: what stands in it is a quotation. A text that is longer
         may hold it.
         """
-        prompt = self._prompt
-        found: list[_Places] = []
-        *all_places, of_apart = prompt.places_of([*map(list, texts), self._apart])
+        prompt, apart = self._prompt, self._apart
+        *places, of_apart = prompt.places_of([*(own.words for own in texts), apart])
         is_placed = False
-        for words, places in zip(texts, all_places, strict=True):
-            if not is_placed and len(words) < len(self._apart):
+        for own, its_places in zip(texts, places, strict=True):
+            if not is_placed and len(own.words) < len(apart):
                 is_placed = True
-                self._take_all(of_apart, len(self._apart), APART)
-            found.append({})
-            for place in self._take_all(places, len(words), FOUND):
-                found[-1].setdefault(prompt.part_of(place), (place, True))
+                self._take_all(of_apart, len(apart), APART)
+            for place in self._take_all(its_places, len(own.words), FOUND):
+                own.found.setdefault(prompt.part_of(place), (place, True))
         if not is_placed:
-            self._take_all(of_apart, len(self._apart), APART)
-        return found
+            self._take_all(of_apart, len(apart), APART)
 
     def _take_all(self, places: Iterable[int], length: int, owner: int) -> list[int]:
         taken: list[int] = []
@@ -145,33 +164,48 @@ class PromptTexts:
                 taken.append(place)
         return taken
 
-    def _find_excerpts(self, texts: Sequence[_Words], found: list[_Places]) -> None:
+    def _find_excerpts(self, texts: Sequence[_Spelled]) -> None:
         """Take the places of excerpts, that of which most is there first: what it takes is no other's any more."""
-        prompt = self._prompt
-        waiting: list[tuple[int, int, int, int]] = []
-        known: dict[tuple[int, int], list[Run]] = {}
-
-        def wait(number: int, tries: int, part: int | None = None) -> None:
-            words = texts[number]
-            for own, runs in prompt.runs(words, FREE, part).items():
-                size = _size_of_excerpt(words, runs)
-                if size and not found[number].get(own, (0, False))[1]:
-                    known[number, own] = runs
-                    heapq.heappush(waiting, (-size, tries, number, own))
-
-        for number in range(len(texts)):
-            wait(number, 0)
+        recurring = self._prompt.recurring() if any(own.found for own in texts) else []
+        waiting: list[_Excerpt] = []
+        for own in texts:
+            starts = [start for start, _ in own.found.values()]
+            if not starts or any(_is_among(recurring, start, len(own.words)) for start in starts):
+                waiting += self._excerpts(own)
+        heapq.heapify(waiting)
         while waiting:
-            size, tries, number, part = heapq.heappop(waiting)
-            runs = known[number, part]
-            if any(prompt.is_taken(run.place, run.length, FREE) for run in runs):
-                if tries < _MAX_TRIES:
-                    wait(number, tries + 1, part)
-                continue
-            for run in runs:
-                prompt.take(run.place, run.length, FOUND)
-            found[number].setdefault(part, (runs[0].place, -size >= _NEARLY_ALL * len(texts[number])))
-            wait(number, _MAX_TRIES, part)
+            excerpt = heapq.heappop(waiting)
+            free = [run for run in excerpt.runs if not self._prompt.is_taken(run.place, run.length, FREE)]
+            if len(free) == len(excerpt.runs) or excerpt.is_copy:
+                self._take_excerpt(excerpt, free)
+                for copies in [] if excerpt.is_copy else self._copies(excerpt):
+                    heapq.heappush(waiting, copies)
+            elif excerpt.tries < _MAX_TRIES:
+                for smaller in self._excerpts(excerpt.text, excerpt.part, excerpt.tries + 1):
+                    heapq.heappush(waiting, smaller)
+
+    def _excerpts(self, text: _Spelled, part: int | None = None, tries: int = 0) -> Iterator[_Excerpt]:
+        """What stands of a text in each part, or in one, where it is not whole and that is enough to prove anything."""
+        for number, runs in self._prompt.runs(text.words, FREE, part).items():
+            size = _size_of_excerpt(text.words, runs)
+            if size and not text.found.get(number, (0, False))[1]:
+                yield _Excerpt(-size, tries, text.number, number, text, runs)
+
+    def _take_excerpt(self, excerpt: _Excerpt, free: Iterable[Run]) -> None:
+        for run in free:
+            self._prompt.take(run.place, run.length, FOUND)
+        text = excerpt.text
+        text.found.setdefault(excerpt.part, (excerpt.runs[0].place, -excerpt.size >= _NEARLY_ALL * len(text.words)))
+
+    def _copies(self, excerpt: _Excerpt) -> Iterator[_Excerpt]:
+        """The same words at other places, which prove nothing of another text; but one that has as many goes first."""
+        start, taken, length = excerpt.runs[0]
+        if length < self._prompt.shortest:
+            return
+        (places,) = self._prompt.places_of([excerpt.text.words[start : start + length]])
+        runs = [Run(start, place, length) for place in places if place != taken]
+        if runs:
+            yield excerpt._replace(tries=_MAX_TRIES, runs=runs, is_copy=True)
 
     # Words of models
 
@@ -211,7 +245,7 @@ class PromptTexts:
                     own.in_found.add(part)
             line = " ".join(words)
             own.as_line |= {part for part in own.free if line in self._lines_of(part)}
-            if len(words) < 2:
+            if len(words) == 1:
                 own.free.clear()
             enough = min(_MIN_WORDS, max(_MIN_SAID, _MOST * len(words)))
             for part, runs in prompt.runs(words, SILENT).items():
@@ -230,10 +264,9 @@ class PromptTexts:
         return self._lines[part]
 
 
-def _spelled(texts: Sequence[str]) -> tuple[dict[_Words, list[str]], set[_Words]]:
-    """The texts by their words, and those words that are only the beginning of a text: long ones share what is left."""
-    spelled: dict[_Words, list[str]] = defaultdict(list)
-    cut: set[_Words] = set()
+def _spelled(texts: Iterable[str]) -> Iterable[_Spelled]:
+    """The texts by their words; where they are too much, long ones share what is left and are cut off."""
+    spelled: dict[str, _Spelled] = {}
     left = MAX_COST
     by_length = sorted(dict.fromkeys(texts), key=len)
     for number, text in enumerate(by_length):
@@ -241,10 +274,15 @@ def _spelled(texts: Sequence[str]) -> tuple[dict[_Words, list[str]], set[_Words]
         words, rest = words_of(text, share)
         left -= share - max(0, rest)
         if words:
-            spelled[tuple(words)].append(text)
-        if words and rest < 0:
-            cut.add(tuple(words))
-    return spelled, cut
+            new = _Spelled(number=number, words=words, is_cut=rest < 0)
+            spelled.setdefault(" ".join(words), new).texts.append(text)
+    return spelled.values()
+
+
+def _is_among(places: Sequence[int], start: int, length: int) -> bool:
+    """Whether one of the places, which are in order, is in this range."""
+    at = bisect_left(places, start)
+    return at < len(places) and places[at] < start + length
 
 
 def _size_of_excerpt(words: Sequence[str], runs: Sequence[Run]) -> int:

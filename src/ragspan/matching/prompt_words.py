@@ -6,21 +6,22 @@ depends on its own length and not on that of the prompts. What repeats itself ma
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _SHINGLE = 5
-_MANY_WORDS = 60_000
-_WIDE_STEP = 8
+_MANY_WORDS = 120_000
+_WIDE_STEP = 4
 """Of this many places in a row one is in the index if there are many words."""
 _MAX_PLACES = 1000
 """Places that are kept of one run of words."""
 _MAX_TRIED = 20
 """Places of one run that an excerpt is looked for at."""
 _AT_ONCE = 10_000
-_WORK = 1_000_000
+_WORK = 500_000
 """What comparing words may cost; about a tenth of a second."""
 _VISIT = 3
 """What it costs to look at a place."""
@@ -81,6 +82,11 @@ class PromptWords:
             yield first
             yield from self._more.get(key, ())
 
+    @property
+    def shortest(self) -> int:
+        """Words that a text needs for its places to be in the index."""
+        return _SHINGLE + self._step - 1
+
     def part_of(self, place: int) -> int:
         """The number of the text that has this word."""
         return bisect_right(self._part_ends, place)
@@ -97,7 +103,7 @@ class PromptWords:
 
     def places_of(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
         """All places of each of these texts, in order."""
-        short = _SHINGLE + self._step - 1
+        short = self.shortest
         places = [[] if len(words) < short else list(self._places_of_long(words)) for words in texts]
         numbers = [number for number, words in enumerate(texts) if 0 < len(words) < short]
         for number, found in zip(numbers, self._places_of_short([texts[number] for number in numbers]), strict=True):
@@ -105,18 +111,21 @@ class PromptWords:
         return places
 
     def _places_of_long(self, words: Sequence[str]) -> Iterator[int]:
+        """Where the words around the rarest of a few offsets stand; one of `_step` places in a row is in the index."""
         last = len(words) - _SHINGLE - self._step + 1
-        aligned = {offset: _shingles(words, range(offset, offset + self._step)) for offset in (0, last // 2, last)}
-        rarest = min(aligned, key=lambda offset: sum(map(self._count, aligned[offset])))
-        likely = [
-            place - rarest - shift
-            for shift, key in enumerate(aligned[rarest])
-            for place in self._places_of_shingle(key)
-        ]
+        fewest, rarest, keys = _MAX_PLACES * self._step + 1, 0, [0]
+        for offset in (0, last // 2, last):
+            own = [hash(tuple(words[at : at + _SHINGLE])) for at in range(offset, offset + self._step)]
+            count = sum((key in self._first) + len(self._more.get(key, ())) for key in own)
+            if count < fewest:
+                fewest, rarest, keys = count, offset, own
+            if fewest <= 1:
+                break
+        self.work -= fewest
+        if self.work < 0:
+            return iter(())
+        likely = [place - rarest - shift for shift, key in enumerate(keys) for place in self._places_of_shingle(key)]
         return (place for place in sorted(likely) if self._stands_at(place, words))
-
-    def _count(self, key: int) -> int:
-        return (key in self._first) + len(self._more.get(key, ()))
 
     def _places_of_short(self, texts: Sequence[Sequence[str]]) -> Iterator[list[int]]:
         """Places of texts that are too short for the index: around their rarest word."""
@@ -144,6 +153,14 @@ class PromptWords:
 
     # Parts of texts
 
+    def recurring(self) -> list[int]:
+        """Places in texts that were found whole whose words are at a free place as well, in order."""
+        places: set[int] = set()
+        for free in re.finditer(rb"\x00{%d,}" % _SHINGLE, self.taken):
+            for key in _shingles(self.words, range(free.start(), free.end() - _SHINGLE + 1)):
+                places.update(place for place in self._places_of_shingle(key) if self.taken[place] == FOUND)
+        return sorted(places)
+
     def runs(self, words: Sequence[str], most: int, part: int | None = None) -> dict[int, list[Run]]:
         """By part, the runs of at least `_SHINGLE` words that a text shares with words that belong to nothing above `most`.
 
@@ -153,37 +170,33 @@ class PromptWords:
         quotations: dict[int, dict[int, list[Run]]] = defaultdict(lambda: defaultdict(list))
         ends: dict[int, int] = {}
         for start, key in self._known(words):
-            for place in self._free_places(key, most):
+            tried = 0
+            for place in self._places_of_shingle(key):
+                self.work -= _VISIT
+                if self.work < 0 or tried >= _MAX_TRIED:
+                    break
                 distance = place - start
-                if ends.get(distance, 0) > start:
-                    continue
-                run = self._extended(words, start, place, ends.get(distance, 0), most)
-                ends[distance] = run.start + run.length
-                quotations[self.part_of(place)][distance].append(run)
+                if ends.get(distance, 0) <= start and max(self.taken[place : place + _SHINGLE]) <= most:
+                    tried += 1
+                    run = self._extended(words, start, place, ends.get(distance, 0), most)
+                    ends[distance] = run.start + run.length
+                    quotations[self.part_of(place)][distance].append(run)
         return {
             number: _longest_first(list(own.values()))
             for number, own in quotations.items()
             if part is None or number == part
         }
 
-    def _known(self, words: Sequence[str]) -> list[tuple[int, int]]:
+    def _known(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """The places of the runs of a text that the prompts have somewhere, and their numbers."""
         first = self._first
         self.work -= len(words) // 4
-        known = []
         for begin in range(0, len(words) - _SHINGLE + 1, _AT_ONCE):
-            some = range(begin, min(begin + _AT_ONCE, len(words) - _SHINGLE + 1))
-            known += [(start, key) for start, key in zip(some, _shingles(words, some), strict=True) if key in first]
-        return known
-
-    def _free_places(self, key: int, most: int) -> Iterator[int]:
-        tried = 0
-        for place in self._places_of_shingle(key):
-            self.work -= _VISIT
-            if self.work < 0 or tried >= _MAX_TRIED:
+            if self.work < 0:
                 return
-            if max(self.taken[place : place + _SHINGLE]) <= most:
-                tried += 1
-                yield place
+            keys = _shingles(words, range(begin, min(begin + _AT_ONCE, len(words) - _SHINGLE + 1)))
+            for shift in [shift for shift, key in enumerate(keys) if key in first]:
+                yield begin + shift, keys[shift]
 
     def _extended(self, words: Sequence[str], start: int, place: int, earliest: int, most: int) -> Run:
         """The run around words that stand at this place."""

@@ -8,7 +8,8 @@ only to search with do not make its prompt one of these.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
@@ -210,7 +211,7 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     return [run for likeness, run in alike if likeness == best][-1:] if best >= _MIN_LIKENESS else replied[-1:]
 
 
-def _are_quoted(words: Held, parts: Set[int]) -> bool:
+def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
     """Whether one of these parts of a prompt holds what a model said, other than inside a document."""
     return not parts.isdisjoint(words.as_line) or (
         parts.isdisjoint(words.in_found) and not parts.isdisjoint(words.free)
