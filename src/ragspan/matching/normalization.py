@@ -18,7 +18,7 @@ from html.entities import html5
 MAX_COST = 4_000_000
 """What `words_of` spends at most: enough for 350,000 English words, or 2.3 million characters."""
 _WORD_COST = 5
-_LONG_SLICE = 100_000
+_LONG_SLICE = 50_000
 _SLICE = 4000
 _MAX_WORD = 48
 """Longer words count as several. This bounds runs of combining marks as well, which Unicode sorts in quadratic time."""
@@ -28,7 +28,7 @@ _ESCAPE_COST = 40
 _MAX_LAYERS = 4
 _MAX_KNOWN = 20_000
 
-_coded = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))")
+_coded = re.compile(r"\\{1,8}(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|x([0-9a-fA-F]{2}))")
 _entity = re.compile(r"&(?:#([0-9]{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z][a-zA-Z0-9]{1,31}));")
 _WHITE_SPACE = {"\\n": "\n", "\\r": "\n", "\\t": " ", "\\b": " ", "\\f": " "}
 

@@ -18,8 +18,8 @@ _HEAD = 64
 _WINDOW = 500_000
 """Characters that are searched at once: other threads wait no longer than for one window."""
 _MAX_TRIED = 20
-_MAX_APART = 10_000_000
-"""Characters of the words apart that are searched for all texts together."""
+_MAX_COMPARED = 10_000_000
+"""Characters of other texts that are searched for all texts together."""
 
 
 class PromptText:
@@ -48,7 +48,7 @@ class PromptText:
 
     def _all_in_order(self, texts: Sequence[str]) -> dict[str, int] | None:
         """The places of the texts if all are in the prompt as they are, in the same order; this is mostly so."""
-        if len(self._apart) * len(texts) > _MAX_APART or any(text in self._apart for text in texts):
+        if len(self._apart) * len(texts) > _MAX_COMPARED or any(text in self._apart for text in texts):
             return None
         starts: dict[str, int] = {}
         end = 0
@@ -58,7 +58,7 @@ class PromptText:
                 return None
             starts.setdefault(text, start)
             end = start + len(text)
-        return starts
+        return None if _hold_one_another(texts) else starts
 
     def _place_of(self, text: str, start: int) -> int | None:
         """The first place of a text at or after `start`; None also where too many others begin alike."""
@@ -77,6 +77,14 @@ class PromptText:
         before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
         after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
         return before or after
+
+
+def _hold_one_another(texts: Sequence[str]) -> bool:
+    """Whether a text is inside a longer one, and so may have been found in a copy of that."""
+    by_length = sorted(set(texts), key=len)
+    if len(texts) * sum(map(len, by_length)) > _MAX_COMPARED:
+        return False
+    return any(text in longer for at, text in enumerate(by_length) for longer in by_length[at + 1 :])
 
 
 def _find(text: str, needle: str, start: int) -> int:

@@ -170,7 +170,7 @@ class PromptTexts:
         waiting: list[_Excerpt] = []
         for own in texts:
             starts = [start for start, _ in own.found.values()]
-            if not starts or any(_is_among(recurring, start, len(own.words)) for start in starts):
+            if not starts or recurring is None or any(_is_among(recurring, start, len(own.words)) for start in starts):
                 waiting += self._excerpts(own)
         heapq.heapify(waiting)
         while waiting:
@@ -200,11 +200,9 @@ class PromptTexts:
     def _copies(self, excerpt: _Excerpt) -> Iterator[_Excerpt]:
         """The same words at other places, which prove nothing of another text; but one that has as many goes first."""
         start, taken, length = excerpt.runs[0]
-        if length < self._prompt.shortest:
-            return
-        (places,) = self._prompt.places_of([excerpt.text.words[start : start + length]])
-        runs = [Run(start, place, length) for place in places if place != taken]
-        if runs:
+        places = self._prompt.places_of_copies(taken, length)
+        if places:
+            runs = [Run(start, place, length) for place in places]
             yield excerpt._replace(tries=_MAX_TRIES, runs=runs, is_copy=True)
 
     # Words of models

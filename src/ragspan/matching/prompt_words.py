@@ -18,6 +18,7 @@ _WIDE_STEP = 4
 """Of this many places in a row one is in the index if there are many words."""
 _MAX_PLACES = 1000
 """Places that are kept of one run of words."""
+_MAX_FREE = 20_000
 _MAX_TRIED = 20
 """Places of one run that an excerpt is looked for at."""
 _AT_ONCE = 10_000
@@ -63,6 +64,7 @@ class PromptWords:
             self.taken.append(APART)
             self._part_ends.append(len(self.words))
         self._step = 1 if len(self.words) <= _MANY_WORDS else _WIDE_STEP
+        self._shortest = _SHINGLE + self._step - 1  # words that a text needs for its places to be in the index
         self._first: dict[int, int] = {}
         self._more: dict[int, list[int]] = {}
         self._index()
@@ -76,16 +78,8 @@ class PromptWords:
                     if len(more) < _MAX_PLACES:
                         more.append(place)
 
-    def _places_of_shingle(self, key: int) -> Iterator[int]:
-        first = self._first.get(key)
-        if first is not None:
-            yield first
-            yield from self._more.get(key, ())
-
-    @property
-    def shortest(self) -> int:
-        """Words that a text needs for its places to be in the index."""
-        return _SHINGLE + self._step - 1
+    def _places_of_shingle(self, key: int) -> Sequence[int]:
+        return (self._first[key], *self._more.get(key, ())) if key in self._first else ()
 
     def part_of(self, place: int) -> int:
         """The number of the text that has this word."""
@@ -103,7 +97,7 @@ class PromptWords:
 
     def places_of(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
         """All places of each of these texts, in order."""
-        short = self.shortest
+        short = self._shortest
         places = [[] if len(words) < short else list(self._places_of_long(words)) for words in texts]
         numbers = [number for number, words in enumerate(texts) if 0 < len(words) < short]
         for number, found in zip(numbers, self._places_of_short([texts[number] for number in numbers]), strict=True):
@@ -151,14 +145,29 @@ class PromptWords:
         self.work -= len(words) // 5
         return self.words[place:end] == words
 
+    def places_of_copies(self, place: int, length: int) -> list[int]:
+        """Where else the words at this place stand; none if they are too few for the index."""
+        words = self.words[place : place + length]
+        if length < self._shortest or (self._step == 1 and hash(tuple(words[:_SHINGLE])) not in self._more):
+            return []
+        return [copy for copy in self._places_of_long(words) if copy != place]
+
     # Parts of texts
 
-    def recurring(self) -> list[int]:
-        """Places in texts that were found whole whose words are at a free place as well, in order."""
-        places: set[int] = set()
+    def recurring(self) -> list[int] | None:
+        """Places in texts that were found whose words are free somewhere as well, in order; None if much is free."""
+        if self.taken.count(FREE) > _MAX_FREE:
+            return None
+        keys: set[int] = set()
         for free in re.finditer(rb"\x00{%d,}" % _SHINGLE, self.taken):
-            for key in _shingles(self.words, range(free.start(), free.end() - _SHINGLE + 1)):
-                places.update(place for place in self._places_of_shingle(key) if self.taken[place] == FOUND)
+            keys.update(_shingles(self.words, range(free.start(), free.end() - _SHINGLE + 1)))
+        places: list[int] = []
+        for key in keys & self._first.keys():
+            if self.work < 0:
+                return None
+            some = self._places_of_shingle(key)
+            self.work -= len(some)
+            places += [place for place in some if self.taken[place] == FOUND]
         return sorted(places)
 
     def runs(self, words: Sequence[str], most: int, part: int | None = None) -> dict[int, list[Run]]:
