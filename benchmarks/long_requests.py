@@ -35,6 +35,7 @@ from langchain.agents import create_agent
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import FakeListChatModel, FakeMessagesListChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from llama_index.core.llms.mock import MockLLM
@@ -100,7 +101,7 @@ def words(count: int) -> str:
 
 
 class _ToolModel(FakeMessagesListChatModel):
-    def bind_tools(self, *_: Any, **__: Any) -> _ToolModel:  # type: ignore[override]
+    def bind_tools(self, *_: Any, **__: Any) -> _ToolModel:
         return self
 
 
@@ -110,6 +111,7 @@ def agent(searches: int, write: Callable[[list[str]], str]) -> Request:
     @tool(response_format="content_and_artifact")
     def search(query: str) -> tuple[str, list[Document]]:
         """Search."""
+        del query
         found = [Document(words(400)) for _ in range(10)]
         return write([document.page_content for document in found]), found
 
@@ -124,14 +126,24 @@ def agent(searches: int, write: Callable[[list[str]], str]) -> Request:
     return run
 
 
+class _Documents(BaseRetriever):
+    texts: list[str]
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document(text) for text in self.texts]
+
+
 def chain(texts: Sequence[str], write: Callable[[list[str]], str], answer: str = "At night.") -> Request:
     """A search, a prompt and a model."""
     model = FakeListChatModel(responses=[answer])
 
     def run(sink: KeepingSink) -> None:
-        find = RunnableLambda(lambda _: [Document(text) for text in texts])
-        prompt = RunnableLambda(lambda found: f"{write([one.page_content for one in found])}\n\n{QUESTION}")
-        (find | prompt | model).invoke(QUESTION, {"callbacks": [LangChainHandler(sink=sink)]})
+        find = _Documents(texts=list(texts))
+
+        def prompt(found: list[Document]) -> str:
+            return f"{write([one.page_content for one in found])}\n\n{QUESTION}"
+
+        (find | RunnableLambda(prompt) | model).invoke(QUESTION, {"callbacks": [LangChainHandler(sink=sink)]})
 
     return run
 
@@ -149,7 +161,7 @@ def query(texts: Sequence[str]) -> Request:
     """A query engine of LlamaIndex."""
 
     def run(sink: KeepingSink) -> None:
-        handler = LlamaIndexHandler(sink=sink)
+        handler: Any = LlamaIndexHandler(sink=sink)
         root = get_dispatcher()
         root.add_span_handler(handler)
         try:
