@@ -1,9 +1,13 @@
 """Finds texts in the prompts that models were given; every integration decides with it which documents count.
 
-Runs in the worker. `prompt_text` finds texts, `normalization` undoes what formatters do to a text's spelling.
+Runs in the worker, and within bounds: the time is linear in the texts, whatever they hold, and no single step keeps other
+threads from running for more than milliseconds. `prompt_text` finds texts, `prompt_words` looks for words,
+`normalization` undoes what formatters do to a text.
 """
 
-from ragspan.matching.normalization import evened, word_count, words_in
-from ragspan.matching.prompt_text import Match, PromptText
+from ragspan.matching.normalization import words_of
+from ragspan.matching.prompt_text import PromptText
+from ragspan.matching.prompt_texts import Held, Match, PromptTexts
+from ragspan.matching.prompt_words import PromptWords
 
-__all__ = ["Match", "PromptText", "evened", "word_count", "words_in"]
+__all__ = ["Held", "Match", "PromptText", "PromptTexts", "PromptWords", "words_of"]

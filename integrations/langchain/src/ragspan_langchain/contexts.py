@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from ragspan.records import RetrievedContext, plain_entries
-from ragspan_langchain.lineage import prompts_behind, reached_model
+from ragspan_langchain.lineage import documents_behind, reached_model
 from ragspan_langchain.runs import SeenDocument, Trace
 
 
 def contexts_of(trace: Trace, question: str | None, response: str | None) -> tuple[RetrievedContext, ...] | None:
-    """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed."""
+    """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed.
+
+    None also where it would take too long to say: a part of the contexts would make true answers look made up.
+    """
+    documents, is_complete = documents_behind(trace, question, response)
     found: dict[str, RetrievedContext] = {}
-    for prompt in prompts_behind(trace, question, response):
-        for document, text, match in prompt.documents:
-            if text not in found:
-                found[text] = as_context(document, text, truncated=not match.whole)
+    for document, text, is_whole in documents:
+        if text not in found:
+            found[text] = as_context(document, text, truncated=not is_whole)
     for context in trace.recorded:
         found.setdefault(context.text, context)
+    if not is_complete:
+        return None
     if found:
         return tuple(found.values())
     if trace.unreadable:

@@ -7,22 +7,27 @@ only to search with do not make its prompt one of these.
 
 from __future__ import annotations
 
-import difflib
-import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
-from ragspan.matching import Match, PromptText, word_count
+from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
 from ragspan_langchain.answers import json_in, texts_in
 from ragspan_langchain.replies import joined
 from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
 
+Found = tuple[SeenDocument, str, bool]
+"""A document in a prompt, its text, and whether nothing of it is missing."""
+
 _MAX_MODELS = 1000
-_MAX_SEARCHED = 50
-"""Prompts that are searched for excerpts of documents as well, which takes longer than to search for whole ones."""
+_MAX_SAID_BY_ALL = 1_000_000
+"""Characters of what models said that are compared with the answer."""
+_MAX_JSON = 100_000
+_MAX_FIELDS = 1000
+_MAX_VERDICT = 40
+_MAX_RESULT = 2000
 _MIN_LIKENESS = 0.5
-_COMPARED = 2000
-_MIN_SENTENCE = 3
 
 _VERDICTS = {
     "yes",
@@ -40,85 +45,133 @@ _VERDICTS = {
 }
 """Replies that only grade."""
 
-_MAX_UNIT = 2000
-_MAX_LINES = 5000
-_MAX_JSON = 100_000
 
-_line = re.compile(r"^.{1,2000}$", re.MULTILINE)
-_list_mark = re.compile(r"^\s*(?:[-*•>]|\d+[.):])\s+")
-_sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
+def documents_behind(trace: Trace, question: str | None, response: str | None) -> tuple[list[Found], bool]:
+    """The documents in the prompts behind an answer, in prompt order, and False if there may be more of them.
+
+    The prompts come in order of time; those of the answer's parts in the order of the parts.
+    """
+    if not trace.documents:
+        return [], True
+    models = reached_model(trace)[-_MAX_MODELS:]
+    answering = _answering(models, response)
+    lineage = _Lineage(models, answering, trace.queries)
+    if len(answering) == 1 and not lineage.candidates(answering[0]):
+        return _documents_of(answering[0], trace, question or "")
+    return _documents_of_several(lineage, answering, trace, question or "")
 
 
-class PromptBehind:
-    """The prompt of a call that stands behind the answer, with the documents in it.
+def _documents_of(run: ModelRun, trace: Trace, question: str) -> tuple[list[Found], bool]:
+    """The documents in one prompt."""
+    given = (part.text for part in run.prompt.parts if part.role != "ai")  # the assistant's words hold no documents
+    rewritten = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
+    documents = [(entry, rewritten.get(entry, entry.text)) for entry in trace.documents.values()]
+    prompt = PromptText("\n".join(given), apart=question)
+    matches = zip(documents, prompt.find([text for _, text in documents]), strict=True)
+    found = sorted(((match, entry, text) for (entry, text), match in matches if match), key=lambda item: item[0].start)
+    return [(entry, text, match.whole) for match, entry, text in found], prompt.is_complete
+
+
+def _documents_of_several(
+    lineage: _Lineage, answering: Sequence[ModelRun], trace: Trace, question: str
+) -> tuple[list[Found], bool]:
+    """The documents in the prompts of several calls, which share most of their parts if they are an agent's."""
+    prompts = PromptTexts(lineage.texts, apart=question, silent=lineage.silent)
+    entries = {entry.text: entry for entry in reversed(trace.documents.values())}
+    for run in reversed(lineage.models):
+        changed = zip(run.prompt.seen, run.prompt.texts, strict=True)
+        entries |= {text: entry for entry, text in changed if text is not entry.text}
+    by_part: dict[int, list[tuple[int, Found]]] = {}
+    for (text, entry), matches in zip(entries.items(), prompts.find(list(entries)), strict=True):
+        for match in matches:
+            by_part.setdefault(match.part, []).append((match.start, (entry, text, match.whole)))
+    found: list[Found] = []
+    for run in lineage.behind(answering, prompts):
+        for part in lineage.parts_of(run):
+            found += [document for _, document in sorted(by_part.pop(part, ()), key=lambda item: item[0])]
+    return found, prompts.is_complete
+
+
+class _Lineage:
+    """Which calls stand behind others, by the parts of their prompts.
 
     Args:
-        run: the call.
-        trace: its request.
-        question: the user's own words, which hold no documents even if they quote one.
-        excerpts: look for excerpts of documents as well.
+        models: the calls that may stand behind the answer.
+        answering: those whose words the caller got.
+        queries: what was searched with.
     """
 
-    def __init__(self, run: ModelRun, trace: Trace, question: str, *, excerpts: bool) -> None:
-        self.run = run
-        self._given = [
-            part for part in run.prompt.parts if part.role != "ai"
-        ]  # the assistant's words hold no documents
-        self._prompt = PromptText("\n".join(part.text for part in self._given), apart=question)
-        self._own_words = PromptText("\n".join(part.text for part in run.prompt.parts if part.role == "ai"))
-        texts = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
-        entries = list(trace.documents.values())
-        current = [texts.get(entry, entry.text) for entry in entries]
-        matches = zip(entries, current, self._prompt.find(current, excerpts=excerpts), strict=True)
-        found = [(entry, text, match) for entry, text, match in matches if match is not None]
-        self.documents: list[tuple[SeenDocument, str, Match]] = sorted(found, key=lambda item: item[2].start)
-        """In prompt order."""
-        self._units: set[str] | None = None
-        self._results = [_even(part.text[:_MAX_UNIT]) for part in self._given if part.role == "tool"]
+    def __init__(self, models: Sequence[ModelRun], answering: Sequence[ModelRun], queries: Iterable[str]) -> None:
+        self.models = models
+        self._queries = frozenset(_even(query) for query in queries)
+        self._numbers: dict[tuple[bool, str], int] = {}
+        self._parts: dict[int, dict[int, None]] = {}
+        self._results: dict[int, str] = {}
+        for run in dict.fromkeys((*answering, *models)):
+            own = self._parts[id(run)] = {}
+            for part in run.prompt.parts:
+                number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
+                own[number] = None
+                if part.role == "tool":
+                    self._results[number] = part.text
+        self._words = {id(run): self._said(run) for run in models}
 
-    def _has_unit(self, said: str) -> bool:
-        """Whether something that was said is a whole line, message or field of the prompt, and of no document."""
-        if self._units is None:
-            drafts = {_even(part.text[:_MAX_UNIT]) for part in self.run.prompt.parts if part.role == "ai"}
-            units = {unit for part in self._given for unit in _units(part.text)}
-            self._units = (units | drafts) - {unit for _, text, _ in self.documents for unit in _units(text)}
-        return said in self._units
+    @property
+    def texts(self) -> list[str]:
+        """The distinct parts of all prompts; those of the answer come first."""
+        return [text for _, text in self._numbers]
 
-    def quotes(self, words: str) -> bool:
-        """Whether it holds what a model said, other than inside a document."""
-        said = _even(words)
-        if _bare(said) in _VERDICTS:
-            return False
-        if self._has_unit(said) or any(word_count(part) > 1 and part in said for part in self._results):
-            return True
-        if word_count(said) < 2 or any(said in _even(text) for _, text, _ in self.documents):  # noqa: PLR2004  a word stands anywhere
-            return False
-        if self._prompt.holds(said) or self._own_words.holds(said):
-            return True
-        sentences = [sentence for sentence in _sentence_end.split(said) if word_count(sentence) >= _MIN_SENTENCE]
-        return len(sentences) > 1 and any(self._prompt.holds(sentence) for sentence in sentences)
+    @property
+    def silent(self) -> list[int]:
+        """The numbers of the parts that are a model's own words, which hold no documents."""
+        return [number for (is_silent, _), number in self._numbers.items() if is_silent]
 
+    def parts_of(self, run: ModelRun) -> Iterable[int]:
+        """The numbers of a prompt's parts, in order."""
+        return self._parts[id(run)]
 
-def prompts_behind(trace: Trace, question: str | None, response: str | None) -> list[PromptBehind]:
-    """The prompts behind an answer, in order of time; those of its parts in the order of the parts."""
-    models = reached_model(trace)[-_MAX_MODELS:]
-    queries = frozenset(_even(query) for query in trace.queries)
-    parts = _answering(models, response)
-    began = min((run.started_ns for run in parts), default=0)
-    order = {id(run): (began, place) for place, run in enumerate(parts)}
-    waiting = list(parts)
-    behind: list[PromptBehind] = []
-    known = {id(run) for run in waiting}
-    while waiting:
-        current = PromptBehind(waiting.pop(), trace, question or "", excerpts=len(behind) < _MAX_SEARCHED)
-        behind.append(current)
-        for earlier in models:
-            if id(earlier) in known or not _ended_before(earlier, current.run):
-                continue
-            if any(current.quotes(words) for words in _words_of(earlier) if _even(words) not in queries):
-                known.add(id(earlier))
-                waiting.append(earlier)
-    return sorted(behind, key=lambda prompt: order.get(id(prompt.run), (prompt.run.started_ns, 0)))
+    def candidates(self, later: ModelRun) -> list[ModelRun]:
+        """The calls that may stand behind another one and bring anything: an agent's call repeats all earlier ones."""
+        parts = self._parts[id(later)].keys()
+        return [
+            run
+            for run in self.models
+            if self._words[id(run)] and _ended_before(run, later) and not self._parts[id(run)].keys() <= parts
+        ]
+
+    def behind(self, answering: Sequence[ModelRun], prompts: PromptTexts) -> list[ModelRun]:
+        """The calls behind an answer, in order of time."""
+        began = min((run.started_ns for run in answering), default=0)
+        order = {id(run): (began, place) for place, run in enumerate(answering)}
+        held = self._held(prompts)
+        waiting = list(answering)
+        behind: list[ModelRun] = []
+        known = {id(run) for run in waiting}
+        while waiting:
+            current = waiting.pop()
+            behind.append(current)
+            parts = self._parts[id(current)].keys()
+            for earlier in self.candidates(current):
+                said = (held[text] for text in self._words[id(earlier)])
+                if id(earlier) not in known and any(_are_quoted(words, parts) for words in said):
+                    known.add(id(earlier))
+                    waiting.append(earlier)
+        return sorted(behind, key=lambda run: order.get(id(run), (run.started_ns, 0)))
+
+    def _held(self, prompts: PromptTexts) -> dict[str, Held]:
+        """Which parts hold what a model said; also tools' results that are a part of it, as of an inner answer."""
+        said = list(dict.fromkeys(text for own in self._words.values() for text in own))
+        held = prompts.held(said)
+        results = {number: words_of(text[:_MAX_RESULT])[0] for number, text in self._results.items()}
+        read = PromptWords([own.words for own in held])
+        for (number, words), places in zip(results.items(), read.places_of(list(results.values())), strict=True):
+            for place in places if len(words) > 1 else ():
+                held[read.part_of(place)].as_line.add(number)
+        return dict(zip(said, held, strict=True))
+
+    def _said(self, run: ModelRun) -> list[str]:
+        """What a model said that is more than a grade and is not only searched with."""
+        return [text for text in _words_of(run) if _even(text) not in self._queries and not _is_verdict(text)]
 
 
 def reached_model(trace: Trace) -> list[ModelRun]:
@@ -132,20 +185,37 @@ def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
 
 def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRun]:
     """The calls whose words the caller got; if their words were changed on the way, the likeliest one."""
-    answer = _bare(response or "")
-    spoke = [run for run in models if said_by(run).strip()]
+    answer, _ = words_of(response or "")
+    most = _MAX_SAID_BY_ALL // max(1, len(models))
+    said = {id(run): words_of(said_by(run), most) for run in models}
+    spoke = [run for run in models if said[id(run)][0]]
     if not answer or not spoke:
         return list(models[-1:])
-    same = [run for run in spoke if _bare(said_by(run)) == answer]
+    same = [run for run in spoke if said[id(run)][0] == answer or said_by(run) == response]
     if same:
         return same[-1:]
-    quoted = [run for run in spoke if _is_part(_bare(said_by(run)), answer) or _is_field(said_by(run), response or "")]
+    fields = _fields_in(response or "")
+    starts = PromptWords([answer]).places_of([said[id(run)][0] for run in spoke])
+    quoted = {}
+    for run, places in zip(spoke, starts, strict=True):
+        words = said[id(run)][0]
+        is_part = bool(places) or f" {' '.join(answer)} " in f" {' '.join(words)} "
+        if (is_part and len(words) > 1 and len(answer) > 1) or said_by(run).strip() in fields:
+            quoted[id(run)] = places[0] if places else -1
     if quoted:
-        return sorted(quoted, key=lambda run: answer.find(_bare(said_by(run))))
+        return sorted((run for run in spoke if id(run) in quoted), key=lambda run: quoted[id(run)])
     replied = [run for run in models if run.reply is not None] or spoke
-    alike = [(_likeness(run, answer), run) for run in replied]
+    wanted = Counter(answer)
+    alike = [(_likeness(run, wanted, most), run) for run in replied]
     best = max(likeness for likeness, _ in alike)
     return [run for likeness, run in alike if likeness == best][-1:] if best >= _MIN_LIKENESS else replied[-1:]
+
+
+def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
+    """Whether one of these parts of a prompt holds what a model said, other than inside a document."""
+    return not parts.isdisjoint(words.as_line) or (
+        parts.isdisjoint(words.in_found) and not parts.isdisjoint(words.free)
+    )
 
 
 def said_by(run: ModelRun) -> str:
@@ -153,49 +223,30 @@ def said_by(run: ModelRun) -> str:
     return joined(run.tokens) if run.reply is None else run.reply.text
 
 
-def _is_part(words: str, answer: str) -> bool:
-    """Whether a reply of at least two words is a part of the answer, or the answer a part of the reply."""
-    if word_count(words) < 2 or word_count(answer) < 2:  # noqa: PLR2004  see above
-        return False
-    return words in answer or answer in words
-
-
-def _is_field(words: str, answer: str) -> bool:
-    """Whether a reply stands in the answer as a field of an object."""
-    return words.strip() in {text.strip() for text in texts_in(json_in(answer))}
-
-
-def _likeness(run: ModelRun, answer: str) -> float:
-    said = _bare(" ".join(_words_of(run)))[:_COMPARED]
-    return difflib.SequenceMatcher(None, said.split(), answer[:_COMPARED].split(), autojunk=False).ratio()
+def _likeness(run: ModelRun, answer: Counter[str], most: int) -> float:
+    """The share of words that what a model said has in common with the answer."""
+    said = Counter(words_of(" ".join(_words_of(run)), most)[0])
+    return 2 * (said & answer).total() / max(1, said.total() + answer.total())
 
 
 def _words_of(run: ModelRun) -> list[str]:
     """What a model said, also in parts: the fields of a JSON text, and the texts in its tool calls."""
     text = said_by(run)
     texts = [text] if text.strip() else []
-    if text.lstrip().startswith(("{", "[", "```")):
-        texts += texts_in(json_in(text))
-    return [*texts, *(texts_in(run.reply.calls) if run.reply is not None else ())]
+    calls = texts_in(run.reply.calls) if run.reply is not None else ()
+    return [*texts, *_fields_in(text), *islice(calls, _MAX_FIELDS)]
 
 
-def _units(text: str) -> Iterable[str]:
-    """The lines of a text without list marks, the whole, and the fields if it is JSON; short ones only."""
-    if len(text) <= _MAX_UNIT:
-        yield _even(text)
-    for line in islice(_line.finditer(text), _MAX_LINES):
-        unit = _even(_list_mark.sub("", line.group()))
-        if unit:
-            yield unit
-    if len(text) <= _MAX_JSON:
-        for field in texts_in(json_in(text)):
-            yield _even(field)
+def _fields_in(text: str) -> list[str]:
+    """The texts in a text that is JSON."""
+    if len(text) > _MAX_JSON or not text.lstrip().startswith(("{", "[", "```")):
+        return []
+    return [field.strip() for field in islice(texts_in(json_in(text)), _MAX_FIELDS)]
 
 
-def _bare(text: str) -> str:
-    """The words of a text, without case and punctuation."""
-    return " ".join(re.findall(r"\w+", text.casefold()))
+def _is_verdict(text: str) -> bool:
+    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)[0]) in _VERDICTS
 
 
 def _even(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text[:_MAX_JSON].split())

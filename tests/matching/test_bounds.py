@@ -1,0 +1,185 @@
+"""Matching takes linear time, whatever the texts hold, and never keeps other threads waiting for long."""
+
+import random
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+
+from ragspan.matching import PromptText, PromptTexts, words_of
+
+_random = random.Random(0)
+VOCABULARY = ["".join(_random.choice("abcdefghijklmnop") for _ in range(_random.randint(2, 9))) for _ in range(5000)]
+MARKS = "e" + "\u0301\u0316" * 40_000
+LONGEST_CALL = 0.02
+
+
+def words(count):
+    return " ".join(_random.choices(VOCABULARY, k=count))
+
+
+def cost_of(work: Callable[[], object]) -> float:
+    """Processor time of the cheapest of three runs."""
+    costs = []
+    for _ in range(3):
+        began = time.thread_time()
+        work()
+        costs.append(time.thread_time() - began)
+    return min(costs)
+
+
+def longest_call(work: Callable[[], object]) -> float:
+    """Processor time of the longest call into C, during which no other thread can run."""
+    began = [0.0]
+    longest = [0.0]
+
+    def watch(frame, event, function):
+        if event == "c_call":
+            began[0] = time.thread_time()
+        elif event == "c_return":
+            longest[0] = max(longest[0], time.thread_time() - began[0])
+
+    sys.setprofile(watch)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return longest[0]
+
+
+def in_reverse(count, length):
+    texts = [words(length) for _ in range(count)]
+    return "\n\n".join(reversed(texts)), texts
+
+
+def cut_off(count, length):
+    texts = [words(length) for _ in range(count)]
+    return "\n\n".join(f"{text[: len(text) // 2]}..." for text in texts), texts
+
+
+def shared_heading(count, length):
+    heading = "Handbook of the payments department, third edition, for internal use only: "
+    texts = [heading + words(length) for _ in range(count)]
+    return "\n\n".join(text[: len(heading)] for text in texts), texts
+
+
+def one_word(count, length):
+    return "a " * count * length, [f"{'a ' * length}b{number}" for number in range(count)]
+
+
+def overlapping(count, length):
+    long = words(count * 4 + length).split()
+    texts = [" ".join(long[at * 4 : at * 4 + length]) for at in range(count)]
+    return " ".join(word if at % 37 else "gap" for at, word in enumerate(long)), texts
+
+
+@pytest.mark.parametrize("make", [in_reverse, cut_off, shared_heading, one_word, overlapping])
+def test_the_cost_grows_no_faster_than_the_number_of_texts(make):
+    few, many = make(100, 60), make(800, 60)
+
+    cost_of_few = cost_of(lambda: PromptText(few[0]).find(few[1]))
+    cost_of_many = cost_of(lambda: PromptText(many[0]).find(many[1]))
+
+    assert cost_of_many < 8 * 3 * cost_of_few
+
+
+@pytest.mark.parametrize("make", [in_reverse, cut_off, one_word])
+def test_the_cost_grows_no_faster_than_the_length_of_texts(make):
+    short, long = make(20, 300), make(20, 2400)
+
+    cost_of_short = cost_of(lambda: PromptText(short[0]).find(short[1]))
+    cost_of_long = cost_of(lambda: PromptText(long[0]).find(long[1]))
+
+    assert cost_of_long < 8 * 3 * cost_of_short
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MARKS,
+        ("e" + "\u0316\u0301" * 20 + " ") * 2000,
+        "x" * 1_000_000,
+        "&#" + "9" * 100_000 + ";",
+        "&#38;" * 20_000,
+        "&" * 100_000,
+        "\\" * 100_000,
+        "\\u0041" * 20_000,
+        "\u1100\u1161" * 40_000,
+        words(50_000),
+    ],
+    ids=[
+        "marks",
+        "marked words",
+        "token",
+        "digits",
+        "entities",
+        "ampersands",
+        "backslashes",
+        "escapes",
+        "jamo",
+        "plain",
+    ],
+)
+def test_no_text_takes_a_long_call_to_normalize(text):
+    assert longest_call(lambda: words_of(text)) < LONGEST_CALL
+
+
+@pytest.mark.parametrize("make", [in_reverse, cut_off, one_word])
+def test_no_search_takes_a_long_call(make):
+    prompt, texts = make(400, 200)
+
+    assert longest_call(lambda: PromptText(prompt).find(texts)) < LONGEST_CALL
+
+
+def test_a_run_of_combining_marks_costs_no_more_than_twice_as_much_as_half_of_it():
+    half = cost_of(lambda: words_of(MARKS[:20_000]))
+
+    assert cost_of(lambda: words_of(MARKS)) < 4 * 3 * half
+
+
+def test_a_document_of_marks_is_found_where_it_is_cut_off():
+    """The prompt builder trims it in the middle of the marks."""
+    prompt = PromptText(f"{MARKS[:500]}\n\nThe carrier comes at four.\n\nWhen?")
+
+    assert [match is not None for match in prompt.find(["The carrier comes at four."])] == [True]
+
+
+def test_a_number_of_a_character_may_have_any_number_of_digits():
+    text = "see &#" + "9" * 5000 + "; there"
+
+    (match,) = PromptText(f"Note: {text}. Be brief.").find([text.upper()])
+
+    assert match
+    assert match.whole
+
+
+def test_what_could_not_be_looked_for_to_the_end_is_known():
+    """The text is in the prompt, behind more words than are read."""
+    prompts = PromptTexts([words(600_000) + " " + "The carrier comes at four on every day but Sunday."])
+
+    assert prompts.find(["The carrier comes at four on every day but Sunday"]) == [[]]
+    assert not prompts.is_complete
+
+
+def test_what_is_not_there_is_known_where_all_was_read():
+    prompts = PromptTexts([words(1000)])
+
+    assert prompts.find(["The carrier comes at four on every day but Sunday"]) == [[]]
+    assert prompts.is_complete
+
+
+def test_a_text_that_was_read_in_part_is_not_whole():
+    long = words(600_000)
+
+    ((match,),) = PromptTexts([long]).find([long])
+
+    assert not match.whole
+
+
+def test_texts_that_repeat_themselves_without_end_leave_the_search_incomplete_rather_than_long():
+    prompts = PromptTexts(["a " * 100_000])
+
+    prompts.find([f"{'a ' * 300}b{number}" for number in range(500)] + [f"{'a ' * 300}"])
+
+    assert not prompts.is_complete
