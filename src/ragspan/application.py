@@ -18,7 +18,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from ragspan.config import Settings, has_variable, settings_with
+from ragspan.config import CaptureContent, Settings, has_variable, settings_with
 from ragspan.defaults import default_sink, emitter_from, engine_from, set_default_engine
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.judges import Judge
@@ -75,7 +75,7 @@ def configure(
     judge: str | Judge | None = None,
     metrics: Iterable[str | Metric] | None = None,
     emitters: Iterable[str | Emitter] | None = None,
-    capture_content: bool | None = None,
+    capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
@@ -108,7 +108,11 @@ def configure(
     settings = settings_with(judge, capture_content=capture_content, sample_rate=sample_rate)
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with _lock:
-        backends = [backend_emitter(name, address) for name, address in addresses.items() if address is not None]
+        backends = [
+            backend_emitter(name, address, capture_content=settings.capture_content)
+            for name, address in addresses.items()
+            if address is not None
+        ]
         chosen = _emitters(emitters, settings, backends)
         exporters = [*_exporters(settings), *(backend.span_exporter() for backend in backends)]
         configured = _configured(settings, chosen, metrics, None if isinstance(judge, str) else judge)

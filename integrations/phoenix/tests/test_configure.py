@@ -14,7 +14,7 @@ APPLICATION = Path(__file__).parents[3] / "tests" / "applications" / "configured
 @pytest.mark.slow
 def test_its_address_alone_brings_spans_and_annotations_there(phoenix):
     done = subprocess.run(
-        [sys.executable, APPLICATION, json.dumps([{"phoenix": phoenix.url}])],
+        [sys.executable, APPLICATION, json.dumps([{"phoenix": phoenix.url, "capture_content": True}])],
         capture_output=True,
         text=True,
         check=False,
@@ -26,3 +26,4 @@ def test_its_address_alone_brings_spans_and_annotations_there(phoenix):
     assert done.stderr == ""
     assert "rag payments" in phoenix.span_names
     assert {row["name"] for row in phoenix.rows} >= {"faithfulness", "completeness", "context_adherence"}
+    assert any("words" in (row["result"]["explanation"] or "") for row in phoenix.rows), "quotes, as content is on"

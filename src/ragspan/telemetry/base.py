@@ -10,6 +10,8 @@ from ragspan.records import RagRecord, SpanAnchor
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
+    from ragspan.config import CaptureContent
+
 
 class Emitter(Protocol):
     """Sends scored records somewhere: to OpenTelemetry, to a backend's own scores, to a list in a test.
@@ -48,8 +50,8 @@ class BackendEmitter(Emitter, Protocol):
     """An emitter of scores to a backend that takes spans as well; `ragspan.configure` makes it from an address alone."""
 
     @classmethod
-    def at(cls, address: str) -> BackendEmitter:
-        """The emitter for the backend at this address."""
+    def at(cls, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
+        """The emitter for the backend at this address, with the same say about users' texts as `OTelEmitter`."""
         ...
 
     def span_exporter(self) -> SpanExporter:

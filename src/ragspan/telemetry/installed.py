@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
+from ragspan.config import CaptureContent
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.base import BackendEmitter, Emitter
 
@@ -22,13 +23,13 @@ def installed_emitter(name: str) -> Emitter:
     return emitter
 
 
-def backend_emitter(name: str, address: str) -> BackendEmitter:
+def backend_emitter(name: str, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
     """A new emitter of the kind that is registered as `name`, for the backend at this address.
 
     Raises:
         ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
     """
-    emitter: BackendEmitter = _registered(name).at(address)
+    emitter: BackendEmitter = _registered(name).at(address, capture_content=capture_content)
     return emitter
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ragspan.config import CaptureContent
 from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
@@ -36,6 +37,8 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         experiment: where `span_exporter` sends spans to, a name or an id, as `MLflowSpanExporter` takes it. Scores go to
             wherever the trace is.
         token: a bearer token, in place of the environment's.
+        capture_content: True says that users' texts may stand there, so that explanations may quote them. None asks the
+            environment, as `OTelEmitter` does.
         explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
             asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
             counts and places.
@@ -56,6 +59,7 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         tracking_uri: str | None = None,
         experiment: str | int | None = None,
         token: str | None = None,
+        capture_content: CaptureContent | None = None,
         explanations: bool | None = None,
         max_explanation_chars: int = 1000,
         failures: bool = False,
@@ -66,6 +70,7 @@ class MLflowAssessments(ScoreWriter[Feedback]):
             "tracking_uri": tracking_uri,
             "experiment": experiment,
             "token": token,
+            "capture_content": capture_content,
             "explanations": explanations,
             "max_explanation_chars": max_explanation_chars,
             "failures": failures,
@@ -73,14 +78,18 @@ class MLflowAssessments(ScoreWriter[Feedback]):
             "delivery": delivery,
         }
         self._server = TrackingServer.from_environment(tracking_uri, token=token, timeout=timeout)
-        self._content = ContentPolicy(explanations=explanations, max_explanation_chars=max_explanation_chars)
+        self._content = ContentPolicy(
+            capture_content=capture_content,
+            explanations=explanations,
+            max_explanation_chars=max_explanation_chars,
+        )
         self._failures = failures
         super().__init__(delivery)
 
     @classmethod
-    def at(cls, address: str) -> MLflowAssessments:
+    def at(cls, address: str, *, capture_content: CaptureContent) -> MLflowAssessments:
         """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
-        return cls(tracking_uri=address)
+        return cls(tracking_uri=address, capture_content=capture_content)
 
     def __reduce__(self) -> tuple[Callable[[], MLflowAssessments], tuple[()]]:
         """An emitter for another process: the same arguments, with nothing to deliver."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ragspan.config import CaptureContent
 from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
 from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.outcomes import ScoredRecord
@@ -41,6 +42,8 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
             need different ones.
         documents: write verdicts on single passages, which `context_utilization` and the metrics of chunks have, to the
             documents on the spans of the searches that found them.
+        capture_content: True says that users' texts may stand there, so that explanations may quote them. None asks the
+            environment, as `OTelEmitter` does.
         explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
             asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
             counts and places.
@@ -66,6 +69,7 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         headers: Mapping[str, str] | None = None,
         identifier: str = "ragspan",
         documents: bool = True,
+        capture_content: CaptureContent | None = None,
         explanations: bool | None = None,
         max_explanation_chars: int = 1000,
         failures: bool = False,
@@ -80,7 +84,11 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
             identifier=identifier,
             documents=documents,
             failures=failures,
-            content=ContentPolicy(explanations=explanations, max_explanation_chars=max_explanation_chars),
+            content=ContentPolicy(
+                capture_content=capture_content,
+                explanations=explanations,
+                max_explanation_chars=max_explanation_chars,
+            ),
         )
         _check(self._contents, timeout)
         self._timeout = timeout
@@ -89,9 +97,9 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         super().__init__(options, meter_provider=meter_provider)
 
     @classmethod
-    def at(cls, address: str) -> PhoenixAnnotations:
+    def at(cls, address: str, *, capture_content: CaptureContent) -> PhoenixAnnotations:
         """The emitter for the Phoenix at this address, for `ragspan.configure(phoenix=address)`."""
-        return cls(base_url=address)
+        return cls(base_url=address, capture_content=capture_content)
 
     def span_exporter(self) -> SpanExporter:
         """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
@@ -121,6 +129,7 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
             identifier=self._contents.identifier,
             documents=self._contents.documents,
             failures=self._contents.failures,
+            capture_content=self._contents.content.capture_content,
             explanations=self._contents.content.explanations,
             max_explanation_chars=self._contents.content.max_explanation_chars,
         )
