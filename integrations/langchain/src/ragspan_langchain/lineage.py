@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import islice
 
 from ragspan.matching import Match, PromptText, word_count
-from ragspan_langchain.answers import json_in, texts_in
+from ragspan_langchain.answers import calls_text, json_in, texts_in
+from ragspan_langchain.payloads.messages import PromptPart
 from ragspan_langchain.replies import joined
 from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
 
@@ -61,15 +62,22 @@ class PromptBehind:
 
     def __init__(self, run: ModelRun, trace: Trace, question: str, *, excerpts: bool) -> None:
         self.run = run
-        self._given = [
-            part for part in run.prompt.parts if part.role != "ai"
-        ]  # the assistant's words hold no documents
+        now, before = _turns(run.prompt.parts, {_bare(said_by(model)) for model in reached_model(trace)})
+        self._given = [*now, *before]
         self._prompt = PromptText("\n".join(part.text for part in self._given), apart=question)
         self._own_words = PromptText("\n".join(part.text for part in run.prompt.parts if part.role == "ai"))
         texts = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
         entries = list(trace.documents.values())
         current = [texts.get(entry, entry.text) for entry in entries]
-        matches = zip(entries, current, self._prompt.find(current, excerpts=excerpts), strict=True)
+        places = self._prompt.find(current, excerpts=excerpts)
+        if before and any(entry.carried for entry in entries):  # what the state carries is history in earlier messages
+            present = PromptText("\n".join(part.text for part in now), apart=question)
+            now_places = present.find(current, excerpts=excerpts)
+            places = [
+                new if entry.carried else place
+                for entry, place, new in zip(entries, places, now_places, strict=True)
+            ]
+        matches = zip(entries, current, places, strict=True)
         found = [(entry, text, match) for entry, text, match in matches if match is not None]
         self.documents: list[tuple[SeenDocument, str, Match]] = sorted(found, key=lambda item: item[2].start)
         """In prompt order."""
@@ -123,7 +131,25 @@ def prompts_behind(trace: Trace, question: str | None, response: str | None) -> 
 
 def reached_model(trace: Trace) -> list[ModelRun]:
     """The calls of models that may have served the answer: not those that a retriever makes for itself."""
-    return [run for run in trace.models if not run.inside_search]
+    return [run for run in (*trace.models_before, *trace.models) if not run.inside_search]
+
+
+def _turns(parts: Sequence[PromptPart], said: Container[str]) -> tuple[list[PromptPart], list[PromptPart]]:
+    """The parts of a prompt that may hold documents: those of this turn, and those of earlier ones.
+
+    An earlier turn ends with an answer to a person that no model gave in this request, and a person speaks after it. Models'
+    words hold no documents; an assistant's message that the program wrote for this turn may.
+    """
+    people = [place for place, part in enumerate(parts) if part.role == "human"]
+    program = [place for place, part in enumerate(parts) if part.role == "ai" and _bare(part.text) not in said]
+    end = max((place for place in program if people and people[0] < place < people[-1]), default=0)
+    before = [part for part in parts[:end] if part.role not in {"ai", "system"}]
+    now = [
+        part
+        for place, part in enumerate(parts)
+        if part.role == "system" or (place >= end and part.role != "ai") or (place > end and place in program)
+    ]
+    return now, before
 
 
 def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
@@ -133,12 +159,12 @@ def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
 def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRun]:
     """The calls whose words the caller got; if their words were changed on the way, the likeliest one."""
     answer = _bare(response or "")
-    spoke = [run for run in models if said_by(run).strip()]
-    if not answer or not spoke:
+    if not answer:
         return list(models[-1:])
-    same = [run for run in spoke if _bare(said_by(run)) == answer]
-    if same:
-        return same[-1:]
+    same = [run for run in models if _bare(said_by(run)) == answer or (run.reply and calls_text(run.reply.calls) == response)]
+    spoke = [run for run in models if said_by(run).strip()]
+    if same or not spoke:
+        return (same or list(models))[-1:]
     quoted = [run for run in spoke if _is_part(_bare(said_by(run)), answer) or _is_field(said_by(run), response or "")]
     if quoted:
         return sorted(quoted, key=lambda run: answer.find(_bare(said_by(run))))

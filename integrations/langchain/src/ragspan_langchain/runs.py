@@ -14,9 +14,14 @@ from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_langchain.anchors import openinference_anchor
-from ragspan_langchain.payloads.documents import Found, id_and_metadata_of, text_of
+from ragspan_langchain.payloads.documents import Found, documents_in, id_and_metadata_of, lie_beside_messages, text_of
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen
 from ragspan_langchain.payloads.messages import PromptPart
+
+
+def key_of(run_id: UUID | str) -> int:
+    """The number of a run's id: hashing a UUID is a Python call. LangServe gives ids as text."""
+    return run_id.int if type(run_id) is UUID else hash(run_id)
 
 
 class Kind(enum.Enum):
@@ -29,9 +34,10 @@ class Kind(enum.Enum):
 class SeenDocument:
     """A document that passed by, as it was at first sight; the document itself is let go when the request ends."""
 
-    __slots__ = ("document", "id", "metadata", "rank", "score", "seen_in", "text")
+    __slots__ = ("carried", "document", "id", "metadata", "rank", "score", "seen_in", "text")
 
     def __init__(self, document: Any, text: str, rank: int | None, score: float | None, seen_in: Run) -> None:
+        self.carried = False  # nobody but the state of a conversation has shown it
         self.document = document
         self.seen_in: Run | None = seen_in
         self.text = text
@@ -70,14 +76,13 @@ class Run:
 
     # Defaults stand here rather than in `__init__`: most runs never change them, and a run is made at every start.
     copies = 1  # how many times the handler stands in the run's list of handlers
-    open_searches = 0  # children that are retrievers and have not ended
     query: str | None = None
     fields: Mapping[str, Any] | None = None  # the input, where it has fields
     consumed = 0  # identity of the unread search result that this run was given
     ended_ns = 0  # 0 while it is open
     error: str | None = None
 
-    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+    def __init__(self, run_id: UUID | str, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         self.run_id = run_id
         self.kind = kind
         self.name = name
@@ -100,7 +105,7 @@ class SearchRun(Run):
     found: Sequence[SeenDocument] = ()
     span: SpanAnchor | None = None  # that of another instrumentation
 
-    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+    def __init__(self, run_id: UUID | str, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         super().__init__(run_id, kind, name, parent, trace)
         self.started_ns = time_ns()
         self.find_span()
@@ -122,10 +127,10 @@ class ModelRun(Run):
     first_token_ns: int | None = None
     last_chunk: Any = None
 
-    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+    def __init__(self, run_id: UUID | str, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
         super().__init__(run_id, kind, name, parent, trace)
         self.started_ns = time_ns()
-        self.beside_search = parent is not None and parent.open_searches > 0
+        self.beside_search = parent is not None and parent in list(trace.open_searches.values())
         self.tokens: list[Any] = []
 
 
@@ -142,6 +147,7 @@ class Trace:
         self.runs: list[Run] = []
         self.models: list[ModelRun] = []
         self.searches: list[SearchRun] = []
+        self.open_searches: dict[int, Run | None] = {}  # the runs around them
         self.documents: dict[int, SeenDocument] = {}  # by identity while the request runs
         self.queries: list[str] = []
         self.recorded: list[RetrievedContext] = []
@@ -154,7 +160,9 @@ class Trace:
         self.tokens_delivered = False
         self.inputs: Frozen = OPAQUE
         self.saved_states: list[Frozen] = []  # inputs of the first steps, where the request had no question
-        self.asked_before: Frozen = OPAQUE  # what the request was called with before it was interrupted
+        self.is_resumed = False  # it goes on after an interruption; what it was called with and asked before that:
+        self.asked_before: Frozen = OPAQUE
+        self.models_before: Sequence[ModelRun] = ()
         self.output: Frozen = OPAQUE
         self.error: str | None = None
         self.started_ns = time_ns()
@@ -171,8 +179,15 @@ class Trace:
             self.anchor = anchor
             self.anchor_pending = False
 
-    def see(self, found: Found, run: Run, *, ranked: bool) -> Sequence[SeenDocument]:
-        """Note documents that a run shows; `ranked` says that the list is the result of a search."""
+    def see(self, found: Found, run: Run, *, ranked: bool, carried: bool = False) -> Sequence[SeenDocument]:
+        """Note documents that a run shows.
+
+        Args:
+            found: the documents.
+            run: that shows them.
+            ranked: the list is the result of a search.
+            carried: the list lies in the state of a conversation, and may be an earlier turn's.
+        """
         known = self.documents
         seen = []
         for place, (document, score) in enumerate(found):
@@ -182,10 +197,21 @@ class Trace:
                 if text is None:
                     continue
                 entry = known[id(document)] = SeenDocument(document, text, place if ranked else None, score, run)
-            elif ranked and entry.rank is None:
-                entry.rank = place
+                entry.carried = carried
+            elif ranked:
+                entry.carried = False
+                if entry.rank is None:
+                    entry.rank = place
             seen.append(entry)
         return seen
+
+    def see_inputs(self, inputs: Any, run: Run) -> None:
+        """Note the documents that a run is called with."""
+        lists = documents_in(inputs)
+        if lists:
+            carried = lie_beside_messages(inputs)
+            for found in lists:
+                self.see(found, run, ranked=False, carried=carried)
 
     def brought(self, found: Found, run: Run) -> bool:
         """Whether a run brought these documents: nobody had seen them before, but for steps inside it."""

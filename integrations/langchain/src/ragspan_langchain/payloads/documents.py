@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -111,15 +112,36 @@ def documents_of_tools(messages: Sequence[Any]) -> tuple[list[Found], bool]:
     return current, carried
 
 
-def found_nothing(outputs: Any) -> bool:
-    """Whether a step gave an empty list for a result, as a whole or in a field that is not about messages."""
+_SEARCHED = re.compile(
+    r"(?:^|_)(?:docs?|documents?|contexts?|passages?|chunks?|hits|snippets|articles|found|retrieved)"
+    r"(?:_(?:list|texts?|found|used))?$|^(?:(?:re)?search_|web_|retrieval_|query_)*results$"
+)
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def found_nothing(outputs: Any, name: str, inputs: Any) -> bool:
+    """Whether a step searched and found nothing.
+
+    It gave an empty list in a field that is called a search's result, or as a whole where it was called with texts only;
+    a parser's list is a model's. Other empty lists are plans, notes and errors.
+    """
     shape = shape_of(outputs)
     if shape is Shape.ITEMS:
-        return len(outputs) == 0
+        if len(outputs) > 0 or name.endswith("Parser"):
+            return False
+        given = list(dict.values(inputs)) if isinstance(inputs, dict) else [inputs]
+        return all(type(value) is str for value in given)
     if shape is not Shape.FIELDS:
         return False
     empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
-    return any(isinstance(key, str) and not key.endswith(("messages", "history")) for key in empty)
+    return any(isinstance(key, str) and _SEARCHED.search(_case.sub("_", key).lower()) for key in empty)
+
+
+def lie_beside_messages(inputs: Any) -> bool:
+    """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
+    shape = shape_of(inputs)
+    fields = inputs if shape is Shape.FIELDS else state_of(inputs) if shape is Shape.STATE else {}
+    return any(type(value) is list and value and shape_of(value[0]) is Shape.MESSAGE for value in dict.values(fields))
 
 
 def tool_messages(output: Any) -> list[Any]:
