@@ -112,7 +112,10 @@ def response_in(
     if isinstance(output, (bool, int, float)):
         return json.dumps(output)
     answers = _Answers(_Said(replies), question_in(inputs), preferred)
-    return answers.in_fields(_without_inputs(output, inputs)) if isinstance(output, dict) else answers.rendered(output)
+    if not isinstance(output, dict):
+        return answers.rendered(output)
+    is_talk = any(map(_holds_messages, output.values()))
+    return answers.in_fields(_without_inputs(output, inputs), is_talk=is_talk)
 
 
 class _Said:
@@ -174,13 +177,19 @@ class _Answers:
             return last.text if last.role in {"ai", "tool"} else None
         return calls_text(last.calls)
 
-    def in_fields(self, own: Mapping[str, Frozen]) -> str | None:
+    def in_fields(self, own: Mapping[str, Frozen], *, is_talk: bool) -> str | None:
+        """The answer among the fields of a state; in that of a conversation a word such as `__end__` steers the graph."""
         for value in self._candidates(own):
             if not isinstance(value, str) or value.strip():
                 response = as_json(value) if _is_list_of_data(value) else self.rendered(value)
                 if response is not None:
                     return response
         rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
+        if is_talk:
+            rest = {key: value for key, value in rest.items() if not isinstance(value, str) or word_count(value) > 1}
+        texts = [value for value in rest.values() if isinstance(value, str)]
+        if len(texts) == 1 and texts[0].strip():
+            return texts[0]
         messages = [value for value in own.values() if isinstance(value, FrozenMessage)]
         return as_json(rest) or next((calls_text(message.calls) for message in messages), None)
 
@@ -199,8 +208,6 @@ class _Answers:
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
         yield from (own[key] for key in named)
-        if len(texts) == 1 and not any(map(_holds_messages, own.values())):
-            yield from texts.values()
 
     def _conversations(self, own: Mapping[str, Frozen]) -> Iterator[Frozen]:
         """Messages: the list that is called so first, for states may hold those of workers too."""

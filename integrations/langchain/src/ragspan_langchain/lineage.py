@@ -74,8 +74,7 @@ class PromptBehind:
             present = PromptText("\n".join(part.text for part in now), apart=question)
             now_places = present.find(current, excerpts=excerpts)
             places = [
-                new if entry.carried else place
-                for entry, place, new in zip(entries, places, now_places, strict=True)
+                new if entry.carried else place for entry, place, new in zip(entries, places, now_places, strict=True)
             ]
         matches = zip(entries, current, places, strict=True)
         found = [(entry, text, match) for entry, text, match in matches if match is not None]
@@ -142,12 +141,12 @@ def _turns(parts: Sequence[PromptPart], said: Container[str]) -> tuple[list[Prom
     """
     people = [place for place, part in enumerate(parts) if part.role == "human"]
     program = [place for place, part in enumerate(parts) if part.role == "ai" and _bare(part.text) not in said]
-    end = max((place for place in program if people and people[0] < place < people[-1]), default=0)
-    before = [part for part in parts[:end] if part.role not in {"ai", "system"}]
+    end = max((place for place in program if people and people[0] < place < people[-1]), default=-1)
+    before = [part for part in parts[: max(end, 0)] if part.role not in {"ai", "system"}]
     now = [
         part
         for place, part in enumerate(parts)
-        if part.role == "system" or (place >= end and part.role != "ai") or (place > end and place in program)
+        if part.role == "system" or (place > end and (part.role != "ai" or place in program))
     ]
     return now, before
 
@@ -161,7 +160,11 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     answer = _bare(response or "")
     if not answer:
         return list(models[-1:])
-    same = [run for run in models if _bare(said_by(run)) == answer or (run.reply and calls_text(run.reply.calls) == response)]
+    same = [
+        run
+        for run in models
+        if _bare(said_by(run)) == answer or (run.reply and calls_text(run.reply.calls) == response)
+    ]
     spoke = [run for run in models if said_by(run).strip()]
     if same or not spoke:
         return (same or list(models))[-1:]

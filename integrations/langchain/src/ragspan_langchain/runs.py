@@ -14,9 +14,17 @@ from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_langchain.anchors import openinference_anchor
-from ragspan_langchain.payloads.documents import Found, documents_in, id_and_metadata_of, lie_beside_messages, text_of
+from ragspan_langchain.payloads.documents import (
+    Found,
+    documents_in,
+    id_and_metadata_of,
+    lie_beside_messages,
+    names_empty_search,
+    text_of,
+)
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen
 from ragspan_langchain.payloads.messages import PromptPart
+from ragspan_langchain.payloads.shapes import Shape, shape_of
 
 
 def key_of(run_id: UUID | str) -> int:
@@ -144,6 +152,7 @@ class Trace:
         self.name = name
         self.root: Run | None = None
         self.grouped = False
+        self.is_part = False  # a lone prompt or parser
         self.runs: list[Run] = []
         self.models: list[ModelRun] = []
         self.searches: list[SearchRun] = []
@@ -253,3 +262,14 @@ def searched_with(run: Run) -> list[str]:
         return [run.query]
     written = {model.reply.text for model in run.trace.models if model.reply is not None}
     return [text for text in list((run.fields or {}).values()) if isinstance(text, str) and text in written]
+
+
+def searched_in_vain(run: Run, outputs: Any, inputs: Any) -> bool:
+    """Whether a step searched and found nothing: what it gave is called so, or it was given texts and no model spoke."""
+    if shape_of(outputs) is not Shape.ITEMS:
+        return names_empty_search(outputs)
+    if len(outputs) > 0 or run.name.endswith("Parser") or any(model.is_within(run) for model in run.trace.models):
+        return False
+    given = (run.query or run.fields) if inputs is None else inputs  # a stream's input comes with its end
+    texts = list(dict.values(given)) if isinstance(given, dict) else [given]
+    return all(type(text) is str for text in texts)

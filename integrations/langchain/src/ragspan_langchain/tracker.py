@@ -29,16 +29,15 @@ from ragspan_langchain.ended_runs import EndedRuns
 from ragspan_langchain.grouping import Group
 from ragspan_langchain.payloads.documents import (
     documents_in,
-    documents_of_tools,
-    found_nothing,
+    documents_of_messages,
     scored_document,
     tool_messages,
 )
-from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, freeze
+from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, freeze, output_of
 from ragspan_langchain.payloads.messages import prompt_parts
 from ragspan_langchain.payloads.shapes import READABLE
 from ragspan_langchain.replies import reply_of
-from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace, key_of, searched_with
+from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace, key_of, searched_in_vain, searched_with
 from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered
 from ragspan_langchain.waiting_threads import WaitingThreads
 
@@ -131,7 +130,12 @@ class RunTracker:
         run.trace.searches.append(run)
 
     def start_model(
-        self, run_id: UUID | str, parent_id: UUID | str | None, name: str, messages: Sequence[Any], about: Mapping[str, Any]
+        self,
+        run_id: UUID | str,
+        parent_id: UUID | str | None,
+        name: str,
+        messages: Sequence[Any],
+        about: Mapping[str, Any],
     ) -> None:
         """`messages` are those of a chat, or the one text of a plain prompt."""
         run = self._start(ModelRun, Kind.MODEL, run_id, parent_id, name, about)
@@ -142,11 +146,14 @@ class RunTracker:
         run.model, run.provider = metadata.get("ls_model_name"), metadata.get("ls_provider")
         trace.tokens_delivered = trace.tokens_delivered or tokens_are_delivered()
         if not run.inside_search:
-            current, carried = documents_of_tools(messages)
+            current, carried = documents_of_messages(messages)
+            parameters = about.get("invocation_params") or {}
+            if "documents" in parameters:
+                current += documents_in(parameters["documents"])
             for found in current:
                 trace.see(found, run, ranked=trace.brought(found, run))
             trace.carried_documents = trace.carried_documents or carried
-            run.prompt = trace.prompt(prompt_parts(messages, about.get("invocation_params")))
+            run.prompt = trace.prompt(prompt_parts(messages, parameters.get("documents")))
         if run.parent is None:
             self._note_inputs(trace, [FrozenMessage(role=part.role, text=part.text) for part in run.prompt.parts])
         trace.models.append(run)
@@ -165,7 +172,7 @@ class RunTracker:
                 trace.queries += searched_with(run)
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
-        if found_nothing(outputs, run.name, inputs or run.query or run.fields):  # a stream's input comes with its end
+        if searched_in_vain(run, outputs, inputs):
             trace.empty_search = True
         if run.parent is None:
             self._end_of_top(run, outputs, inputs)
@@ -319,6 +326,7 @@ class RunTracker:
         trace = Trace(name)
         trace.tags = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
         trace.metadata = dict(about.get("metadata") or {})
+        trace.is_part = about.get("run_type") in {"parser", "prompt"}
         trace.anchor = current_anchor()
         self._sweep()
         self._open[id(trace)] = trace
@@ -353,7 +361,7 @@ class RunTracker:
         trace = run.trace
         if trace.anchor_pending:
             trace.find_anchor()
-        trace.output = freeze(outputs)
+        trace.output = freeze(output_of(outputs))
         if inputs is not None:
             trace.streamed = True
             self._note_inputs(trace, inputs)

@@ -30,6 +30,9 @@ class WaitingThreads:
     def __init__(self) -> None:
         self._waiting: dict[str, _Waiting] = {}
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def settle(self, trace: Trace, size: int) -> None:
         """Remember a request that was interrupted, after its documents were let go; forget one that went on to its end."""
         thread = _thread_of(trace)

@@ -89,20 +89,21 @@ def scored_document(item: Any) -> tuple[Any, float | None] | None:
     return None
 
 
-def documents_of_tools(messages: Sequence[Any]) -> tuple[list[Found], bool]:
-    """The documents that a conversation's tool messages carry beside their text.
+def documents_of_messages(messages: Sequence[Any]) -> tuple[list[Found], bool]:
+    """The documents that a conversation's messages carry beside their text.
 
-    Those after the user's last words are of the current request; of earlier ones, which are history, it is only told
-    whether there are any.
+    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it is
+    only told whether there are any.
     """
-    if not any(getattr(message, "type", None) == "tool" for message in messages):
-        return [], False
     current: list[Found] = []
     is_current, carried = True, False
     for message in reversed(messages):
         kind = getattr(message, "type", None)
-        if kind == "human":
+        if kind == "human" and is_current:
             is_current = False
+            beside = message.additional_kwargs
+            if beside and "documents" in beside:
+                current = [*documents_in(beside["documents"]), *current]
         elif kind == "tool":
             found = documents_in(getattr(message, "artifact", None))
             if is_current:
@@ -119,19 +120,9 @@ _SEARCHED = re.compile(
 _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def found_nothing(outputs: Any, name: str, inputs: Any) -> bool:
-    """Whether a step searched and found nothing.
-
-    It gave an empty list in a field that is called a search's result, or as a whole where it was called with texts only;
-    a parser's list is a model's. Other empty lists are plans, notes and errors.
-    """
-    shape = shape_of(outputs)
-    if shape is Shape.ITEMS:
-        if len(outputs) > 0 or name.endswith("Parser"):
-            return False
-        given = list(dict.values(inputs)) if isinstance(inputs, dict) else [inputs]
-        return all(type(value) is str for value in given)
-    if shape is not Shape.FIELDS:
+def names_empty_search(outputs: Any) -> bool:
+    """Whether a step gave an empty list in a field that is called a search's result; others are plans, notes, errors."""
+    if shape_of(outputs) is not Shape.FIELDS:
         return False
     empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
     return any(isinstance(key, str) and _SEARCHED.search(_case.sub("_", key).lower()) for key in empty)

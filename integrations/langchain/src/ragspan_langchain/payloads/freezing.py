@@ -63,6 +63,14 @@ def freeze(value: Any) -> Frozen:
     return value if type(value) is str else _Freezer().freeze(value, 0)
 
 
+def output_of(value: Any) -> Any:
+    """What a call returned. The client of a remote program hands over all events of a stream: the last one has the output."""
+    if type(value) is list and value and type(value[-1]) is dict and "event" in value[-1]:
+        data = value[-1].get("data")
+        return data.get("output") if isinstance(data, dict) else None
+    return value
+
+
 class _Freezer:
     def __init__(self) -> None:
         self._nodes = 0

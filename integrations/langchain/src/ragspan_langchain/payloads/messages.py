@@ -83,12 +83,12 @@ class PromptPart(NamedTuple):
     text: str
 
 
-def prompt_parts(messages: Iterable[Any], parameters: Any = None) -> list[PromptPart]:
+def prompt_parts(messages: Iterable[Any], documents: Any = None) -> list[PromptPart]:
     """The parts of a chat prompt, or of a plain one.
 
     Args:
         messages: the messages, or the one text.
-        parameters: what else the model is called with; some take documents there, or beside a message's content.
+        documents: some models are called with them beside the messages; others take them beside a message's content.
     """
     parts = []
     for message in messages:
@@ -100,8 +100,8 @@ def prompt_parts(messages: Iterable[Any], parameters: Any = None) -> list[Prompt
             if beside and "documents" in beside:
                 text = "\n".join([text, *_all_texts(beside["documents"])])
             parts.append(PromptPart(role_of(message), text))
-    if parameters and "documents" in parameters:
-        parts.append(PromptPart("system", "\n".join(_all_texts(parameters["documents"]))))
+    if documents is not None:
+        parts.append(PromptPart("system", "\n".join(_all_texts(documents))))
     return parts
 
 
