@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan.matching import PromptText
@@ -13,7 +13,7 @@ from ragspan_langchain.answers import question_in
 from ragspan_langchain.contexts import as_context, contexts_of
 from ragspan_langchain.endings import status_and_response
 from ragspan_langchain.lineage import reached_model
-from ragspan_langchain.payloads.freezing import Frozen, FrozenCall, FrozenMessage
+from ragspan_langchain.payloads.freezing import OPAQUE, Frozen, FrozenCall, FrozenMessage
 from ragspan_langchain.runs import Kind, ModelRun, SearchRun, Trace
 
 _MAX_CHILDREN = 100
@@ -136,40 +136,36 @@ _TOKEN_BYTES = 60
 
 
 def _bytes_of(trace: Trace) -> int:
-    """Bytes of the texts that a request refers to; a text's size is known without reading it."""
-    counted: set[int] = set()
-    total = _TOKEN_BYTES * sum([len(run.tokens) for run in trace.models])
-    for text in _texts_of(trace):
-        if id(text) not in counted:
-            counted.add(id(text))
-            total += sys.getsizeof(text)
-    return total
-
-
-def _texts_of(trace: Trace) -> Iterator[str]:
+    """Bytes of the texts that a request refers to, each once; a text's size is known without reading it."""
+    texts = [entry.text for entry in trace.documents.values()]
+    texts += [context.text for context in trace.recorded]
+    tokens = 0
     for run in (*trace.models_before, *trace.models):
-        for part in run.prompt.parts:
-            yield part[1]
-        yield from run.prompt.texts
+        tokens += len(run.tokens)
+        texts += [part[1] for part in run.prompt.parts]
+        texts += run.prompt.texts
         if run.reply is not None:
-            yield run.reply.text
-    for entry in trace.documents.values():
-        yield entry.text
-    for context in trace.recorded:
-        yield context.text
-    yield from _frozen_texts([trace.inputs, trace.asked_before, trace.output, *trace.saved_states])
+            texts.append(run.reply.text)
+    for frozen in (trace.inputs, trace.output, trace.asked_before, *trace.saved_states):
+        if type(frozen) is str:
+            texts.append(frozen)
+        elif frozen is not OPAQUE:
+            _add_texts(texts, [frozen])
+    return tokens * _TOKEN_BYTES + sum(map(sys.getsizeof, dict(zip(map(id, texts), texts, strict=True)).values()))
 
 
-def _frozen_texts(rest: list[Frozen]) -> Iterator[str]:
-    while rest:
-        value = rest.pop()
+def _add_texts(texts: list[str], frozen: list[Frozen]) -> None:
+    """Add those that lie in frozen payloads."""
+    while frozen:
+        value = frozen.pop()
         if type(value) is str:
-            yield value
+            texts.append(value)
         elif isinstance(value, list):
-            rest += value
+            frozen += value
         elif isinstance(value, dict):
-            rest += value.values()
+            frozen += value.values()
         elif isinstance(value, FrozenMessage):
-            rest += (value.text, value.calls)
+            texts.append(value.text)
+            frozen += value.calls
         elif isinstance(value, FrozenCall):
-            rest.append(value.arguments)
+            frozen.append(value.arguments)

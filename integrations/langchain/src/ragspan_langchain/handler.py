@@ -243,6 +243,7 @@ def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbac
 
 
 def _name(serialized: dict[str, Any] | None, about: dict[str, Any], default: str) -> str:
-    known = serialized if isinstance(serialized, dict) else {}
-    name = about.get("name") or known.get("name") or (known.get("id") or [default])[-1]
+    name = about.get("name")
+    if name is None and isinstance(serialized, dict):
+        name = serialized.get("name") or (serialized.get("id") or [default])[-1]
     return name if isinstance(name, str) and name else default

@@ -14,9 +14,9 @@ from itertools import islice
 
 from ragspan.matching import Match, PromptText, word_count
 from ragspan_langchain.answers import calls_text, json_in, texts_in
-from ragspan_langchain.payloads.messages import PromptPart
 from ragspan_langchain.replies import joined
 from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
+from ragspan_langchain.turns import Turn, squeezed, turns_of
 
 _MAX_MODELS = 1000
 _MAX_SEARCHED = 50
@@ -57,12 +57,15 @@ class PromptBehind:
         run: the call.
         trace: its request.
         question: the user's own words, which hold no documents even if they quote one.
+        said: what the models of the request said, as `turns_of` takes it.
         excerpts: look for excerpts of documents as well.
     """
 
-    def __init__(self, run: ModelRun, trace: Trace, question: str, *, excerpts: bool) -> None:
+    def __init__(self, run: ModelRun, trace: Trace, question: str, said: Container[str], *, excerpts: bool) -> None:
         self.run = run
-        now, before = _turns(run.prompt.parts, {_bare(said_by(model)) for model in reached_model(trace)})
+        turns = turns_of(run.prompt.parts, said)
+        now = [part for part, turn in zip(run.prompt.parts, turns, strict=True) if turn is Turn.THIS]
+        before = [part for part, turn in zip(run.prompt.parts, turns, strict=True) if turn is Turn.EARLIER]
         self._given = [*now, *before]
         self._prompt = PromptText("\n".join(part.text for part in self._given), apart=question)
         self._own_words = PromptText("\n".join(part.text for part in run.prompt.parts if part.role == "ai"))
@@ -110,6 +113,7 @@ def prompts_behind(trace: Trace, question: str | None, response: str | None) -> 
     """The prompts behind an answer, in order of time; those of its parts in the order of the parts."""
     models = reached_model(trace)[-_MAX_MODELS:]
     queries = frozenset(_even(query) for query in trace.queries)
+    said = {squeezed(said_by(run)) for run in models}
     parts = _answering(models, response)
     began = min((run.started_ns for run in parts), default=0)
     order = {id(run): (began, place) for place, run in enumerate(parts)}
@@ -117,7 +121,7 @@ def prompts_behind(trace: Trace, question: str | None, response: str | None) -> 
     behind: list[PromptBehind] = []
     known = {id(run) for run in waiting}
     while waiting:
-        current = PromptBehind(waiting.pop(), trace, question or "", excerpts=len(behind) < _MAX_SEARCHED)
+        current = PromptBehind(waiting.pop(), trace, question or "", said, excerpts=len(behind) < _MAX_SEARCHED)
         behind.append(current)
         for earlier in models:
             if id(earlier) in known or not _ended_before(earlier, current.run):
@@ -131,24 +135,6 @@ def prompts_behind(trace: Trace, question: str | None, response: str | None) -> 
 def reached_model(trace: Trace) -> list[ModelRun]:
     """The calls of models that may have served the answer: not those that a retriever makes for itself."""
     return [run for run in (*trace.models_before, *trace.models) if not run.inside_search]
-
-
-def _turns(parts: Sequence[PromptPart], said: Container[str]) -> tuple[list[PromptPart], list[PromptPart]]:
-    """The parts of a prompt that may hold documents: those of this turn, and those of earlier ones.
-
-    An earlier turn ends with an answer to a person that no model gave in this request, and a person speaks after it. Models'
-    words hold no documents; an assistant's message that the program wrote for this turn may.
-    """
-    people = [place for place, part in enumerate(parts) if part.role == "human"]
-    program = [place for place, part in enumerate(parts) if part.role == "ai" and _bare(part.text) not in said]
-    end = max((place for place in program if people and people[0] < place < people[-1]), default=-1)
-    before = [part for part in parts[: max(end, 0)] if part.role not in {"ai", "system"}]
-    now = [
-        part
-        for place, part in enumerate(parts)
-        if part.role == "system" or (place > end and (part.role != "ai" or place in program))
-    ]
-    return now, before
 
 
 def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:

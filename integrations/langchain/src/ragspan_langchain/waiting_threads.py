@@ -36,7 +36,7 @@ class WaitingThreads:
     def settle(self, trace: Trace, size: int) -> None:
         """Remember a request that was interrupted, after its documents were let go; forget one that went on to its end."""
         thread = _thread_of(trace)
-        if thread is None or not (trace.interrupted or trace.is_resumed):
+        if thread is None:
             return
         if not trace.interrupted:
             if trace.error is None:

@@ -120,10 +120,8 @@ _SEARCHED = re.compile(
 _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def names_empty_search(outputs: Any) -> bool:
+def names_empty_search(outputs: dict[Any, Any]) -> bool:
     """Whether a step gave an empty list in a field that is called a search's result; others are plans, notes, errors."""
-    if shape_of(outputs) is not Shape.FIELDS:
-        return False
     empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
     return any(isinstance(key, str) and _SEARCHED.search(_case.sub("_", key).lower()) for key in empty)
 

@@ -95,11 +95,13 @@ def prompt_parts(messages: Iterable[Any], documents: Any = None) -> list[PromptP
         if isinstance(message, str):
             parts.append(PromptPart("human", message))
         elif shape_of(message) is Shape.MESSAGE:
-            text = prompt_text(message.content)
+            text = message.content
+            if type(text) is not str:
+                text = prompt_text(text)
             beside = message.additional_kwargs
             if beside and "documents" in beside:
                 text = "\n".join([text, *_all_texts(beside["documents"])])
-            parts.append(PromptPart(role_of(message), text))
+            parts.append(PromptPart(ROLES.get(message.type) or role_of(message), text))
     if documents is not None:
         parts.append(PromptPart("system", "\n".join(_all_texts(documents))))
     return parts
