@@ -17,7 +17,7 @@ def openinference_is_active() -> bool:
     return _openinference() is not None
 
 
-def openinference_anchor(run_id: UUID) -> SpanAnchor | None:
+def openinference_anchor(run_id: UUID | str) -> SpanAnchor | None:
     """The span that OpenInference made for this run, if it has one by now.
 
     OpenInference keeps its spans out of the context, so they are never current; and it forgets them when the run ends.

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ragspan_langchain.payloads.freezing import DOCUMENTS, OPAQUE, Frozen, FrozenMessage, FrozenObject
+from ragspan.matching import words_of
+from ragspan_langchain.payloads.freezing import (
+    CUT,
+    DOCUMENTS,
+    OPAQUE,
+    Frozen,
+    FrozenCall,
+    FrozenMessage,
+    FrozenObject,
+    Opaque,
+)
 from ragspan_langchain.runs import Reply
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
 _NO_WORDS = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _ANSWER_KEYS = ("structured_response", "answer", "final_answer")
+_ANSWERS = {"answer", "response", "reply", "generation", "report"}
+"""Fields called so are the answer even beside a conversation; a `summary` may be one of the conversation."""
+_FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
 _ANSWER_WORDS = (
     "answer",
     "response",
@@ -82,12 +96,6 @@ def _last_words(items: Sequence[Frozen], *, are_messages: bool) -> FrozenMessage
     return own[-1] if own else None
 
 
-def _holds_messages(value: Frozen) -> bool:
-    return isinstance(value, FrozenMessage) or (
-        isinstance(value, list) and any(isinstance(item, FrozenMessage) for item in value)
-    )
-
-
 def response_in(
     output: Frozen, *, inputs: Frozen, replies: Sequence[Reply], preferred: Callable[[str], bool] = lambda _: False
 ) -> str | None:
@@ -99,55 +107,164 @@ def response_in(
         replies: what the models of the request said: a field that holds a reply is the answer where no name tells.
         preferred: tells which of several such replies to take.
     """
-    if isinstance(output, str):
-        return output
-    if isinstance(output, FrozenMessage):
-        return output.text or None
     if isinstance(output, FrozenObject) or _was_spoken(output, replies):
         return as_json(output)
-    if isinstance(output, list):
-        return _response_in_list(output)
-    if isinstance(output, dict):
-        return _response_in_fields(output, inputs, replies, preferred)
-    return json.dumps(output) if isinstance(output, (bool, int, float)) else None
+    if isinstance(output, (bool, int, float)):
+        return json.dumps(output)
+    answers = _Answers(_Said(replies), question_in(inputs), preferred)
+    if not isinstance(output, dict):
+        return answers.rendered(output)
+    is_talk = any(map(_holds_messages, output.values()))
+    return answers.in_fields(_without_inputs(output, inputs), is_talk=is_talk)
 
 
-def _response_in_list(items: list[Frozen]) -> str | None:
-    messages = [item for item in items if isinstance(item, FrozenMessage)]
-    if messages:
-        return _last_answer(messages)
-    if items and all(isinstance(item, str) for item in items):
-        return "\n".join(items)
-    return as_json(items)
+_LOOKED_AT = 500  # characters that tell whether there is a second word
 
 
-def _last_answer(messages: Sequence[FrozenMessage]) -> str | None:
-    """What the conversation ends with, if it is an answer: the assistant's text, or a tool's that stands for it."""
-    last = messages[-1]
-    return last.text if last.role in {"ai", "tool"} and last.text.strip() else None
+class _Said:
+    """What the models of a request said."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        self._replies = replies
+        self._whole = {_even(reply.text) for reply in replies if reply.text.strip()}
+        self._fields: set[str] | None = None
+
+    def has(self, text: str) -> bool:
+        """Whether one of them said just this."""
+        return _even(text) in self._whole
+
+    def covers(self, text: str) -> bool:
+        """Whether they said this as a whole, as a field of an object, or as parts that make up most of it."""
+        if self._fields is None:
+            objects = [part for reply in self._replies for part in (reply.calls, json_in(reply.text))]
+            self._fields = {_even(field) for part in objects for field in texts_in(part)}
+        even = _even(text)
+        if even in self._whole or even in self._fields:
+            return True
+        parts = [part for part in self._whole if _has_words(part) and part in even]
+        is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
+        return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
 
 
-def _response_in_fields(
-    fields: Mapping[str, Frozen], inputs: Frozen, replies: Sequence[Reply], preferred: Callable[[str], bool]
-) -> str | None:
-    own = _without_inputs(fields, inputs)
-    said = {" ".join(reply.text.split()) for reply in replies if reply.text.strip()}
-    spoken = [text for text in texts_in(own, in_objects=False) if " ".join(text.split()) in said]
-    spoken.sort(key=lambda text: not preferred(text))
-    if _are_equals(own, [text for text in spoken if preferred(text)]):
-        return as_json(own)
-    for value in _candidates(own, spoken):
-        response = _rendered(value)
-        if response is not None:
-            return response
-    return as_json({key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)})
+def _has_words(text: str) -> bool:
+    """Whether a text is more than one word: one word stands anywhere."""
+    return len(words_of(text[:_LOOKED_AT])[0]) > 1
 
 
-def _are_equals(own: Mapping[str, Frozen], grounded: Sequence[str]) -> bool:
-    """Whether several fields are answers, and no name tells that one of them is the answer."""
-    fields = [key for key, value in own.items() if isinstance(value, str) and value in grounded]
-    named = any(word in key.lower() for key in own for word in (*_ANSWER_KEYS, *_ANSWER_WORDS))
-    return len(fields) > 1 and not named
+class _Answers:
+    """Looks for the answer among the fields, messages and texts that a caller got."""
+
+    def __init__(self, said: _Said, asked: str | None, preferred: Callable[[str], bool]) -> None:
+        self._said = said
+        self._asked = asked
+        self._preferred = preferred
+
+    def rendered(self, value: Frozen) -> str | None:
+        """A value as the text of an answer; None if it is none."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, FrozenMessage):
+            return value.text if value.text.strip() else calls_text(value.calls)
+        if isinstance(value, list):
+            messages = [item for item in value if isinstance(item, FrozenMessage)]
+            if messages:
+                return self._last_words(messages[-1])
+            if value and all(isinstance(item, str) for item in value):
+                return "\n".join(value)
+        return as_json(value) if isinstance(value, (dict, list)) else None
+
+    def _last_words(self, last: FrozenMessage) -> str | None:
+        """What a conversation ends with, if it is an answer.
+
+        That is the assistant's text, a tool's that stands for it, or a model's words under the role of a person, as
+        supervisors hand on what their workers said. Without text it is what the assistant calls a tool with.
+        """
+        if last.role == "human":
+            return last.text if last.text != self._asked and self._said.covers(last.text) else None
+        if last.text.strip():
+            return last.text if last.role in {"ai", "tool"} else None
+        return calls_text(last.calls)
+
+    def in_fields(self, own: Mapping[str, Frozen], *, is_talk: bool) -> str | None:
+        """The answer among the fields of a state; in that of a conversation a word such as `__end__` steers the graph."""
+        for value in self._candidates(own):
+            if not isinstance(value, str) or value.strip():
+                response = as_json(value) if _is_list_of_data(value) else self.rendered(value)
+                if response is not None:
+                    return response
+        rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
+        if is_talk:
+            rest = {key: value for key, value in rest.items() if not isinstance(value, str) or _has_words(value)}
+        texts = [value for value in rest.values() if isinstance(value, str)]
+        if len(texts) == 1 and texts[0].strip():
+            return texts[0]
+        messages = [value for value in own.values() if isinstance(value, FrozenMessage)]
+        return as_json(rest) or next((calls_text(message.calls) for message in messages), None)
+
+    def _candidates(self, own: Mapping[str, Frozen]) -> Iterator[Frozen]:
+        """What may be the answer, the likeliest first: what names and models say of a field, before what lies deeper."""
+        texts = {key: value for key, value in own.items() if isinstance(value, str)}
+        named = [key for word in _ANSWER_WORDS for key in own if word in key.lower()]
+        said = [key for key in named if key in texts and self._said.covers(texts[key])]
+        yield from (own[key] for key in _ANSWER_KEYS if key in own)
+        yield from (own[key] for key in said if _is_called(key, _ANSWERS) or "final" in _words(key))
+        yield from self._conversations(own)
+        yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
+        yield from self._unnamed(own, texts, is_named=bool(named))
+        yield from (texts[key] for key in named if key in texts and _is_called(key, {*_ANSWERS, *_ANSWER_WORDS}))
+        yield from self._deeper([value for value in own.values() if isinstance(value, dict)])
+        yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
+        yield from self._deeper([value for value in own.values() if isinstance(value, list)])
+        yield from (own[key] for key in named)
+
+    def _conversations(self, own: Mapping[str, Frozen]) -> Iterator[Frozen]:
+        """Messages: the list that is called so first, for states may hold those of workers too."""
+        for key in sorted(own, key=lambda key: key != "messages"):
+            value = own[key]
+            if _holds_messages(value) and not (isinstance(value, FrozenMessage) and not value.text.strip()):
+                yield value
+
+    def _unnamed(self, own: Mapping[str, Frozen], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Frozen]:
+        """Top-level texts that a model said: the one that is made of the others, or all if none is the answer."""
+        spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._preferred(text))
+        if len(spoken) > 1:
+            yield from (text for text in texts.values() if all(part in text for part in spoken))
+            if not is_named and self._preferred(spoken[1]):
+                yield FrozenObject(own)
+        yield from spoken
+
+    def _deeper(self, fields: Sequence[Frozen]) -> Iterator[Frozen]:
+        """Answers inside of fields; the whole field where several replies lie in it."""
+        yield from (value[key] for value in fields if isinstance(value, dict) for key in _ANSWER_KEYS if key in value)
+        for value in fields:
+            spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
+            if spoken:
+                yield spoken[0] if len(spoken) == 1 else value
+
+
+def _words(key: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()))
+
+
+def _is_called(key: str, names: Iterable[str]) -> bool:
+    """Whether a field has one of these names, maybe with a word before it that does not change what it is."""
+    words = _words(key) - _FILLERS
+    return bool(words) and words <= set(names)
+
+
+def calls_text(calls: Frozen) -> str | None:
+    """What a message calls tools with: one call's arguments, or a list of them."""
+    return as_json(calls[0] if len(calls) == 1 else calls) if isinstance(calls, list) and calls else None
+
+
+def _holds_messages(value: Frozen) -> bool:
+    return isinstance(value, FrozenMessage) or (
+        isinstance(value, list) and any(isinstance(item, FrozenMessage) for item in value)
+    )
+
+
+def _is_list_of_data(value: Frozen) -> bool:
+    return isinstance(value, list) and not _holds_messages(value)
 
 
 def _without_inputs(fields: Mapping[str, Frozen], inputs: Frozen) -> dict[str, Frozen]:
@@ -160,29 +277,6 @@ def _without_inputs(fields: Mapping[str, Frozen], inputs: Frozen) -> dict[str, F
 
 def _is_data(value: Frozen) -> bool:
     return value not in (DOCUMENTS, OPAQUE) and not (isinstance(value, list) and not list(filter(_is_data, value)))
-
-
-def _candidates(own: Mapping[str, Frozen], spoken: Sequence[str]) -> Iterator[Frozen]:
-    yield from (own[key] for key in _ANSWER_KEYS if key in own)
-    named = [value for word in _ANSWER_WORDS for key, value in own.items() if word in key.lower()]
-    yield from (value for value in named if isinstance(value, str) and value in spoken)
-    yield from spoken
-    yield from named
-    yield from (value for value in own.values() if _holds_messages(value))
-    yield from (value[key] for value in own.values() if isinstance(value, dict) for key in _ANSWER_KEYS if key in value)
-    texts = [value for value in own.values() if isinstance(value, str)]
-    if len(texts) == 1:
-        yield texts[0]
-
-
-def _rendered(value: Frozen) -> str | None:
-    if isinstance(value, str):
-        return value if value.strip() else None
-    if isinstance(value, FrozenMessage):
-        return value.text or None
-    if isinstance(value, list) and _holds_messages(value):
-        return _last_answer([item for item in value if isinstance(item, FrozenMessage)])
-    return as_json(value) if isinstance(value, (dict, list)) else None
 
 
 def _was_spoken(output: Frozen, replies: Iterable[Reply]) -> bool:
@@ -213,7 +307,11 @@ _NOTHING = object()
 
 
 def _plain(value: Frozen) -> Any:
-    if value is OPAQUE or value is DOCUMENTS:
+    if value is CUT:
+        return "…"
+    if isinstance(value, FrozenCall):
+        return _plain(value.arguments)
+    if isinstance(value, Opaque):
         return _NOTHING
     if isinstance(value, FrozenMessage):
         return value.text
@@ -232,3 +330,7 @@ def texts_in(value: Frozen, *, in_objects: bool = True) -> Iterator[str]:
     elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, FrozenObject)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item, in_objects=in_objects)
+
+
+def _even(text: str) -> str:
+    return " ".join(text.split())

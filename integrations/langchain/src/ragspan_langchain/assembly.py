@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ragspan.matching import PromptText
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plain_entries
 from ragspan_langchain.answers import question_in
 from ragspan_langchain.contexts import as_context, contexts_of
 from ragspan_langchain.endings import status_and_response
+from ragspan_langchain.lineage import reached_model
+from ragspan_langchain.payloads.freezing import OPAQUE, Frozen, FrozenCall, FrozenMessage
 from ragspan_langchain.runs import Kind, ModelRun, SearchRun, Trace
 
 _MAX_CHILDREN = 100
@@ -32,7 +35,7 @@ class TraceCapture:
         if not trace.grouped and not trace.recorded and _is_no_answer(trace):
             return None
         status, response = status_and_response(trace)
-        if _says_nothing(trace, status, response):
+        if _says_nothing(trace, status, response) or _shows_documents(trace, response):
             return None
         question = _question(trace)
         return RagRecord(
@@ -56,13 +59,21 @@ class TraceCapture:
 
 
 def _is_no_answer(trace: Trace) -> bool:
-    """A bare search, or a bare call of a model, is no answer to score."""
-    return trace.root is not None and trace.root.kind in {Kind.RETRIEVER, Kind.MODEL}
+    """A bare search, prompt, parser or call of a model or tool is no answer to score; a tool that asks a model is one."""
+    kind = trace.root.kind if trace.root is not None else Kind.CHAIN
+    return trace.is_part or kind in {Kind.RETRIEVER, Kind.MODEL} or (kind is Kind.TOOL and not trace.models)
 
 
 def _says_nothing(trace: Trace, status: AnswerStatus, response: str | None) -> bool:
     """Nothing was asked of a model or a search, and no text came out: a prompt that was filled in, say."""
     return status == "complete" and response is None and not (trace.models or trace.searches or trace.recorded)
+
+
+def _shows_documents(trace: Trace, response: str | None) -> bool:
+    """No model was asked, and what came out is what a search found: a search with a formatter."""
+    if response is None or reached_model(trace) or trace.grouped or trace.recorded:
+        return False
+    return any(PromptText(response).find([entry.text for entry in trace.documents.values()], excerpts=False))
 
 
 def _question(trace: Trace) -> str | None:
@@ -120,23 +131,41 @@ def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return {key: value for key, value in own.items() if not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))}
 
 
+_TOKEN_BYTES = 60
+"""Of a short text; a token of content blocks is some of them."""
+
+
 def _bytes_of(trace: Trace) -> int:
-    """Bytes of the texts that a request refers to; a text's size is known without reading it."""
-    counted: set[int] = set()
-    total = 0
-    for text in _texts_of(trace):
-        if id(text) not in counted:
-            counted.add(id(text))
-            total += sys.getsizeof(text)
-    return total
-
-
-def _texts_of(trace: Trace) -> Iterator[str]:
-    for run in trace.models:
-        for part in run.prompt.parts:
-            yield part[1]
-        yield from run.prompt.texts
+    """Bytes of the texts that a request refers to, each once; a text's size is known without reading it."""
+    texts = [entry.text for entry in trace.documents.values()]
+    texts += [context.text for context in trace.recorded]
+    tokens = 0
+    for run in (*trace.models_before, *trace.models):
+        tokens += len(run.tokens)
+        texts += [part[1] for part in run.prompt.parts]
+        texts += run.prompt.texts
         if run.reply is not None:
-            yield run.reply.text
-    for entry in trace.documents.values():
-        yield entry.text
+            texts.append(run.reply.text)
+    for frozen in (trace.inputs, trace.output, trace.asked_before, *trace.saved_states):
+        if type(frozen) is str:
+            texts.append(frozen)
+        elif frozen is not OPAQUE:
+            _add_texts(texts, [frozen])
+    return tokens * _TOKEN_BYTES + sum(map(sys.getsizeof, dict(zip(map(id, texts), texts, strict=True)).values()))
+
+
+def _add_texts(texts: list[str], frozen: list[Frozen]) -> None:
+    """Add those that lie in frozen payloads."""
+    while frozen:
+        value = frozen.pop()
+        if type(value) is str:
+            texts.append(value)
+        elif isinstance(value, list):
+            frozen += value
+        elif isinstance(value, dict):
+            frozen += value.values()
+        elif isinstance(value, FrozenMessage):
+            texts.append(value.text)
+            frozen += value.calls
+        elif isinstance(value, FrozenCall):
+            frozen.append(value.arguments)

@@ -6,6 +6,9 @@ from ragspan.records import RetrievedContext, plain_entries
 from ragspan_langchain.lineage import documents_behind, reached_model
 from ragspan_langchain.runs import SeenDocument, Trace
 
+_REMOTE = {"RemoteRunnable", "RemoteGraph"}
+"""Steps that call a program elsewhere, which may search."""
+
 
 def contexts_of(trace: Trace, question: str | None, response: str | None) -> tuple[RetrievedContext, ...] | None:
     """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed.
@@ -23,7 +26,7 @@ def contexts_of(trace: Trace, question: str | None, response: str | None) -> tup
         return None
     if found:
         return tuple(found.values())
-    if trace.unreadable:
+    if trace.unreadable or any(run.name in _REMOTE for run in trace.runs):
         return None
     observed = trace.documents or trace.empty_search or trace.carried_documents
     return () if observed or not reached_model(trace) else None

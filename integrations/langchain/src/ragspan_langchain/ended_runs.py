@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from array import array
-from uuid import UUID
 
 
 class EndedRuns:
@@ -22,6 +21,6 @@ class EndedRuns:
         key &= 0xFFFF_FFFF_FFFF_FFFF
         self._ids[key % self._PLACES] = key
 
-    def __contains__(self, run_id: UUID) -> bool:
-        key = run_id.int & 0xFFFF_FFFF_FFFF_FFFF
+    def __contains__(self, key: int) -> bool:
+        key &= 0xFFFF_FFFF_FFFF_FFFF
         return self._ids[key % self._PLACES] == key

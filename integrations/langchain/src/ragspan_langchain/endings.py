@@ -62,12 +62,17 @@ def _received(trace: Trace) -> str | None:
 
 def _speaker(trace: Trace) -> ModelRun | None:
     """The model whose tokens the reader was getting: the last one, unless a search came after it."""
-    models = reached_model(trace)
+    models = _called_now(trace)
     if not models:
         return None
     last = models[-1]
     searched = any(run.started_ns > last.ended_ns for run in trace.searches)
     return None if last.ended_ns and searched else last
+
+
+def _called_now(trace: Trace) -> list[ModelRun]:
+    """The calls since the request went on, if it was interrupted before."""
+    return [run for run in reached_model(trace) if run not in trace.models_before]
 
 
 def _was_held_back(model: ModelRun, trace: Trace) -> bool:
@@ -84,7 +89,7 @@ def _was_held_back(model: ModelRun, trace: Trace) -> bool:
 
 def _last_delivered(trace: Trace) -> str | None:
     """For the reader of a graph's states, who gets what a node said when the node has ended."""
-    for model in reversed(reached_model(trace)):
+    for model in reversed(_called_now(trace)):
         steps = [run for run in _ancestors(model) if run.parent is not None]
         if model.reply is not None and model.reply.text.strip() and steps and steps[-1].ended_ns:
             return model.reply.text
@@ -108,7 +113,7 @@ def _had_last_token(trace: Trace) -> bool:
 
 def _was_grounded(trace: Trace, text: str) -> bool:
     """Whether the model that said this had a document in its prompt, judged quickly."""
-    for run in trace.models:
+    for run in (*trace.models_before, *trace.models):
         if run.reply is not None and run.reply.text == text:
             prompt = "\n".join(part.text for part in run.prompt.parts)
             return any(document[:100] in prompt for document in run.prompt.texts if document)

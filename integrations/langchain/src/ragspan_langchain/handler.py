@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -37,6 +38,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return super().__new__(_with_graph_events(cls) if "langgraph" in sys.modules else cls)
 
     def __init__(self, sink: RecordSink | None = None) -> None:
+        self._own_sink = sink
         if sink is None:
             from ragspan.defaults import default_sink
 
@@ -50,13 +52,25 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         """How many runs are still followed; 0 when no request is in flight."""
         return self.tracker.open_runs
 
-    # Copies of a chain report to the same handler.
+    # Copies of a chain report to the same handler; those in another process (Ray, Spark) to the sink of that process.
 
     def __copy__(self) -> RagspanCallbackHandler:
         return self
 
     def __deepcopy__(self, memo: object) -> RagspanCallbackHandler:
         return self
+
+    def __reduce__(self) -> tuple[type[RagspanCallbackHandler], tuple[RecordSink, ...]]:
+        cls = next((plain for plain, aware in _graph_aware.items() if aware is type(self)), type(self))
+        if self._own_sink is None:
+            return cls, ()
+        if hasattr(self._own_sink, "shutdown"):
+            raise pickle.PicklingError(
+                "the handler has a sink with threads in this process, which cannot be sent to another one; make the "
+                "handler without a sink, and each process sends to its own: ragspan.default_engine(), or what "
+                "RAGSPAN_SINK names"
+            )
+        return cls, (self._own_sink,)
 
     # Every method below is a boundary: what goes wrong inside is counted and costs a score, never an answer.
     #
@@ -229,5 +243,7 @@ def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbac
 
 
 def _name(serialized: dict[str, Any] | None, about: dict[str, Any], default: str) -> str:
-    name = about.get("name") or (serialized.get("name") if isinstance(serialized, dict) else None)
+    name = about.get("name")
+    if name is None and isinstance(serialized, dict):
+        name = serialized.get("name") or (serialized.get("id") or [default])[-1]
     return name if isinstance(name, str) and name else default

@@ -7,15 +7,18 @@ only to search with do not make its prompt one of these.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
-from ragspan_langchain.answers import json_in, texts_in
+from ragspan_langchain.answers import calls_text, json_in, texts_in
+from ragspan_langchain.payloads.messages import PromptPart
 from ragspan_langchain.replies import joined
 from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
+from ragspan_langchain.turns import Said, Turn, turns_of
 
 Found = tuple[SeenDocument, str, bool]
 """A document in a prompt, its text, and whether nothing of it is missing."""
@@ -56,14 +59,19 @@ def documents_behind(trace: Trace, question: str | None, response: str | None) -
     models = reached_model(trace)[-_MAX_MODELS:]
     answering = _answering(models, response)
     lineage = _Lineage(models, answering, trace.queries)
-    if len(answering) == 1 and not lineage.candidates(answering[0]):
-        return _documents_of(answering[0], trace, question or "")
+    if len(answering) == 1 and not lineage.candidates(answering[0]) and not _carry_history(trace, lineage):
+        return _documents_of(answering[0], trace, question or "", lineage)
     return _documents_of_several(lineage, answering, trace, question or "")
 
 
-def _documents_of(run: ModelRun, trace: Trace, question: str) -> tuple[list[Found], bool]:
+def _carry_history(trace: Trace, lineage: _Lineage) -> bool:
+    """Whether the conversation's state shows documents that no search of this request found, beside earlier turns."""
+    return bool(lineage.earlier) and any(entry.carried for entry in trace.documents.values())
+
+
+def _documents_of(run: ModelRun, trace: Trace, question: str, lineage: _Lineage) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
-    given = (part.text for part in run.prompt.parts if part.role != "ai")  # the assistant's words hold no documents
+    given = (part.text for part in run.prompt.parts if not lineage.is_silent(part))
     rewritten = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
     documents = [(entry, rewritten.get(entry, entry.text)) for entry in trace.documents.values()]
     prompt = PromptText("\n".join(given), apart=question)
@@ -84,7 +92,8 @@ def _documents_of_several(
     by_part: dict[int, list[tuple[int, Found]]] = {}
     for (text, entry), matches in zip(entries.items(), prompts.find(list(entries)), strict=True):
         for match in matches:
-            by_part.setdefault(match.part, []).append((match.start, (entry, text, match.whole)))
+            if not (entry.carried and match.part in lineage.earlier):
+                by_part.setdefault(match.part, []).append((match.start, (entry, text, match.whole)))
     found: list[Found] = []
     for run in lineage.behind(answering, prompts):
         for part in lineage.parts_of(run):
@@ -107,11 +116,14 @@ class _Lineage:
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
+        self._turns: dict[int, Turn] = {}
+        said = Said(said_by(run) for run in models)
         for run in dict.fromkeys((*answering, *models)):
             own = self._parts[id(run)] = {}
-            for part in run.prompt.parts:
+            for part, turn in zip(run.prompt.parts, turns_of(run.prompt.parts, said), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 own[number] = None
+                self._turns.setdefault(number, turn)  # the prompt of the answer comes first, and knows best
                 if part.role == "tool":
                     self._results[number] = part.text
         self._words = {id(run): self._said(run) for run in models}
@@ -124,7 +136,16 @@ class _Lineage:
     @property
     def silent(self) -> list[int]:
         """The numbers of the parts that are a model's own words, which hold no documents."""
-        return [number for (is_silent, _), number in self._numbers.items() if is_silent]
+        return [number for number, turn in self._turns.items() if turn is Turn.SPOKEN]
+
+    @functools.cached_property
+    def earlier(self) -> frozenset[int]:
+        """The numbers of the parts that are of earlier turns."""
+        return frozenset(number for number, turn in self._turns.items() if turn is Turn.EARLIER)
+
+    def is_silent(self, part: PromptPart) -> bool:
+        """Whether a part is a model's own words."""
+        return self._turns[self._numbers[part.role == "ai", part.text]] is Turn.SPOKEN
 
     def parts_of(self, run: ModelRun) -> Iterable[int]:
         """The numbers of a prompt's parts, in order."""
@@ -176,7 +197,7 @@ class _Lineage:
 
 def reached_model(trace: Trace) -> list[ModelRun]:
     """The calls of models that may have served the answer: not those that a retriever makes for itself."""
-    return [run for run in trace.models if not run.inside_search]
+    return [run for run in (*trace.models_before, *trace.models) if not run.inside_search]
 
 
 def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
@@ -189,11 +210,11 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     most = _MAX_SAID_BY_ALL // max(1, len(models))
     said = {id(run): words_of(said_by(run), most) for run in models}
     spoke = [run for run in models if said[id(run)][0]]
-    if not answer or not spoke:
+    if not answer:
         return list(models[-1:])
-    same = [run for run in spoke if said[id(run)][0] == answer or said_by(run) == response]
-    if same:
-        return same[-1:]
+    same = [run for run in models if _said_just(run, response or "") or (run in spoke and said[id(run)][0] == answer)]
+    if same or not spoke:
+        return (same or list(models))[-1:]
     fields = _fields_in(response or "")
     starts = PromptWords([answer]).places_of([said[id(run)][0] for run in spoke])
     quoted = {}
@@ -216,6 +237,11 @@ def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
     return not parts.isdisjoint(words.as_line) or (
         parts.isdisjoint(words.in_found) and not parts.isdisjoint(words.free)
     )
+
+
+def _said_just(run: ModelRun, response: str) -> bool:
+    """Whether a call said this, or called a tool with arguments that are it."""
+    return said_by(run) == response or (run.reply is not None and calls_text(run.reply.calls) == response)
 
 
 def said_by(run: ModelRun) -> str:

@@ -9,14 +9,29 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from time import time_ns
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_langchain.anchors import openinference_anchor
-from ragspan_langchain.payloads.documents import Found, id_and_metadata_of, text_of
+from ragspan_langchain.payloads.documents import (
+    Found,
+    id_and_metadata_of,
+    lie_beside_messages,
+    names_empty_search,
+    text_of,
+)
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen
 from ragspan_langchain.payloads.messages import PromptPart
+from ragspan_langchain.payloads.shapes import Shape, shape_of
+
+RunId: TypeAlias = UUID | str
+
+
+def key_of(run_id: RunId | None) -> int:
+    """The number of a run's id: hashing a UUID is a Python call. LangServe gives ids as text."""
+    return run_id.int if type(run_id) is UUID else hash(run_id)
 
 
 class Kind(enum.Enum):
@@ -29,9 +44,10 @@ class Kind(enum.Enum):
 class SeenDocument:
     """A document that passed by, as it was at first sight; the document itself is let go when the request ends."""
 
-    __slots__ = ("document", "id", "metadata", "rank", "score", "seen_in", "text")
+    __slots__ = ("carried", "document", "id", "metadata", "rank", "score", "seen_in", "text")
 
     def __init__(self, document: Any, text: str, rank: int | None, score: float | None, seen_in: Run) -> None:
+        self.carried = False  # nobody but the state of a conversation has shown it
         self.document = document
         self.seen_in: Run | None = seen_in
         self.text = text
@@ -69,21 +85,22 @@ class Run:
     """One run of the framework, from its start event to its end event."""
 
     # Defaults stand here rather than in `__init__`: most runs never change them, and a run is made at every start.
+    kind = Kind.CHAIN
+    is_search = False
     copies = 1  # how many times the handler stands in the run's list of handlers
-    open_searches = 0  # children that are retrievers and have not ended
     query: str | None = None
     fields: Mapping[str, Any] | None = None  # the input, where it has fields
     consumed = 0  # identity of the unread search result that this run was given
     ended_ns = 0  # 0 while it is open
     error: str | None = None
 
-    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
+    def __init__(self, run_id: RunId, key: int, name: str, parent: Run | None, trace: Trace) -> None:
         self.run_id = run_id
-        self.kind = kind
+        self.key = key
         self.name = name
         self.parent = parent
         self.trace = trace
-        self.inside_search: bool = parent is not None and (parent.inside_search or parent.kind is Kind.RETRIEVER)
+        self.inside_search: bool = parent is not None and (parent.inside_search or parent.is_search)
 
     def is_within(self, other: Run) -> bool:
         run = self.parent
@@ -93,15 +110,43 @@ class Run:
             run = run.parent
         return False
 
+    def searched_with(self) -> list[str]:
+        """What a step that brought new documents may have searched with: its input, or what a model wrote into that."""
+        if self.query is not None:
+            return [self.query]
+        written = {model.reply.text for model in self.trace.models if model.reply is not None}
+        return [text for text in list((self.fields or {}).values()) if isinstance(text, str) and text in written]
+
+    def searched_in_vain(self, outputs: Any, inputs: Any) -> bool:
+        """Whether a step searched and found nothing: what it gave is called so, or it was given texts and no model spoke."""
+        shape = shape_of(outputs)
+        if shape is Shape.FIELDS:
+            return names_empty_search(outputs)
+        if shape is not Shape.ITEMS or len(outputs) > 0 or self.name.endswith("Parser"):
+            return False
+        if any(model.is_within(self) for model in self.trace.models):
+            return False
+        given = (self.query or self.fields) if inputs is None else inputs  # a stream's input comes with its end
+        texts = list(dict.values(given)) if isinstance(given, dict) else [given]
+        return all(type(text) is str for text in texts)
+
+
+class ToolRun(Run):
+    """A tool at work."""
+
+    kind = Kind.TOOL
+
 
 class SearchRun(Run):
     """A retriever at work."""
 
+    kind = Kind.RETRIEVER
+    is_search = True
     found: Sequence[SeenDocument] = ()
     span: SpanAnchor | None = None  # that of another instrumentation
 
-    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
-        super().__init__(run_id, kind, name, parent, trace)
+    def __init__(self, run_id: RunId, key: int, name: str, parent: Run | None, trace: Trace) -> None:
+        super().__init__(run_id, key, name, parent, trace)
         self.started_ns = time_ns()
         self.find_span()
 
@@ -114,6 +159,7 @@ class SearchRun(Run):
 class ModelRun(Run):
     """A call of a language model."""
 
+    kind = Kind.MODEL
     prompt = Prompt()
     model: str | None = None
     provider: str | None = None
@@ -122,10 +168,10 @@ class ModelRun(Run):
     first_token_ns: int | None = None
     last_chunk: Any = None
 
-    def __init__(self, run_id: UUID, kind: Kind, name: str, parent: Run | None, trace: Trace) -> None:
-        super().__init__(run_id, kind, name, parent, trace)
+    def __init__(self, run_id: RunId, key: int, name: str, parent: Run | None, trace: Trace) -> None:
+        super().__init__(run_id, key, name, parent, trace)
         self.started_ns = time_ns()
-        self.beside_search = parent is not None and parent.open_searches > 0
+        self.beside_search = parent is not None and parent in list(trace.open_searches.values())
         self.tokens: list[Any] = []
 
 
@@ -135,34 +181,40 @@ class Trace:
     Without a root it is what was seen inside a `ragspan.capture` block, whose runs have no common one.
     """
 
+    # Defaults stand here for the same reason as above.
+    root: Run | None = None
+    grouped = False
+    is_part = False  # a lone prompt or parser
+    empty_search = False
+    carried_documents = False  # a prompt's history held documents of earlier turns
+    closed = False
+    streamed = False
+    tokens_delivered = False
+    inputs: Frozen = OPAQUE
+    output: Frozen = OPAQUE
+    is_resumed = False  # it goes on after an interruption; what it was called with and asked before that:
+    asked_before: Frozen = OPAQUE
+    models_before: Sequence[ModelRun] = ()
+    error: str | None = None
+    ended_ns = 0
+    anchor: SpanAnchor | None = None
+    anchor_pending = False
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = MappingProxyType({})
+
     def __init__(self, name: str) -> None:
         self.name = name
-        self.root: Run | None = None
-        self.grouped = False
+        self.started_ns = time_ns()
         self.runs: list[Run] = []
         self.models: list[ModelRun] = []
         self.searches: list[SearchRun] = []
+        self.open_searches: dict[int, Run | None] = {}  # the runs around them
         self.documents: dict[int, SeenDocument] = {}  # by identity while the request runs
         self.queries: list[str] = []
         self.recorded: list[RetrievedContext] = []
         self.unreadable: dict[int, Run] = {}  # search results that only the program may read, by identity
         self.interrupted: list[Run] = []
-        self.empty_search = False
-        self.carried_documents = False  # a prompt's history held documents of earlier turns
-        self.closed = False
-        self.streamed = False
-        self.tokens_delivered = False
-        self.inputs: Frozen = OPAQUE
         self.saved_states: list[Frozen] = []  # inputs of the first steps, where the request had no question
-        self.asked_before: Frozen = OPAQUE  # what the request was called with before it was interrupted
-        self.output: Frozen = OPAQUE
-        self.error: str | None = None
-        self.started_ns = time_ns()
-        self.ended_ns = 0
-        self.anchor: SpanAnchor | None = None
-        self.anchor_pending = False
-        self.tags: tuple[str, ...] = ()
-        self.metadata: Mapping[str, Any] = {}
 
     def find_anchor(self) -> None:
         """Look for the root's span. OpenInference may be told of the root's start after us: then it is there later."""
@@ -171,8 +223,15 @@ class Trace:
             self.anchor = anchor
             self.anchor_pending = False
 
-    def see(self, found: Found, run: Run, *, ranked: bool) -> Sequence[SeenDocument]:
-        """Note documents that a run shows; `ranked` says that the list is the result of a search."""
+    def see(self, found: Found, run: Run, *, ranked: bool, inputs: Any = None) -> Sequence[SeenDocument]:
+        """Note documents that a run shows.
+
+        Args:
+            found: the documents.
+            run: that shows them.
+            ranked: the list is the result of a search.
+            inputs: what the run was called with, if they lie in that.
+        """
         known = self.documents
         seen = []
         for place, (document, score) in enumerate(found):
@@ -182,8 +241,11 @@ class Trace:
                 if text is None:
                     continue
                 entry = known[id(document)] = SeenDocument(document, text, place if ranked else None, score, run)
-            elif ranked and entry.rank is None:
-                entry.rank = place
+                entry.carried = inputs is not None and lie_beside_messages(inputs)
+            elif ranked:
+                entry.carried = False
+                if entry.rank is None:
+                    entry.rank = place
             seen.append(entry)
         return seen
 
@@ -219,11 +281,3 @@ class Trace:
         self.unreadable = dict(enumerate(self.unreadable.values()))
         for run in self.runs:
             run.fields = None
-
-
-def searched_with(run: Run) -> list[str]:
-    """What a step that brought new documents may have searched with: its input, or what a model wrote into that."""
-    if run.query is not None:
-        return [run.query]
-    written = {model.reply.text for model in run.trace.models if model.reply is not None}
-    return [text for text in list((run.fields or {}).values()) if isinstance(text, str) and text in written]

@@ -27,18 +27,12 @@ from ragspan_langchain.anchors import openinference_is_active
 from ragspan_langchain.assembly import TraceCapture
 from ragspan_langchain.ended_runs import EndedRuns
 from ragspan_langchain.grouping import Group
-from ragspan_langchain.payloads.documents import (
-    documents_in,
-    documents_of_tools,
-    found_nothing,
-    scored_document,
-    tool_messages,
-)
-from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, freeze
+from ragspan_langchain.payloads.documents import documents_in, documents_of_messages, scored_document, tool_messages
+from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, freeze, output_of
 from ragspan_langchain.payloads.messages import prompt_parts
 from ragspan_langchain.payloads.shapes import READABLE
 from ragspan_langchain.replies import reply_of
-from ragspan_langchain.runs import Kind, ModelRun, Run, SearchRun, Trace, searched_with
+from ragspan_langchain.runs import ModelRun, Run, RunId, SearchRun, ToolRun, Trace, key_of
 from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered
 from ragspan_langchain.waiting_threads import WaitingThreads
 
@@ -49,6 +43,7 @@ _AnyRun = TypeVar("_AnyRun", bound=Run)
 _log = ThrottledLog()
 _OVER = Trace("")  # stands for the request of a run whose request is over
 _ended = EndedRuns()  # run ids are unique in a process, so one table serves every tracker
+_waiting = WaitingThreads()  # a conversation outlives the tracker where a program makes a handler for each request
 
 
 class RunTracker:
@@ -76,7 +71,6 @@ class RunTracker:
         self._live: dict[int, Run] = {}  # by the number of their id: hashing a UUID is a Python call
         self._open: dict[int, Trace] = {}  # those with a root, by identity, in order of their start
         self._next_sweep = time.monotonic() + sweep_seconds
-        self._waiting = WaitingThreads()
 
     @property
     def open_runs(self) -> int:
@@ -85,9 +79,9 @@ class RunTracker:
     # Starts
 
     def start_chain(
-        self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]
+        self, run_id: RunId, parent_id: RunId | None, name: str, inputs: Any, about: Mapping[str, Any]
     ) -> None:
-        run = self._start(Run, Kind.CHAIN, run_id, parent_id, name, about)
+        run = self._start(Run, run_id, parent_id, name, about)
         if run is None:
             return
         trace = run.trace
@@ -103,12 +97,12 @@ class RunTracker:
         if trace.unreadable and id(inputs) in trace.unreadable:
             run.consumed = id(inputs)
         for found in documents_in(inputs):
-            trace.see(found, run, ranked=False)
+            trace.see(found, run, ranked=False, inputs=inputs)
 
     def start_tool(
-        self, run_id: UUID, parent_id: UUID | None, name: str, inputs: Any, about: Mapping[str, Any]
+        self, run_id: RunId, parent_id: RunId | None, name: str, inputs: Any, about: Mapping[str, Any]
     ) -> None:
-        run = self._start(Run, Kind.TOOL, run_id, parent_id, name, about)
+        run = self._start(ToolRun, run_id, parent_id, name, about)
         if run is None:
             return
         if run.parent is None:
@@ -117,9 +111,9 @@ class RunTracker:
         run.trace.queries += [text for text in texts if isinstance(text, str)]
 
     def start_search(
-        self, run_id: UUID, parent_id: UUID | None, name: str, query: Any, about: Mapping[str, Any]
+        self, run_id: RunId, parent_id: RunId | None, name: str, query: Any, about: Mapping[str, Any]
     ) -> None:
-        run = self._start(SearchRun, Kind.RETRIEVER, run_id, parent_id, name, about)
+        run = self._start(SearchRun, run_id, parent_id, name, about)
         if run is None:
             return
         if isinstance(query, str):
@@ -128,33 +122,38 @@ class RunTracker:
         if run.parent is None:
             self._note_inputs(run.trace, query)
         else:
-            run.parent.open_searches += 1
+            run.trace.open_searches[run.key] = run.parent
         run.trace.searches.append(run)
 
     def start_model(
-        self, run_id: UUID, parent_id: UUID | None, name: str, messages: Sequence[Any], about: Mapping[str, Any]
+        self, run_id: RunId, parent_id: RunId | None, name: str, messages: Sequence[Any], about: Mapping[str, Any]
     ) -> None:
         """`messages` are those of a chat, or the one text of a plain prompt."""
-        run = self._start(ModelRun, Kind.MODEL, run_id, parent_id, name, about)
+        run = self._start(ModelRun, run_id, parent_id, name, about)
         if run is None:
             return
         trace = run.trace
         metadata = about.get("metadata") or {}
         run.model, run.provider = metadata.get("ls_model_name"), metadata.get("ls_provider")
-        trace.tokens_delivered = trace.tokens_delivered or tokens_are_delivered()
+        if not trace.tokens_delivered and tokens_are_delivered():
+            trace.tokens_delivered = True
         if not run.inside_search:
-            current, carried = documents_of_tools(messages)
+            current, carried = documents_of_messages(messages)
+            beside = (about.get("invocation_params") or {}).get("documents")
+            if beside is not None:
+                current = [*current, *documents_in(beside)]
             for found in current:
                 trace.see(found, run, ranked=trace.brought(found, run))
-            trace.carried_documents = trace.carried_documents or carried
-            run.prompt = trace.prompt(prompt_parts(messages))
+            if carried:
+                trace.carried_documents = True
+            run.prompt = trace.prompt(prompt_parts(messages, beside))
         if run.parent is None:
             self._note_inputs(trace, [FrozenMessage(role=part.role, text=part.text) for part in run.prompt.parts])
         trace.models.append(run)
 
     # Ends
 
-    def end_chain(self, run_id: UUID, outputs: Any, inputs: Any) -> None:
+    def end_chain(self, run_id: RunId, outputs: Any, inputs: Any) -> None:
         run = self._end(run_id)
         if run is None:
             return
@@ -163,15 +162,15 @@ class RunTracker:
             brought = run.parent is not None and trace.brought(found, run)  # then they are the result of a search
             trace.see(found, run, ranked=brought)
             if brought:
-                trace.queries += searched_with(run)
+                trace.queries += run.searched_with()
             if run.consumed:
                 trace.unreadable.pop(run.consumed, None)
-        if found_nothing(outputs):
+        if type(outputs) is not str and run.searched_in_vain(outputs, inputs):
             trace.empty_search = True
         if run.parent is None:
             self._end_of_top(run, outputs, inputs)
 
-    def end_tool(self, run_id: UUID, output: Any) -> None:
+    def end_tool(self, run_id: RunId, output: Any) -> None:
         run = self._end(run_id)
         if run is None:
             return
@@ -186,14 +185,13 @@ class RunTracker:
         if run.parent is None:
             self._end_of_top(run, output, None)
 
-    def end_search(self, run_id: UUID, documents: Any) -> None:
+    def end_search(self, run_id: RunId, documents: Any) -> None:
         run = self._end(run_id)
         if not isinstance(run, SearchRun):
             return
         run.find_span()
         trace = run.trace
-        if run.parent is not None:
-            run.parent.open_searches -= 1
+        trace.open_searches.pop(run.key, None)
         if not isinstance(documents, READABLE):
             trace.unreadable[id(documents)] = run
         elif len(documents) == 0:
@@ -207,7 +205,7 @@ class RunTracker:
         if run.parent is None:
             self._end_of_top(run, OPAQUE, None)
 
-    def end_model(self, run_id: UUID, response: Any) -> None:
+    def end_model(self, run_id: RunId, response: Any) -> None:
         run = self._end(run_id)
         if not isinstance(run, ModelRun):
             return
@@ -215,7 +213,7 @@ class RunTracker:
         if run.parent is None:
             self._end_of_top(run, run.reply.text, None)
 
-    def fail(self, run_id: UUID, error: BaseException, inputs: Any) -> None:
+    def fail(self, run_id: RunId, error: BaseException, inputs: Any) -> None:
         """Any run that ended with an error; the error is not kept, for it would keep the request's frames alive."""
         run = self._end(run_id)
         if run is None:
@@ -227,14 +225,14 @@ class RunTracker:
             run.trace.error = run.error
             self._end_of_top(run, OPAQUE, inputs)
             return
-        run.parent.open_searches -= isinstance(run, SearchRun)
+        run.trace.open_searches.pop(run.key, None)
         if any(kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__):
             run.trace.interrupted.append(run.parent)
 
     # Between
 
-    def new_token(self, run_id: UUID, token: Any, chunk: Any) -> None:
-        run = self._live.get(run_id.int)
+    def new_token(self, run_id: RunId, token: Any, chunk: Any) -> None:
+        run = self._live.get(run_id.int if type(run_id) is UUID else key_of(run_id))
         if not isinstance(run, ModelRun):
             return
         if run.copies > 1:
@@ -246,15 +244,15 @@ class RunTracker:
         run.tokens.append(token)
         run.last_chunk = chunk
 
-    def interrupted(self, run_id: UUID | None) -> None:
+    def interrupted(self, run_id: RunId | None) -> None:
         """A graph says that it stops to wait for a person."""
-        run = self._live.get(run_id.int) if run_id is not None else None
+        run = self._live.get(key_of(run_id)) if run_id is not None else None
         if run is not None:
             run.trace.interrupted.append(run)
 
-    def record_contexts(self, run_id: UUID, contexts: Sequence[RetrievedContext]) -> bool:
+    def record_contexts(self, run_id: RunId, contexts: Sequence[RetrievedContext]) -> bool:
         """The program says that these passages reach the prompt; False when the run is not followed."""
-        run = self._live.get(run_id.int)
+        run = self._live.get(key_of(run_id))
         if run is None:
             return False
         run.trace.recorded += contexts
@@ -270,20 +268,17 @@ class RunTracker:
     # Inside
 
     def _start(
-        self,
-        make: type[_AnyRun],
-        kind: Kind,
-        run_id: UUID,
-        parent_id: UUID | None,
-        name: str,
-        about: Mapping[str, Any],
+        self, make: type[_AnyRun], run_id: RunId, parent_id: RunId | None, name: str, about: Mapping[str, Any]
     ) -> _AnyRun | None:
         """Note a run; None when it is known already, or belongs to no request that is followed."""
-        known = self._live.get(run_id.int)
+        live = self._live
+        key = run_id.int if type(run_id) is UUID else key_of(run_id)
+        known = live.get(key)
         if known is not None:
             known.copies += 1
             return None
-        parent = self._live.get(parent_id.int) if parent_id is not None else None
+        parent_key = parent_id.int if type(parent_id) is UUID else key_of(parent_id)
+        parent = live.get(parent_key)
         if parent is None:
             parent = self._enclosing()
         if parent is not None:
@@ -292,26 +287,26 @@ class RunTracker:
                 return None
             if trace.anchor_pending:
                 trace.find_anchor()
-        elif parent_id is not None and parent_id in _ended:
-            _ended.add(run_id.int)  # what goes on in the background is ignored, and so is what it calls
+        elif parent_id is not None and parent_key in _ended:
+            _ended.add(key)  # what goes on in the background is ignored, and so is what it calls
             return None
         elif is_suppressed():
             return None
         else:
             trace = self._new_request(name, about)
-        run = make(run_id, kind, name, parent, trace)
+        run = make(run_id, key, name, parent, trace)
         if parent is None:
             self._note_top(run)
         trace.runs.append(run)
-        self._live[run_id.int] = run
+        live[key] = run
         if trace.closed:  # it ended in another thread meanwhile
-            self._live.pop(run_id.int, None)
+            live.pop(key, None)
         return run
 
     def _enclosing(self) -> Run | None:
         """The run around a call that looks like a root because the callbacks were passed to it once more."""
         enclosing = enclosing_run_id()
-        return None if enclosing is None else self._live.get(enclosing.int)
+        return None if enclosing is None else self._live.get(key_of(enclosing))
 
     def _new_request(self, name: str, about: Mapping[str, Any]) -> Trace:
         answer = enclosing_answer()
@@ -320,6 +315,7 @@ class RunTracker:
         trace = Trace(name)
         trace.tags = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
         trace.metadata = dict(about.get("metadata") or {})
+        trace.is_part = about.get("run_type") in {"parser", "prompt"}
         trace.anchor = current_anchor()
         self._sweep()
         self._open[id(trace)] = trace
@@ -341,10 +337,10 @@ class RunTracker:
             trace.streamed = True  # a stream's real input comes with its end
         else:
             trace.inputs = OPAQUE if inputs is None else freeze(inputs)
-            self._waiting.hand_over(trace)
+            _waiting.hand_over(trace)
 
-    def _end(self, run_id: UUID) -> Run | None:
-        run = self._live.pop(run_id.int, None)
+    def _end(self, run_id: RunId) -> Run | None:
+        run = self._live.pop(run_id.int if type(run_id) is UUID else key_of(run_id), None)
         if run is None or run.trace is _OVER:
             return None
         run.ended_ns = time.time_ns()
@@ -354,12 +350,12 @@ class RunTracker:
         trace = run.trace
         if trace.anchor_pending:
             trace.find_anchor()
-        trace.output = freeze(outputs)
+        trace.output = freeze(output_of(outputs))
         if inputs is not None:
             trace.streamed = True
             self._note_inputs(trace, inputs)
             for found in documents_in(inputs):
-                trace.see(found, run, ranked=False)
+                trace.see(found, run, ranked=False, inputs=inputs)
         if run is trace.root:
             self.sink.submit(self.close(trace))
 
@@ -369,14 +365,15 @@ class RunTracker:
         trace.ended_ns = time.time_ns()
         self._open.pop(id(trace), None)
         for run in trace.runs:
-            key = run.run_id.int
+            key = run.key
             self._live.pop(key, None)
             _ended.add(key)
             run.trace = _OVER  # no cycle is left behind: what nobody needs any more goes at once, without the collector
         trace.release()
-        if trace.interrupted:
-            self._waiting.keep(trace)
-        return TraceCapture(trace)
+        capture = TraceCapture(trace)
+        if trace.interrupted or trace.is_resumed:
+            _waiting.settle(trace, capture.size_hint)
+        return capture
 
     def _sweep(self) -> None:
         """Hand over requests that seem never to end: the oldest where too many are open, and those that stand still."""

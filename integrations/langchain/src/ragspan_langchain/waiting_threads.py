@@ -1,51 +1,71 @@
 """Conversations that wait for a person: what was found before the interruption counts for the answer after it.
 
-The graph's saved state often holds the documents only as text by then. So their texts are kept, never the documents, for a
-bounded number of conversations, until the graph goes on or the user asks something new.
+The graph's saved state often holds the documents only as text by then, and a draft may be all that it returns. So the texts
+of documents and prompts are kept, never the documents, for a bounded number of conversations, until the graph has gone on
+or the user asks something new.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen
-from ragspan_langchain.runs import SeenDocument, Trace
+from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
 
-_MAX_THREADS = 100
-_MAX_CHARACTERS = 1_000_000
+_MAX_THREADS = 1000
+_MAX_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Waiting:
     inputs: Frozen
     documents: tuple[SeenDocument, ...]
+    models: tuple[ModelRun, ...]
+    size: int
 
 
 class WaitingThreads:
-    """The interrupted requests of one tracker, by the thread id of their conversation."""
+    """Interrupted requests by the thread id of their conversation."""
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[str, _Waiting] = OrderedDict()
+        self._waiting: dict[str, _Waiting] = {}
 
-    def keep(self, trace: Trace) -> None:
-        """Remember a request that was interrupted, after its documents were let go."""
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def settle(self, trace: Trace, size: int) -> None:
+        """Remember a request that was interrupted, after its documents were let go; forget one that went on to its end."""
         thread = _thread_of(trace)
-        documents = tuple(trace.documents.values())
-        if thread is None or sum(len(document.text) for document in documents) > _MAX_CHARACTERS:
+        if thread is None:
             return
-        inputs = trace.inputs if trace.inputs is not OPAQUE or not trace.saved_states else trace.saved_states[-1]
-        self._waiting[thread] = _Waiting(inputs=inputs, documents=documents)
-        while len(self._waiting) > _MAX_THREADS:
-            self._waiting.popitem(last=False)
+        if not trace.interrupted:
+            if trace.error is None:
+                self._waiting.pop(thread, None)
+            return
+        asked = next((asked for asked in (trace.inputs, trace.asked_before) if asked is not OPAQUE), OPAQUE)
+        self._waiting.pop(thread, None)  # the newest goes to the end
+        self._waiting[thread] = _Waiting(
+            inputs=trace.saved_states[-1] if asked is OPAQUE and trace.saved_states else asked,
+            documents=tuple(trace.documents.values()),
+            models=(*trace.models_before, *trace.models),
+            size=size,
+        )
+        while len(self._waiting) > _MAX_THREADS or sum(each.size for each in list(self._waiting.values())) > _MAX_BYTES:
+            self._waiting.pop(next(iter(list(self._waiting))), None)
 
     def hand_over(self, trace: Trace) -> None:
         """Give a request that goes on what was found before; a new question makes it void."""
         thread = _thread_of(trace)
-        waiting = self._waiting.pop(thread, None) if thread is not None else None
-        if waiting is not None and trace.inputs is OPAQUE:
-            trace.documents |= {id(document): document for document in waiting.documents}
-            trace.asked_before = waiting.inputs
+        waiting = self._waiting.get(thread) if thread is not None else None
+        if thread is None or waiting is None:
+            return
+        if trace.inputs is not OPAQUE:
+            self._waiting.pop(thread, None)
+            return
+        trace.is_resumed = True
+        trace.documents |= {id(document): document for document in waiting.documents}
+        trace.models_before = waiting.models
+        trace.asked_before = waiting.inputs
 
 
 def _thread_of(trace: Trace) -> str | None:

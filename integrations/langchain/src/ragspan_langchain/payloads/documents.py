@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -88,20 +89,21 @@ def scored_document(item: Any) -> tuple[Any, float | None] | None:
     return None
 
 
-def documents_of_tools(messages: Sequence[Any]) -> tuple[list[Found], bool]:
-    """The documents that a conversation's tool messages carry beside their text.
+def documents_of_messages(messages: Sequence[Any]) -> tuple[list[Found], bool]:
+    """The documents that a conversation's messages carry beside their text.
 
-    Those after the user's last words are of the current request; of earlier ones, which are history, it is only told
-    whether there are any.
+    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it is
+    only told whether there are any.
     """
-    if not any(getattr(message, "type", None) == "tool" for message in messages):
-        return [], False
     current: list[Found] = []
     is_current, carried = True, False
     for message in reversed(messages):
         kind = getattr(message, "type", None)
-        if kind == "human":
+        if kind == "human" and is_current:
             is_current = False
+            beside = message.additional_kwargs
+            if beside and "documents" in beside:
+                current = [*documents_in(beside["documents"]), *current]
         elif kind == "tool":
             found = documents_in(getattr(message, "artifact", None))
             if is_current:
@@ -111,15 +113,24 @@ def documents_of_tools(messages: Sequence[Any]) -> tuple[list[Found], bool]:
     return current, carried
 
 
-def found_nothing(outputs: Any) -> bool:
-    """Whether a step gave an empty list for a result, as a whole or in a field that is not about messages."""
-    shape = shape_of(outputs)
-    if shape is Shape.ITEMS:
-        return len(outputs) == 0
-    if shape is not Shape.FIELDS:
-        return False
+_SEARCHED = re.compile(
+    r"(?:^|_)(?:docs?|documents?|contexts?|passages?|chunks?|hits|snippets|articles|found|retrieved)"
+    r"(?:_(?:list|texts?|found|used))?$|^(?:(?:re)?search_|web_|retrieval_|query_)*results$"
+)
+_case = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def names_empty_search(outputs: dict[Any, Any]) -> bool:
+    """Whether a step gave an empty list in a field that is called a search's result; others are plans, notes, errors."""
     empty = [key for key, value in dict.items(outputs) if isinstance(value, (list, tuple)) and len(value) == 0]
-    return any(isinstance(key, str) and not key.endswith(("messages", "history")) for key in empty)
+    return any(isinstance(key, str) and _SEARCHED.search(_case.sub("_", key).lower()) for key in empty)
+
+
+def lie_beside_messages(inputs: Any) -> bool:
+    """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
+    shape = shape_of(inputs)
+    fields = inputs if shape is Shape.FIELDS else state_of(inputs) if shape is Shape.STATE else {}
+    return any(type(value) is list and value and shape_of(value[0]) is Shape.MESSAGE for value in dict.values(fields))
 
 
 def tool_messages(output: Any) -> list[Any]:

@@ -13,7 +13,7 @@ from ragspan_langchain.payloads.documents import is_document
 from ragspan_langchain.payloads.messages import ROLES, content_text, role_of
 from ragspan_langchain.payloads.shapes import Shape, shape_of, state_of
 
-_MAX_DEPTH = 6
+_MAX_DEPTH = 50
 _MAX_NODES = 1000
 _TAIL = 200  # of a long list, the end holds the last messages
 
@@ -34,7 +34,7 @@ class FrozenObject(dict[str, Any]):
 
 
 class Opaque:
-    """Stands for a value that is neither text nor data, or lies too deep."""
+    """Stands for a value that is neither text nor data."""
 
     def __repr__(self) -> str:
         return "OPAQUE"
@@ -43,14 +43,32 @@ class Opaque:
 OPAQUE = Opaque()
 DOCUMENTS = Opaque()
 """Stands for a document: those are kept apart."""
+CUT = Opaque()
+"""Stands for what is left out because the payload is too deep or too large."""
+
+
+class FrozenCall(Opaque):
+    """A model's call of a tool: its words, not the user's."""
+
+    def __init__(self, arguments: Any) -> None:
+        self.arguments = arguments
+
 
 Frozen: TypeAlias = Any
-"""str, number, bool, None, `FrozenMessage`, `OPAQUE`, `DOCUMENTS`, or a list or dict of these."""
+"""str, number, bool, None, `FrozenMessage`, an `Opaque`, or a list or dict of these."""
 
 
 def freeze(value: Any) -> Frozen:
     """A copy of a payload's structure that shares its texts, bounded in depth and size."""
     return value if type(value) is str else _Freezer().freeze(value, 0)
+
+
+def output_of(value: Any) -> Any:
+    """What a call returned. The client of a remote program hands over all events of a stream: the last one has the output."""
+    if type(value) is list and value and type(value[-1]) is dict and "event" in value[-1]:
+        data = value[-1].get("data")
+        return data.get("output") if isinstance(data, dict) else None
+    return value
 
 
 class _Freezer:
@@ -62,7 +80,7 @@ class _Freezer:
         if isinstance(value, (str, int, float)) or value is None:
             return _freeze_plain(value)
         if depth > _MAX_DEPTH or self._nodes > _MAX_NODES:
-            return OPAQUE
+            return CUT
         shape = shape_of(value)
         if shape is Shape.MESSAGE:
             return self._message(role_of(value), value.content, getattr(value, "tool_calls", ()), depth)
@@ -80,20 +98,22 @@ class _Freezer:
         if is_document(value):
             return DOCUMENTS
         if value.get("type") == "tool_call" and "args" in value:
-            return OPAQUE  # a model's words, not the user's
+            return FrozenCall(self.freeze(value["args"], depth + 1))
         role = value.get("role", value.get("type"))
         if isinstance(role, str) and role.lower() in ROLES and "content" in value:
             return self._message(ROLES[role.lower()], value["content"], (), depth)
         return self._items(value, depth)
 
     def _items(self, value: dict[Any, Any], depth: int) -> dict[str, Frozen]:
-        items = list(dict.items(value))[:_TAIL]
-        return {key: self.freeze(item, depth + 1) for key, item in items if isinstance(key, str)}
+        items = list(dict.items(value))
+        frozen = {key: self.freeze(item, depth + 1) for key, item in items[:_TAIL] if isinstance(key, str)}
+        return frozen if len(items) <= _TAIL else {**frozen, "…": CUT}
 
     def _sequence(self, value: list[Any] | tuple[Any, ...], depth: int) -> Frozen:
         if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES:  # noqa: PLR2004  (role, content)
             return self._message(ROLES[value[0].lower()], value[1], (), depth)
-        return [self.freeze(item, depth + 1) for item in value[-_TAIL:]]
+        frozen = [self.freeze(item, depth + 1) for item in value[-_TAIL:]]
+        return frozen if len(value) <= _TAIL else [CUT, *frozen]
 
     def _object(self, value: Any, shape: Shape, depth: int) -> Frozen:
         if shape is Shape.DOCUMENT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
@@ -24,6 +25,7 @@ ROLES = {
     "function": "tool",
 }
 _MAX_DEPTH = 6
+_MAX_DOCUMENTS = 2000
 
 
 def role_of(message: BaseMessage) -> str:
@@ -81,12 +83,37 @@ class PromptPart(NamedTuple):
     text: str
 
 
-def prompt_parts(messages: Iterable[Any]) -> list[PromptPart]:
-    """The parts of a chat prompt, or of a plain one."""
+def prompt_parts(messages: Iterable[Any], documents: Any = None) -> list[PromptPart]:
+    """The parts of a chat prompt, or of a plain one.
+
+    Args:
+        messages: the messages, or the one text.
+        documents: some models are called with them beside the messages; others take them beside a message's content.
+    """
     parts = []
     for message in messages:
         if isinstance(message, str):
             parts.append(PromptPart("human", message))
         elif shape_of(message) is Shape.MESSAGE:
-            parts.append(PromptPart(role_of(message), prompt_text(message.content)))
+            text = message.content
+            if type(text) is not str:
+                text = prompt_text(text)
+            beside = message.additional_kwargs
+            if beside and "documents" in beside:
+                text = "\n".join([text, *_all_texts(beside["documents"])])
+            parts.append(PromptPart(ROLES.get(message.type) or role_of(message), text))
+    if documents is not None:
+        parts.append(PromptPart("system", "\n".join(_all_texts(documents))))
     return parts
+
+
+def _all_texts(value: Any, depth: int = 0) -> Iterator[str]:
+    """Every text in documents of whatever form, within bounds."""
+    shape = shape_of(value)
+    if isinstance(value, str):
+        yield value
+    elif shape is Shape.DOCUMENT:
+        yield value.page_content
+    elif depth < _MAX_DEPTH and shape in {Shape.FIELDS, Shape.ITEMS}:
+        for item in islice(dict.values(value) if shape is Shape.FIELDS else value, _MAX_DOCUMENTS):
+            yield from _all_texts(item, depth + 1)

@@ -1,0 +1,356 @@
+"""Which field of a graph's state is the answer: small graphs in the shape of well-known programs."""
+
+from __future__ import annotations
+
+import json
+import operator
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from agent_programs import calls, scripted_model, search_agent, sequence, user_says
+from captures import Answered
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, MessagesState, StateGraph, add_messages
+from langgraph.types import Command, Send
+from pydantic import BaseModel
+from rag_programs import ANSWER, PUMP, QUESTION, TopicRetriever, chat_model, config_reaches_async_functions, join_texts
+from rag_programs import rag_chain as answering_chain
+
+REPORT = "All in all the pump is covered for three full years."
+
+
+def says(text: str, prompt: Any = "Say something.") -> str:
+    return chat_model(text).invoke(prompt).text
+
+
+def search_for(text: str) -> str:
+    return join_texts(TopicRetriever().invoke(text))
+
+
+# Steps and a final field
+
+
+class Act(BaseModel):
+    response: str
+
+
+class PlanState(TypedDict, total=False):
+    input: str
+    plan: list[str]
+    past_steps: Annotated[list[tuple[str, str]], operator.add]
+    response: str
+
+
+def replan_with_json(state):
+    said = says(json.dumps({"action": {"response": REPORT}}), f"{state['past_steps']}")
+    return {"response": json.loads(said)["action"]["response"]}
+
+
+def replan_with_a_call(state):
+    model = scripted_model(calls(("Act", {"response": REPORT}))).with_structured_output(Act)
+    return {"response": model.invoke(f"{state['past_steps']}").response}
+
+
+def replan_in_words(state):
+    return {"response": says(REPORT, f"{state['past_steps']}")}
+
+
+@pytest.mark.parametrize("replan", [replan_with_json, replan_with_a_call, replan_in_words])
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_plan_whose_steps_stay_in_the_state(captured, replan, call):
+    def plan(state: PlanState):
+        return {"plan": says("Find the manual.\nRead it.").split("\n")}
+
+    def step(state: PlanState):
+        return {"past_steps": [(state["plan"][0], says("The step found three years.", search_for("pump")))]}
+
+    list(getattr(sequence(PlanState, plan, step, replan), call)({"input": QUESTION}, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], REPORT)]
+
+
+@config_reaches_async_functions
+async def test_a_plan_of_asynchronous_steps(captured):
+    async def step(state: PlanState):
+        return {"past_steps": [("step", (await chat_model("The step found three years.").ainvoke("step")).text)]}
+
+    async def replan(state: PlanState):
+        return {"response": (await chat_model(REPORT).ainvoke(str(state["past_steps"]))).text}
+
+    await sequence(PlanState, step, replan).ainvoke({"input": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, REPORT)]
+
+
+class ReportState(TypedDict, total=False):
+    topic: str
+    sections: Annotated[list[str], operator.add]
+    introduction: str
+    content: str
+    conclusion: str
+    final_report: str
+
+
+def test_a_report_that_the_program_puts_together_of_sections(captured):
+    def section(state):
+        return {"sections": [says(f"## On the {state['topic']}", search_for(state["topic"]))]}
+
+    def frame(state: ReportState):
+        return {
+            "introduction": says("# The machine"),
+            "content": "\n\n".join(state["sections"]),
+            "conclusion": says("## It lasts"),
+        }
+
+    def finish(state: ReportState):
+        parts = (state["introduction"], state["content"], state["conclusion"])
+        return {"final_report": "\n\n---\n\n".join(parts)}
+
+    graph = StateGraph(ReportState)
+    for node in (section, frame, finish):
+        graph.add_node(node.__name__, node)
+    graph.add_conditional_edges(START, lambda _: [Send("section", {"topic": "pump"})], ["section"])
+    graph.add_edge("section", "frame")
+    graph.add_edge("frame", "finish")
+    graph.compile().invoke({"topic": "Machines"}, captured.config)
+
+    report = "# The machine\n\n---\n\n## On the pump\n\n---\n\n## It lasts"
+    assert captured.answers() == [Answered("Machines", [PUMP], report)]
+
+
+def test_a_text_that_is_made_of_the_others_whatever_its_name(captured):
+    class State(TypedDict, total=False):
+        topic: str
+        opening: str
+        body: str
+        essay: str
+
+    def write(state: State):
+        opening, body = says("Once there was a pump."), says("It ran for years.")
+        return {"opening": opening, "body": body, "essay": f"{opening}\n\n{body}"}
+
+    sequence(State, write).invoke({"topic": "pumps"}, captured.config)
+
+    assert captured.answer().response == "Once there was a pump.\n\nIt ran for years."
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+@pytest.mark.parametrize("thinking", ["", "<think>Which years?</think>"])
+def test_a_running_summary_beside_search_results(captured, call, thinking):
+    class State(TypedDict, total=False):
+        research_topic: str
+        search_query: str
+        web_research_results: Annotated[list[str], operator.add]
+        sources_gathered: Annotated[list[str], operator.add]
+        research_loop_count: int
+        running_summary: str
+
+    def query(state: State):
+        return {"search_query": json.loads(says('{"query": "pump warranty years", "rationale": "asked"}'))["query"]}
+
+    def research(state: State):
+        return {"web_research_results": ["Source: a page"], "sources_gathered": ["* a page : b.example"]}
+
+    def summarise(state: State):
+        return {"running_summary": says(thinking + REPORT, str(state)).removeprefix(thinking), "research_loop_count": 1}
+
+    def finish(state: State):
+        return {"running_summary": f"## Summary\n{state['running_summary']}\n\n### Sources:\n* a page : b.example"}
+
+    graph = sequence(State, query, research, summarise, finish)
+    list(getattr(graph, call)({"research_topic": "Pumps"}, captured.config))
+
+    summary = f"## Summary\n{REPORT}\n\n### Sources:\n* a page : b.example"
+    assert captured.answer().response == summary
+
+
+def test_a_list_of_results_is_no_answer_where_a_model_wrote_one(captured):
+    class State(TypedDict, total=False):
+        question: str
+        results: list[str]
+        digest: str
+
+    def find(state: State):
+        return {"results": ["A page on pumps.", "A page on hoses."]}
+
+    def write(state: State):
+        return {"digest": says(REPORT, str(state))}
+
+    sequence(State, find, write).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answer().response == REPORT
+
+
+def test_a_list_of_partial_answers_is_the_answer_as_a_whole_where_there_is_no_other(captured):
+    class State(TypedDict, total=False):
+        question: str
+        parts: list[str]
+
+    def work(state: State):
+        return {"parts": [says("The pump has three years."), says("The hose has one.")]}
+
+    sequence(State, work).invoke({"question": QUESTION}, captured.config)
+
+    assert json.loads(captured.answer().response) == ["The pump has three years.", "The hose has one."]
+
+
+# A conversation and other fields
+
+
+class DeskState(MessagesState, total=False):
+    conversation_summary: str
+    agent_answers: list[Any]
+    rewritten_questions: list[str]
+    next: str
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_partial_answers_beside_a_conversation(captured, call):
+    def prepare(state: DeskState):
+        return {
+            "conversation_summary": says("They spoke about the warranty of pumps."),
+            "rewritten_questions": [says("What is the warranty period of the pump?")],
+        }
+
+    def ask(state: DeskState):
+        return {"agent_answers": [{"index": 0, "question": "q", "answer": says("Three years.", search_for("pump"))}]}
+
+    def aggregate(state: DeskState):
+        return {"messages": [AIMessage(says(REPORT, str(state["agent_answers"])))]}
+
+    list(getattr(sequence(DeskState, prepare, ask, aggregate), call)(user_says(QUESTION), captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], REPORT)]
+
+
+def test_a_summary_of_the_conversation_that_is_kept_for_the_next_turn(captured):
+    class State(MessagesState, total=False):
+        summary: str
+
+    def talk(state: State):
+        return {"messages": [chat_model(ANSWER).invoke(state["messages"])]}
+
+    def summarise(state: State):
+        old = [RemoveMessage(id=message.id) for message in state["messages"][:-2]]
+        return {"summary": says("The user asks about a pump.", str(state["messages"])), "messages": old}
+
+    sequence(State, talk, summarise).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+@pytest.mark.parametrize("name", ["answer", "response", "generation", "final_report", "finalAnswer", "final_output"])
+def test_a_field_that_is_called_the_answer_beside_a_conversation(captured, name):
+    def work(state):
+        return {"messages": [chat_model("I have looked it up.").invoke("look up")], name: says(REPORT, "write")}
+
+    graph = StateGraph(TypedDict("State", {"messages": Annotated[list[AnyMessage], add_messages], name: str}))
+    graph.add_node("work", work)
+    graph.add_edge(START, "work")
+    graph.compile().invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answer().response == REPORT
+
+
+def test_workers_messages_beside_the_conversation(captured):
+    class State(TypedDict, total=False):
+        worker_messages: Annotated[list[AnyMessage], add_messages]
+        messages: Annotated[list[AnyMessage], add_messages]
+
+    def work(state: State):
+        return {"worker_messages": [chat_model("Notes on the pump.").invoke("note")]}
+
+    def answer(state: State):
+        return {"messages": [chat_model(REPORT).invoke(state["worker_messages"])]}
+
+    sequence(State, work, answer).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answer().response == REPORT
+
+
+# A model's words under the role of a person
+
+
+def reply_as_text(text):
+    return text
+
+
+def reply_with_a_name(text):
+    return HumanMessage(text, name="researcher")
+
+
+def reply_with_a_heading(text):
+    return HumanMessage(f"Researcher: {text}")
+
+
+@pytest.mark.parametrize("reply", [reply_as_text, reply_with_a_name, reply_with_a_heading])
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_conversation_that_ends_with_a_models_words(captured, reply, call):
+    def work(state: DeskState):
+        return {"messages": [reply(says(REPORT, search_for("pump")))]}
+
+    def supervise(state: DeskState):
+        return {"next": "__end__"}
+
+    list(getattr(sequence(DeskState, work, supervise), call)(user_says(QUESTION), captured.config))
+
+    (answer,) = captured.answers()
+    assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
+    assert answer.response.removeprefix("Researcher: ") == REPORT
+
+
+def test_teams_of_teams(captured):
+    """A supervisor sends to a team, whose own graph ends with its last worker's words as a person's."""
+
+    def research(state: DeskState):
+        answer = search_agent("The pump has three years.").invoke({"messages": state["messages"]})
+        return Command(
+            goto="__end__", update={"messages": [HumanMessage(answer["messages"][-1].text, name="searcher")]}
+        )
+
+    team = sequence(DeskState, research)
+
+    def supervisor(state: DeskState):
+        says('{"next": "research_team"}')
+        return Command(goto="research_team", update={"next": "research_team"})
+
+    def research_team(state: DeskState):
+        last = team.invoke({"messages": state["messages"][-1:]})["messages"][-1]
+        return {"messages": [HumanMessage(last.text, name="research_team")], "next": "FINISH"}
+
+    graph = StateGraph(DeskState)
+    graph.add_node("supervisor", supervisor, destinations=("research_team",))
+    graph.add_node("research_team", research_team)
+    graph.add_edge(START, "supervisor")
+    graph.compile().invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, "The pump has three years.")]
+
+
+def test_the_users_own_last_words_are_no_answer(captured):
+    def route(state: DeskState):
+        says("yes", state["messages"])
+        return {"next": "__end__"}
+
+    sequence(DeskState, route).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answer().response is None
+
+
+# Fields in chains
+
+
+@pytest.mark.parametrize("name", ["data", "output", "result"])
+def test_an_answer_one_level_down(captured, name):
+    program = answering_chain() | RunnableLambda(lambda text: {name: {"answer": text, "pages": [1]}})
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answer().response == ANSWER
+
+
+def test_an_object_in_the_answers_field_is_the_answer_as_it_is(captured):
+    program = answering_chain() | RunnableLambda(lambda text: {"answer": {"years": 3, "reason": "It says so."}})
+    program.invoke(QUESTION, captured.config)
+
+    assert json.loads(captured.answer().response) == {"years": 3, "reason": "It says so."}

@@ -1,0 +1,87 @@
+"""Handlers that travel to another process, as Ray and Spark send chains with all that is in them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import pytest
+from captures import CollectingSink
+from rag_programs import QUESTION
+
+import ragspan
+from ragspan_langchain import RagspanCallbackHandler
+
+RECEIVE = """
+import pickle, sys
+import ragspan
+handler = pickle.load(sys.stdin.buffer)
+from langchain_core.runnables import RunnableLambda
+RunnableLambda(lambda question: "Good day!").invoke("Hello?", {"callbacks": [handler]})
+engine = ragspan.default_engine()
+assert handler.tracker.sink is engine
+print(engine.stats().submitted)
+engine.shutdown(timeout=5)
+"""
+
+
+class TaggedHandler(RagspanCallbackHandler):
+    """A user's own."""
+
+
+class PlainSink:
+    """A sink that can be sent anywhere."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def submit(self, capture):
+        """Drop it."""
+
+
+@pytest.fixture
+def default_engine():
+    engine = ragspan.ScoringEngine(metrics=[])
+    before = ragspan.set_default_engine(engine)
+    yield engine
+    ragspan.set_default_engine(before)
+    engine.shutdown(timeout=5)
+
+
+@pytest.mark.parametrize("make", [RagspanCallbackHandler, TaggedHandler])
+def test_a_handler_without_a_sink_reports_to_the_default_engine_of_where_it_is(default_engine, make):
+    received = pickle.loads(pickle.dumps(make()))
+
+    assert isinstance(received, make)
+    assert received.tracker.sink is default_engine
+    assert received.open_runs == 0
+
+
+def test_it_reports_to_the_engine_of_another_process(default_engine):
+    sent = pickle.dumps(RagspanCallbackHandler())
+    received = subprocess.run([sys.executable, "-c", RECEIVE], input=sent, capture_output=True, check=True, timeout=60)
+
+    assert received.stdout.strip() == b"1"
+
+
+def test_a_sink_that_can_travel_does():
+    received = pickle.loads(pickle.dumps(RagspanCallbackHandler(sink=PlainSink("host:1"))))
+
+    assert received.tracker.sink.address == "host:1"
+
+
+def test_an_engine_of_ones_own_cannot_travel_and_the_error_says_what_to_do():
+    with ragspan.ScoringEngine(metrics=[]) as engine:
+        handler = RagspanCallbackHandler(sink=engine)
+        with pytest.raises(pickle.PicklingError, match="without a sink"):
+            pickle.dumps(handler)
+
+
+@pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy])
+def test_copies_in_the_same_process_are_the_same_handler(make_copy):
+    handler = RagspanCallbackHandler(sink=CollectingSink())
+
+    assert make_copy(handler) is handler
+    assert make_copy({"callbacks": [handler], "question": QUESTION})["callbacks"][0] is handler

@@ -1,0 +1,264 @@
+"""Requests that go on after an interruption: what was found, asked and drafted before it counts."""
+
+from __future__ import annotations
+
+import gc
+from typing import TypedDict
+
+import pytest
+from agent_programs import RagState, answer_node, retrieve_node, sequence
+from captures import Answered, CollectingSink, config_for
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
+from rag_programs import (
+    ANSWER,
+    HOSE,
+    PUMP,
+    QUESTION,
+    TopicRetriever,
+    chat_model,
+    config_reaches_async_functions,
+    join_texts,
+)
+
+from ragspan_langchain import waiting_threads
+
+ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
+
+
+class DraftState(TypedDict, total=False):
+    question: str
+    notes: str
+    answer: str
+
+
+def find(state: DraftState):
+    return {"notes": join_texts(TopicRetriever().invoke(state["question"]))}
+
+
+def draft(state: DraftState):
+    return {"answer": chat_model().invoke(f"{state['notes']}\n{state['question']}").text}
+
+
+def review(state: DraftState):
+    verdict = interrupt({"please approve": state["answer"]})
+    return {} if verdict == "yes" else {"answer": verdict}
+
+
+def reviewed_graph(*nodes, **options):
+    return sequence(DraftState, *(nodes or (find, draft, review)), checkpointer=InMemorySaver(), **options)
+
+
+# The resumed request calls no model
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_draft_that_a_person_approves_has_its_documents(captured, call):
+    graph = reviewed_graph()
+    for given in ({"question": QUESTION}, Command(resume="yes")):
+        list(getattr(graph, call)(given, captured.thread()))
+
+    waiting, resumed = captured.answers()
+    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
+    assert resumed == ON_THE_PUMP
+
+
+@config_reaches_async_functions
+async def test_an_approved_draft_in_asynchronous_code(captured):
+    graph = reviewed_graph()
+    await graph.ainvoke({"question": QUESTION}, captured.thread())
+    await graph.ainvoke(Command(resume="yes"), captured.thread())
+
+    assert captured.answers()[1] == ON_THE_PUMP
+
+
+def test_a_draft_that_a_person_replaces_keeps_the_documents_that_were_shown(captured):
+    graph = reviewed_graph()
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(Command(resume="Four years."), captured.thread())
+
+    assert captured.answers()[1] == Answered(QUESTION, [PUMP], "Four years.")
+
+
+def test_a_draft_before_a_breakpoint(captured):
+    def publish(state: DraftState):
+        return {}
+
+    graph = reviewed_graph(find, draft, publish, interrupt_before=["publish"])
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(None, captured.thread())
+
+    assert captured.answers()[1] == ON_THE_PUMP
+
+
+def test_a_draft_whose_documents_are_in_the_state(captured):
+    def review_answer(state: RagState):
+        interrupt("Right?")
+        return {}
+
+    graph = sequence(RagState, retrieve_node, answer_node, review_answer, checkpointer=InMemorySaver())
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(Command(resume="yes"), captured.thread())
+
+    assert captured.answers()[1] == ON_THE_PUMP
+
+
+def test_two_reviews_of_one_draft(captured):
+    def review_again(state: DraftState):
+        return review(state)
+
+    graph = reviewed_graph(find, draft, review, review_again)
+    for given in ({"question": QUESTION}, Command(resume="yes"), Command(resume="yes")):
+        graph.invoke(given, captured.thread())
+
+    first, second, last = captured.answers()
+    assert [(answer.question, answer.status) for answer in (first, second)] == [(QUESTION, "interrupted")] * 2
+    assert last == ON_THE_PUMP
+
+
+def test_a_draft_of_an_inner_graph(captured):
+    graph = StateGraph(DraftState)
+    graph.add_node("write", sequence(DraftState, find, draft, review))
+    graph.add_edge(START, "write")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    compiled.invoke({"question": QUESTION}, captured.thread())
+    compiled.invoke(Command(resume="yes"), captured.thread())
+
+    assert captured.answers()[1] == ON_THE_PUMP
+
+
+# It calls one
+
+
+def test_notes_that_a_model_made_before_the_interruption_have_their_documents(captured):
+    def digest(state: DraftState):
+        return {"notes": chat_model("The manual grants three years.").invoke(state["notes"]).text}
+
+    def approve(state: DraftState):
+        interrupt("Write it?")
+        return {}
+
+    def write(state: DraftState):
+        return {"answer": chat_model().invoke(f"Notes: {state['notes']}").text}
+
+    graph = reviewed_graph(find, digest, approve, write)
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(Command(resume="yes"), captured.thread())
+
+    assert captured.answers()[1] == ON_THE_PUMP
+
+
+def test_a_draft_that_is_written_anew_from_other_documents(captured):
+    def rewrite(state: DraftState):
+        other = interrupt(state["answer"])
+        found = join_texts(TopicRetriever().invoke(other))
+        return {"answer": chat_model("From Lyon.").invoke(f"{found}\n{state['question']}").text}
+
+    graph = reviewed_graph(find, draft, rewrite)
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(Command(resume="hose"), captured.thread())
+
+    record = captured.records()[1]
+    assert Answered.of(record) == Answered(QUESTION, [HOSE], "From Lyon.")
+    assert len(record.generations) == 1
+
+
+def test_a_resumed_request_that_fails_can_be_resumed_again(captured):
+    attempts = iter([True, False])
+
+    def publish(state: DraftState):
+        if next(attempts):
+            raise ConnectionError
+        return {}
+
+    graph = reviewed_graph(find, draft, review, publish)
+    graph.invoke({"question": QUESTION}, captured.thread())
+    with pytest.raises(ConnectionError):
+        graph.invoke(Command(resume="yes"), captured.thread())
+    graph.invoke(None, captured.thread())
+
+    assert captured.answers()[2] == ON_THE_PUMP
+
+
+# Who remembers
+
+
+@pytest.mark.parametrize("nodes", [(find, draft, review), (find, review, draft)], ids=["draft", "notes"])
+def test_a_handler_for_each_request(nodes):
+    if nodes[1] is review:
+
+        def ask(state: DraftState):
+            interrupt("Go on?")
+            return {}
+
+        nodes = (find, ask, draft)
+    sink = CollectingSink()
+    graph = reviewed_graph(*nodes)
+    for given in ({"question": QUESTION}, Command(resume="yes")):
+        graph.invoke(given, config_for(sink) | {"configurable": {"thread_id": "for each request"}})
+        gc.collect()
+
+    waiting, resumed = [Answered.of(capture.to_record()) for capture in sink.take()]
+    assert (waiting.question, waiting.status) == (QUESTION, "interrupted")
+    assert resumed == ON_THE_PUMP
+
+
+def test_two_handlers_on_the_same_request(new_captures):
+    both = [new_captures(), new_captures()]
+    config = {"callbacks": [captures.handler for captures in both], "configurable": {"thread_id": "both"}}
+    graph = reviewed_graph()
+    graph.invoke({"question": QUESTION}, config)
+    graph.invoke(Command(resume="yes"), config)
+
+    assert [captures.answers()[1] for captures in both] == [ON_THE_PUMP] * 2
+
+
+def test_conversations_do_not_share_what_they_found(captured):
+    graph = reviewed_graph()
+    graph.invoke({"question": QUESTION}, captured.thread("a"))
+    graph.invoke({"question": "And the hose?"}, captured.thread("b"))
+    graph.invoke(Command(resume="yes"), captured.thread("a"))
+    graph.invoke(Command(resume="yes"), captured.thread("b"))
+
+    assert captured.answers()[2:] == [ON_THE_PUMP, Answered("And the hose?", [HOSE], ANSWER)]
+
+
+def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
+    table = waiting_threads.WaitingThreads()
+    monkeypatch.setattr("ragspan_langchain.tracker._waiting", table)
+    graph = reviewed_graph()
+    graph.invoke({"question": QUESTION}, captured.thread())
+    assert len(table) == 1
+
+    graph.invoke(Command(resume="yes"), captured.thread())
+    assert len(table) == 0
+
+
+@pytest.mark.parametrize(("limit", "value"), [("_MAX_THREADS", 3), ("_MAX_BYTES", 5000)])
+def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, limit, value):
+    table = waiting_threads.WaitingThreads()
+    monkeypatch.setattr("ragspan_langchain.tracker._waiting", table)
+    monkeypatch.setattr(waiting_threads, limit, value)
+
+    def answer(state: RagState):
+        interrupt("Go on?")
+        return answer_node(state)
+
+    graph = sequence(RagState, retrieve_node, answer, checkpointer=InMemorySaver())
+    for number in range(40):
+        graph.invoke({"question": QUESTION}, captured.thread(str(number)))
+    captured.answers()
+
+    assert 1 <= len(table) < 40
+    graph.invoke(Command(resume="yes"), captured.thread("39"))
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_conversation_over_the_limit_is_not_kept(captured, monkeypatch):
+    monkeypatch.setattr(waiting_threads, "_MAX_BYTES", 10)
+    graph = reviewed_graph()
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke(Command(resume="yes"), captured.thread())
+
+    assert captured.answers()[1].contexts == []
