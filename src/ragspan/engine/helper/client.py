@@ -11,7 +11,7 @@ Guarantees:
   application: questions wait for the next helper then.
 - The parent of a fork that does not use its helper any more, such as the master of a server, soon has none.
 
-All of it runs in the worker's event loop, but for `let_go` and `leave_to_parent`.
+All of it runs in the worker's event loop, but for `let_go`, `leave_to_parent` and `rest_if_idle`.
 """
 
 from __future__ import annotations
