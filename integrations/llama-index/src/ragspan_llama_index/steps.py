@@ -14,7 +14,7 @@ from typing import Any
 
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_llama_index.anchors import openinference_anchor
-from ragspan_llama_index.asking import Asked
+from ragspan_llama_index.asking import Asked, Prompt
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import SYNTHESIS, Role
 from ragspan_llama_index.streams import Stream
@@ -40,6 +40,9 @@ class Step:
     model: str | None = None
     module = ""  # where the class of a model comes from
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
+    prompt: Prompt = ()  # what a model was given
+    kind: type | None = None  # the class of a synthesizer
+    fields: Sequence[str] = ()  # the texts in a result that has several parts
     inside_synthesis = False
     span: SpanAnchor | None = None  # of a search: that of another instrumentation
 
@@ -82,6 +85,8 @@ class Request:
     anchor: SpanAnchor | None = None
     anchor_pending = False
     asks_by_itself = False  # models are asked outside of any synthesis, or tools are used
+    is_resumed = False  # a run that goes on where an earlier one was interrupted
+    earlier: Sequence[Request] = ()  # interrupted runs of the same workflow, one of which may be its beginning
     tags: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, root: Step, *, grouped: bool = False) -> None:
@@ -89,7 +94,14 @@ class Request:
         self.grouped = grouped
         self.steps: list[Step] = []  # in the order in which they began
         self.span_ids: dict[str, None] = {}
+        self.at_work: dict[str, None] = {}  # spans of a workflow's steps that have not ended, or were cancelled
         self.streams: list[Stream] = []
         self.problems: list[str] = []  # types of the errors that spans ended with
         self.unfinished = [True]  # emptied by the one who finishes the request
         self.started_ns = self.last_start_ns = root.started_ns
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it is a run that was left while it waited for somebody."""
+        began = len(self.span_ids) > 1
+        return self.aborted and self.root.is_run and self.awaited is None and began and not self.at_work

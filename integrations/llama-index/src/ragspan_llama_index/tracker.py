@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from sys import modules
 from typing import Any
@@ -27,11 +28,12 @@ from ragspan.records import RecordSink, RetrievedContext, is_abandonment
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
+from ragspan_llama_index.answering import GENERATOR, kind_of
 from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
 from ragspan_llama_index.assembly import RequestCapture
 from ragspan_llama_index.ended_spans import EndedSpans
 from ragspan_llama_index.grouping import Group
-from ragspan_llama_index.indexing import builds_an_index
+from ragspan_llama_index.callers import builds_an_index, evaluates
 from ragspan_llama_index.noting import note_end, note_start, note_texts
 from ragspan_llama_index.open_requests import OpenRequests
 from ragspan_llama_index.results import note_result, watch_chat
@@ -52,11 +54,13 @@ from ragspan_llama_index.settling import settle
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.watching import pulled
+from ragspan_llama_index.workflows import note_work, note_work_done
 
 _Place = tuple[Request, Step]
 """Where a span belongs: its request, and the step that it is or is a part of."""
 
 _MAX_SPANS = 50_000  # of one request
+_MAX_INTERRUPTED = 128
 _ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
 _STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
 
@@ -93,6 +97,7 @@ class RequestTracker:
             self._give_up, max_open=max_open, max_seconds=max_seconds, sweep_seconds=sweep_seconds
         )
         self._ended = EndedSpans()
+        self._interrupted: deque[Request] = deque(maxlen=_MAX_INTERRUPTED)
         self._log = ThrottledLog()
 
     @property
@@ -120,8 +125,12 @@ class RequestTracker:
                 request = place[0]
                 request.span_ids[id_] = None
                 self._live[id_] = place
+                if instance is None:
+                    note_work(request, id_, bound_args.arguments)
                 if request.over or len(request.span_ids) > _MAX_SPANS:
                     self._leave_out(request, id_)
+            elif parent_id is not None and (parent_id in self._apart or parent_id in self._ended):
+                self._set_apart(id_)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -139,14 +148,19 @@ class RequestTracker:
                 self._apart.pop(id_, None)
                 return
             request, step = place
-            if step.span_id == id_ and not request.over:
-                step.ended_ns = time.time_ns()
-                self._note_end(request, step, result)
-                if step is request.root:
-                    self._end_of_root(request, step, result)
-                    return
-                if _is_read_later(step):
-                    return  # what reads it begins below this span, later
+            if step.span_id == id_:
+                if not request.over:
+                    step.ended_ns = time.time_ns()
+                    self._note_end(request, step, result)
+                    if step is request.root:
+                        self._end_of_root(request, step, result)
+                        return
+                    if _is_read_later(step):
+                        return  # what reads it begins below this span, later
+            elif id_ in request.at_work:
+                note_work_done(request, id_, result)
+            elif kind_of(result) == GENERATOR and not request.over:
+                return  # the same
             self._live.pop(id_, None)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
@@ -167,6 +181,8 @@ class RequestTracker:
             request, step = place
             error = GeneratorExit() if err is None else err
             request.problems.append(type(error).__name__)
+            if not is_abandonment(error):
+                request.at_work.pop(id_, None)
             if step.span_id == id_ and not request.over:
                 step.ended_ns = time.time_ns()
                 step.error = type(error).__name__
@@ -196,6 +212,7 @@ class RequestTracker:
             self._close(request)
         self._live.clear()
         self._apart.clear()
+        self._interrupted.clear()
 
     # Starts
 
@@ -284,7 +301,10 @@ class RequestTracker:
         self, role: Role, span_id: str, arguments: Mapping[str, Any], instance: Any, tags: Mapping[str, Any] | None
     ) -> None:
         context = get_current()
-        if (context and is_suppressed(context)) or (role is not CALL and builds_an_index()):
+        if context and is_suppressed(context):
+            return
+        if evaluates() if role is CALL else builds_an_index():
+            self._set_apart(span_id)
             return
         self._on_request()
         root = Step(_STANDS_FOR.get(role, role), type(instance).__name__, span_id, None)
@@ -294,6 +314,7 @@ class RequestTracker:
             request.anchor = current_anchor(context)
         self._open.add(request)
         self._begin(request, root, role, arguments, instance)
+        request.is_resumed = root.is_run and arguments["start_event"] is None
         if OPENINFERENCE in modules and openinference_is_active():
             request.anchor_pending = True
             self._find_anchor(request)
@@ -373,7 +394,12 @@ class RequestTracker:
         self._ended.add(request.span_ids)
         for stream in request.streams:
             stream.forget()
-        return RequestCapture(request, size_hint=settle(request))
+        size = settle(request)
+        if request.is_resumed:
+            request.earlier = tuple(self._interrupted)
+        if request.is_interrupted:
+            self._interrupted.append(request)
+        return RequestCapture(request, size_hint=size)
 
     def _close_group(self, request: Request) -> RequestCapture:
         return self._close(request) or RequestCapture(request, size_hint=0)
