@@ -81,7 +81,7 @@ class Provenance:
         for contexts, match in zip(brought, places[len(passages) :], strict=True):
             parts.append((len(prompt) if match is None else match.start, contexts or []))
         parts.sort(key=lambda part: part[0])
-        seen = passages or any(contexts is not None for contexts in brought) or self._searched_in_vain()
+        seen = any(contexts is not None for contexts in brought) or any(map(_shows_nodes, self._root.walk()))
         return _once(context for _, contexts in parts for context in contexts) if seen else None
 
     def _passages(self, before_ns: int) -> list[Passage]:
@@ -103,9 +103,6 @@ class Provenance:
                     passages[key] = Passage(node, written or node.text_for_model())
         return list(passages.values())
 
-    def _searched_in_vain(self) -> bool:
-        return any(step.found is not None and not step.found for step in self._root.walk())
-
     def _brought(self, step: Step) -> Contexts | None:
         """What all searches inside a step brought, in their order; None when there were none to be seen."""
         asked = [child for child in step.children if child.role is Role.MODEL and prompts_of(child)]
@@ -125,8 +122,7 @@ class Provenance:
         if step.found is None:
             return self._brought(step) if step.role in {Role.TOOL, Role.MODEL} else None
         passages = [] if step.superseded else [node for node in step.found if not node.describes_tool()]
-        chose_tools = len(step.found) > 0 and all(node.describes_tool() for node in step.found)
-        return None if chose_tools else [self._context(node, node.text_for_model()) for node in passages]
+        return [self._context(node, node.text_for_model()) for node in passages] if _shows_nodes(step) else None
 
     def _given(self, step: Step) -> Contexts:
         texts = step.texts
@@ -178,6 +174,13 @@ def _innermost(synthesis: Step) -> Step:
     if synthesis.origin is not None and synthesis.origin.role is Role.SYNTHESIS:
         return _innermost(synthesis.origin)
     return synthesis
+
+
+def _shows_nodes(step: Step) -> bool:
+    """Whether it searched for passages, and not for tools, or was given some."""
+    if step.found is None:
+        return bool(step.given)
+    return not step.found or not all(node.describes_tool() for node in step.found)
 
 
 def _calls(steps: Iterable[Step]) -> Iterator[Step]:

@@ -32,7 +32,8 @@ def writers_of(step: Step) -> list[Step]:
     parts = [speaker for speaker in speakers if _is_part(speaker, answer)]
     streams = [speaker for speaker in speakers if speaker.streams]
     if streams and 2 * sum(len(bare(part.answer_text())) for part in parts) < len(answer):
-        return [stream for stream in streams if not _was_told(stream, answer)][-1:] or parts or streams[-1:]
+        text = (step.answer_text() or "").strip()
+        return [next((stream for stream in reversed(streams) if not _was_told(stream, text, step)), streams[-1])]
     return parts or speakers[-1:]
 
 
@@ -61,5 +62,10 @@ def _is_part(speaker: Step, answer: str) -> bool:
     return said in answer and (" " in said or (bool(said) and speaker.role is not Role.MODEL))
 
 
-def _was_told(model: Step, answer: str) -> bool:
-    return any(answer in bare(text) for inner in model.walk() for _, text in inner.prompt)
+def _was_told(model: Step, answer: str, step: Step) -> bool:
+    """Whether a model was given the answer: it came later. What was found for it, it may have repeated."""
+    if not any(answer in text for inner in model.walk() for _, text in inner.prompt):
+        return False
+    found = [node.text for inner in step.walk() for node in inner.found or ()]
+    found += [inner.answer_text() or "" for inner in step.walk() if inner.role is Role.TOOL]
+    return not any(answer in text for text in found)
