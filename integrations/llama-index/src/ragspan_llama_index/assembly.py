@@ -13,6 +13,7 @@ from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.resuming import join_beginning
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
+from ragspan_llama_index.writers import speakers_in
 
 _MAX_CHILDREN = 100
 _PROVIDERS = "llama_index.llms."
@@ -87,7 +88,13 @@ def _question(request: Request) -> str | None:
 
 
 def _answer_among(root: Step) -> str | Stream | None:
-    """Of a result with several parts, the one that a model said, the last and longest of them; else all of it."""
+    """Of a result with several parts, the one that a model said, the last and longest of them; else all of it.
+
+    A run that returns nothing told its answer on the way, as events: it is what its last model streamed.
+    """
+    if root.is_run and not root.answer and not root.fields:
+        spoken = [step.answer_text() for step in speakers_in(root) if step.streams]
+        return next(filter(None, reversed(spoken)), root.answer_text())
     for speaker in reversed(list(root.walk()) if root.fields else []):
         said = speaker.answer_text() if speaker is not root and speaker.role in _SPEAKING else None
         parts = [text for text in root.fields if said and text.strip() and text.strip() in said]

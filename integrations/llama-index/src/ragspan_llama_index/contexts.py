@@ -98,8 +98,8 @@ class Provenance:
                 continue
             for place, node in enumerate(nodes):
                 key = (node.id, node.text)
-                if not node.describes_tool() and (node.frozen or key not in passages):
-                    written = texts[place] if len(texts) == len(nodes) else None
+                written = texts[place] if len(texts) == len(nodes) else None
+                if not node.describes_tool() and (written or node.frozen or key not in passages):
                     passages[key] = Passage(node, written or node.text_for_model())
         return list(passages.values())
 

@@ -103,6 +103,7 @@ def _end_tool(step: Step, result: Any) -> None:
 def _end_model(step: Step, result: Any) -> None:
     if kind_of(result) == GENERATOR:
         step.streams = True
+        step.tokens = []
         return
     if not step.inside_synthesis:
         step.answer = text_of(result)

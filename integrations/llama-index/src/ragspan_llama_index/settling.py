@@ -71,6 +71,7 @@ def _let_go(step: Step, sizes: dict[int, int]) -> None:
         sizes[id(node.text)] = getsizeof(node.text)
     answer = step.answer
     texts = [*(step.texts or ()), *step.fields, *(text for _, text in step.asked), *(text for _, text in step.prompt)]
-    texts += answer.tokens if isinstance(answer, Stream) else (answer,)
+    texts += (context.text for context in step.recorded)
+    texts += answer.tokens if isinstance(answer, Stream) else step.tokens if step.streams else (answer,)
     for text in texts:
         sizes[id(text)] = getsizeof(text)

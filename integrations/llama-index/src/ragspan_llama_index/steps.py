@@ -37,6 +37,7 @@ class Step:
     result: Any = None  # what it returned, until the step around it has ended
     origin: Step | None = None  # the inner step whose result it handed on
     streams = False  # it is a model's, and its words come later, past every span
+    tokens: list[str | None]  # these words, where the model tells of them
     model: str | None = None
     module = ""  # where the class of a model comes from
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
@@ -68,6 +69,8 @@ class Step:
 
     def answer_text(self) -> str | None:
         answer = self.answer
+        if self.streams and answer is None:
+            return "".join(filter(None, self.tokens)) or next(filter(None, (inner.answer_text() for inner in self.children)), None)
         return answer.text() if isinstance(answer, Stream) else answer
 
 

@@ -31,7 +31,6 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_llama_index.answering import GENERATOR, kind_of
 from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
 from ragspan_llama_index.assembly import RequestCapture
-from ragspan_llama_index.ended_spans import EndedSpans
 from ragspan_llama_index.grouping import Group
 from ragspan_llama_index.callers import builds_an_index, evaluates
 from ragspan_llama_index.noting import note_end, note_start, note_texts
@@ -51,6 +50,7 @@ from ragspan_llama_index.roles import (
     role_of,
 )
 from ragspan_llama_index.settling import settle
+from ragspan_llama_index.spans_apart import SpansApart
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.watching import pulled
@@ -61,6 +61,7 @@ _Place = tuple[Request, Step]
 
 _MAX_SPANS = 50_000  # of one request
 _MAX_INTERRUPTED = 128
+_TOKENS = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
 _ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
 _STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
 
@@ -92,11 +93,10 @@ class RequestTracker:
         self.sink = sink
         self._on_request = on_request
         self._live: dict[str, _Place] = {}
-        self._apart: dict[str, None] = {}  # spans that belong to no request, and so does what they call
+        self._apart = SpansApart()
         self._open = OpenRequests(
             self._give_up, max_open=max_open, max_seconds=max_seconds, sweep_seconds=sweep_seconds
         )
-        self._ended = EndedSpans()
         self._interrupted: deque[Request] = deque(maxlen=_MAX_INTERRUPTED)
         self._log = ThrottledLog()
 
@@ -122,15 +122,11 @@ class RequestTracker:
             if role is not None:
                 self._enter_step(role, place, id_, bound_args.arguments, instance, parent_id, tags)
             elif place is not None:  # a part of the step around it
-                request = place[0]
-                request.span_ids[id_] = None
-                self._live[id_] = place
                 if instance is None:
-                    note_work(request, id_, bound_args.arguments)
-                if request.over or len(request.span_ids) > _MAX_SPANS:
-                    self._leave_out(request, id_)
-            elif parent_id is not None and (parent_id in self._apart or parent_id in self._ended):
-                self._set_apart(id_)
+                    note_work(place[0], id_, bound_args.arguments)
+                self._follow(id_, place)
+            elif parent_id is not None and parent_id in self._apart:
+                self._apart.add(id_)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -145,7 +141,7 @@ class RequestTracker:
         try:
             place = self._live.get(id_)
             if place is None:
-                self._apart.pop(id_, None)
+                self._apart.remove(id_)
                 return
             request, step = place
             if step.span_id == id_:
@@ -176,7 +172,7 @@ class RequestTracker:
         try:
             place = self._live.pop(id_, None)
             if place is None:
-                self._apart.pop(id_, None)
+                self._apart.remove(id_)
                 return
             request, step = place
             error = GeneratorExit() if err is None else err
@@ -190,6 +186,16 @@ class RequestTracker:
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
+    def event(self, event: Any, **_: Any) -> None:
+        """A model's stream gave another token; or anything else, which the spans tell as well."""
+        try:
+            if type(event).__name__ in _TOKENS:
+                place = self._live.get(event.span_id)
+                if place is not None and place[1].streams and not place[1].inside_synthesis:
+                    place[1].tokens.append(event.response.delta)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
+
     def record_contexts(self, span_id: str, contexts: Sequence[RetrievedContext]) -> bool:
         """The program says that these passages reach the prompt; False when the span is not followed."""
         place = self._live.get(span_id)
@@ -198,6 +204,7 @@ class RequestTracker:
         step = Step(None, "recorded", "", None)
         step.recorded = tuple(contexts)
         place[1].children.append(step)
+        place[0].steps.append(step)
         return True
 
     def report(self, error: BaseException) -> None:
@@ -227,8 +234,11 @@ class RequestTracker:
         tags: Mapping[str, Any] | None,
     ) -> None:
         stream = pulled.get()
-        if stream is not None and stream.place is not None and (place is None or place[0] is not stream.place[0]):
-            place = stream.place  # while a token is made, what begins belongs to that token's request
+        if stream is not None and (maker := stream.place) is not None:
+            # While a token is made, what begins belongs to what makes it, and not to who reads it.
+            is_elsewhere = place is None or place[0] is not maker[0]
+            if is_elsewhere or (maker[1].role is SYNTHESIS and not place[1].inside_synthesis):
+                place = maker
         if place is None:
             place = self._place_at_top(role, span_id, parent_id)
             if place is None:
@@ -281,21 +291,16 @@ class RequestTracker:
 
     def _place_at_top(self, role: Role, span_id: str, parent_id: str | None) -> _Place | None:
         """Where a span belongs whose outer one is not followed, if it is no request; it may have to be set apart."""
-        if parent_id is not None and (parent_id in self._apart or parent_id in self._ended):
-            self._set_apart(span_id)  # it goes on in the background after the end of its request
+        if parent_id is not None and parent_id in self._apart:
+            self._apart.add(span_id)  # it goes on in the background after the end of its request
             return None
         answer = enclosing_answer()
         if answer is not None and not is_suppressed():
             group = answer.part(self, lambda: Group(self._new_group(), close=self._close_group))
             return group.request, group.request.root
         if role is SEARCH or role is POSTPROCESSING:
-            self._set_apart(span_id)  # a bare search is no request, and neither is what it asks on its way
+            self._apart.add(span_id)  # a bare search is no request, and neither is what it asks on its way
         return None
-
-    def _set_apart(self, span_id: str) -> None:
-        if len(self._apart) >= _MAX_SPANS:
-            self._apart.clear()
-        self._apart[span_id] = None
 
     def _new_request(
         self, role: Role, span_id: str, arguments: Mapping[str, Any], instance: Any, tags: Mapping[str, Any] | None
@@ -304,7 +309,7 @@ class RequestTracker:
         if context and is_suppressed(context):
             return
         if evaluates() if role is CALL else builds_an_index():
-            self._set_apart(span_id)
+            self._apart.add(span_id)
             return
         self._on_request()
         root = Step(_STANDS_FOR.get(role, role), type(instance).__name__, span_id, None)
@@ -391,7 +396,7 @@ class RequestTracker:
         self._open.remove(request)
         for span_id in request.span_ids:
             self._live.pop(span_id, None)
-        self._ended.add(request.span_ids)
+        self._apart.add_ended(request.span_ids)
         for stream in request.streams:
             stream.forget()
         size = settle(request)
@@ -413,5 +418,5 @@ class RequestTracker:
 
 
 def _is_read_later(step: Step) -> bool:
-    """Whether a chat engine handed its stream on before it was read."""
-    return step.role is CALL and isinstance(step.answer, Stream) and not step.answer.over
+    """Whether a step handed a stream on before it was read."""
+    return step.streams or (isinstance(step.answer, Stream) and not step.answer.over)

@@ -17,8 +17,7 @@ _word = re.compile(r"\w+")
 def writers_of(step: Step) -> list[Step]:
     """The inner step whose result a call handed on, or whose words it gave, or the several that its words consist of.
 
-    The words of a model's stream cannot be seen: it wrote what nobody else said. Its prompt tells when it cannot have
-    written the answer, since it holds it.
+    Some models do not tell the words that they stream: they wrote what nobody else said.
     """
     if step.origin is not None:
         return [step.origin]
@@ -30,10 +29,9 @@ def writers_of(step: Step) -> list[Step]:
     if same:
         return same[-1:]
     parts = [speaker for speaker in speakers if _is_part(speaker, answer)]
-    streams = [speaker for speaker in speakers if speaker.streams]
-    if streams and 2 * sum(len(bare(part.answer_text())) for part in parts) < len(answer):
-        text = (step.answer_text() or "").strip()
-        return [next((stream for stream in reversed(streams) if not _was_told(stream, text, step)), streams[-1])]
+    unheard = [speaker for speaker in speakers if speaker.streams and not speaker.answer_text()]
+    if unheard and 2 * sum(len(bare(part.answer_text())) for part in parts) < len(answer):
+        return unheard[-1:]
     return parts or speakers[-1:]
 
 
@@ -60,12 +58,3 @@ def _is_part(speaker: Step, answer: str) -> bool:
     """Whether its words stand in the answer. A single word of a model, a grade or a choice, stands anywhere."""
     said = bare(speaker.answer_text())
     return said in answer and (" " in said or (bool(said) and speaker.role is not Role.MODEL))
-
-
-def _was_told(model: Step, answer: str, step: Step) -> bool:
-    """Whether a model was given the answer: it came later. What was found for it, it may have repeated."""
-    if not any(answer in text for inner in model.walk() for _, text in inner.prompt):
-        return False
-    found = [node.text for inner in step.walk() for node in inner.found or ()]
-    found += [inner.answer_text() or "" for inner in step.walk() if inner.role is Role.TOOL]
-    return not any(answer in text for text in found)
