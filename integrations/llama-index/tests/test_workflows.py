@@ -23,6 +23,7 @@ from li_programs import (
 )
 from li_workflows import Answering, Retrieved, one_step
 from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.llms import ChatMessage
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
@@ -68,6 +69,52 @@ async def test_a_result_of_a_class_of_the_applications_is_recorded_as_json(captu
     answer = captured.answer()
     assert (answer.question, answer.contexts) == (BOTH, [CELLO, HARP])
     assert json.loads(answer.response) == {"text": ANSWER}
+
+
+@pytest.mark.parametrize(
+    ("finish", "response"),
+    [
+        (lambda said: {"reply": said, "intent": "strings"}, ANSWER),
+        (lambda said: {"intent": "strings", "reply": said, "language": "en"}, ANSWER),
+        (lambda said: (said, "strings"), ANSWER),
+        (lambda said: [ChatMessage("And?"), ChatMessage(said, role="assistant")], ANSWER),
+        (lambda said: {"one": "this", "other": "that"}, '{"one": "this", "other": "that"}'),
+    ],
+    ids=["fields", "other fields", "tuple", "messages", "fields that nobody said"],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_result_of_several_parts(captured, finish, response, streamed):
+    """The answer is the part that a model said."""
+
+    async def answer(event):
+        if streamed:
+            chunks = await Settings.llm.astream_complete(event.query)
+            return finish("".join([chunk.delta async for chunk in chunks]))
+        return finish(ask_model(event.query))
+
+    await one_step(answer).run(query=QUESTION)
+
+    assert captured.answer().response == response
+
+
+async def test_an_answer_that_is_told_as_events(captured):
+    """The result is empty, and the user read what the model streamed."""
+
+    class Telling(Workflow):
+        @step
+        async def answer(self, context: Context, event: StartEvent) -> StopEvent:
+            (node,) = await retriever("cello").aretrieve(event.query)
+            async for chunk in await Settings.llm.astream_complete(
+                f"{node.get_content(MetadataMode.LLM)} {event.query}"
+            ):
+                context.write_event_to_stream(Event(text=chunk.delta))
+            return StopEvent(result="")
+
+    run = Telling().run(query=QUESTION)
+    assert "".join([event.text async for event in run.stream_events() if "text" in event]) == ANSWER
+    await run
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
 
 
 async def test_a_streamed_result(captured):

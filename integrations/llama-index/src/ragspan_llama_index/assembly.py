@@ -9,8 +9,8 @@ from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plai
 from ragspan_llama_index.asking import asked_in, question_in
 from ragspan_llama_index.contexts import Provenance
 from ragspan_llama_index.passages import as_context
-from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.resuming import join_beginning
+from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.writers import speakers_in

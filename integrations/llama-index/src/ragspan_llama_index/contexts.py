@@ -55,7 +55,7 @@ class Provenance:
         if step.role is Role.MODEL:
             tools = [inner for inner in step.walk() if inner.role is Role.TOOL]
             if tools:
-                return _joined(self._of(tool, step) for tool in tools)
+                return _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
         writers = [] if step.role is None else writers_of(step)
         if len(writers) > 1:
             return _joined(self._of(writer, step) for writer in writers)

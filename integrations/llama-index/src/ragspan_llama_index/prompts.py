@@ -67,7 +67,9 @@ def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
             said = [step for step in _said_before(root, call.started_ns) if _tells(step, parts, queries)]
             if not parts or not said:
                 continue
-            places = PromptText("\n".join(parts)).find([step.answer_text() or "" for step in said], excerpts=len(found) == 1)
+            places = PromptText("\n".join(parts)).find(
+                [step.answer_text() or "" for step in said], excerpts=len(found) == 1
+            )
             quoted = [step for step, place in zip(said, places, strict=True) if place is not None]
             inner = {id(below) for step in quoted for below in step.walk() if below is not step}
             for step in quoted:

@@ -1,7 +1,7 @@
 """Finds the beginning of a resumed run among the interrupted runs of this process; runs in the worker.
 
-The saved context of a run does not name it. The beginning is known by what of it comes back: its question or a node that
-it found, in a prompt or in the answer.
+The saved context of a run does not name it. The beginning is known by what of it comes back in a prompt or in the answer:
+its question, a node that it found, or words that it wrote.
 """
 
 from __future__ import annotations
@@ -36,4 +36,5 @@ def _signs(request: Request, told: str) -> int:
     found = (node.text for step in request.steps for node in step.found or ())
     nodes = any(text.strip() and text in told for text in islice(found, _MAX_NODES))
     question = any(text.strip() and text in told for _, text in request.root.asked)
-    return nodes + question
+    said = any((text := step.answer_text()) and " " in text and text in told for step in request.steps)
+    return nodes + question + said

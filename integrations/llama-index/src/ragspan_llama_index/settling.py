@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from sys import getsizeof
+from typing import Any
 
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import CALL, POSTPROCESSING, SYNTHESIS, TOOL
@@ -70,8 +71,13 @@ def _let_go(step: Step, sizes: dict[int, int]) -> None:
             node.node = None
         sizes[id(node.text)] = getsizeof(node.text)
     answer = step.answer
-    texts = [*(step.texts or ()), *step.fields, *(text for _, text in step.asked), *(text for _, text in step.prompt)]
+    texts: list[Any] = [
+        *(step.texts or ()),
+        *step.fields,
+        *(text for _, text in step.asked),
+        *(text for _, text in step.prompt),
+    ]
     texts += (context.text for context in step.recorded)
-    texts += answer.tokens if isinstance(answer, Stream) else step.tokens if step.streams else (answer,)
+    texts += answer.tokens if isinstance(answer, Stream) else [answer, *(step.tokens if step.streams else ())]
     for text in texts:
         sizes[id(text)] = getsizeof(text)

@@ -10,8 +10,7 @@ _MAX_SPANS = 50_000
 
 
 class SpansApart:
-    """Spans that were set apart, and what begins below them; and the spans of the requests that ended last, below which
-    things may go on in the background."""
+    """Spans that were set apart, and those of the requests that ended last, which may go on in the background."""
 
     def __init__(self) -> None:
         self._open: dict[str, None] = {}

@@ -16,7 +16,7 @@ from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_llama_index.anchors import openinference_anchor
 from ragspan_llama_index.asking import Asked, Prompt
 from ragspan_llama_index.nodes import SeenNode
-from ragspan_llama_index.roles import SYNTHESIS, Role
+from ragspan_llama_index.roles import ASKING, CHUNKS, SEARCH, SYNTHESIS, TOOL, Role
 from ragspan_llama_index.streams import Stream
 
 
@@ -62,6 +62,12 @@ class Step:
         for child in self.children:
             yield from child.walk()
 
+    def has_for_part(self, role: Role) -> bool:
+        """Whether a span of this role directly inside is a part of the step and no step of its own."""
+        if role is CHUNKS or role is ASKING:
+            return self.role is SYNTHESIS or self.inside_synthesis
+        return self.role is role and (role is SEARCH or role is TOOL)
+
     def find_span(self) -> None:
         """Look for its span. OpenInference may be told of a start after us; then it is told of the end after us, too."""
         if self.span is None:
@@ -70,7 +76,9 @@ class Step:
     def answer_text(self) -> str | None:
         answer = self.answer
         if self.streams and answer is None:
-            return "".join(filter(None, self.tokens)) or next(filter(None, (inner.answer_text() for inner in self.children)), None)
+            return "".join(filter(None, self.tokens)) or next(
+                filter(None, (inner.answer_text() for inner in self.children)), None
+            )
         return answer.text() if isinstance(answer, Stream) else answer
 
 
@@ -102,6 +110,13 @@ class Request:
         self.problems: list[str] = []  # types of the errors that spans ended with
         self.unfinished = [True]  # emptied by the one who finishes the request
         self.started_ns = self.last_start_ns = root.started_ns
+
+    def find_anchor(self) -> None:
+        """OpenInference may be told of a span after us: then its span is there at the next one."""
+        anchor = openinference_anchor(self.root.span_id)
+        if anchor is not None:
+            self.anchor = anchor
+            self.anchor_pending = False
 
     @property
     def is_interrupted(self) -> bool:

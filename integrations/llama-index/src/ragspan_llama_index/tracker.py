@@ -28,11 +28,11 @@ from ragspan.records import RecordSink, RetrievedContext, is_abandonment
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
+from ragspan_llama_index.anchors import OPENINFERENCE, openinference_is_active
 from ragspan_llama_index.answering import GENERATOR, kind_of
-from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
 from ragspan_llama_index.assembly import RequestCapture
-from ragspan_llama_index.grouping import Group
 from ragspan_llama_index.callers import builds_an_index, evaluates
+from ragspan_llama_index.grouping import Group
 from ragspan_llama_index.noting import note_end, note_start, note_texts
 from ragspan_llama_index.open_requests import OpenRequests
 from ragspan_llama_index.results import note_result, watch_chat
@@ -234,11 +234,8 @@ class RequestTracker:
         tags: Mapping[str, Any] | None,
     ) -> None:
         stream = pulled.get()
-        if stream is not None and (maker := stream.place) is not None:
-            # While a token is made, what begins belongs to what makes it, and not to who reads it.
-            is_elsewhere = place is None or place[0] is not maker[0]
-            if is_elsewhere or (maker[1].role is SYNTHESIS and not place[1].inside_synthesis):
-                place = maker
+        if stream is not None and stream.place is not None and _only_reads(place, stream.place):
+            place = stream.place
         if place is None:
             place = self._place_at_top(role, span_id, parent_id)
             if place is None:
@@ -247,14 +244,9 @@ class RequestTracker:
                 return
         request, around = place
         if request.anchor_pending:
-            self._find_anchor(request)
-        outer = around.role
-        if role is CHUNKS or role is ASKING:
-            is_part = outer is SYNTHESIS or around.inside_synthesis
-        else:
-            is_part = outer is role and (role is SEARCH or role is TOOL)
-        if is_part:
-            if role is CHUNKS and outer is SYNTHESIS:
+            request.find_anchor()
+        if around.has_for_part(role):
+            if role is CHUNKS and around.role is SYNTHESIS:
                 note_texts(around, arguments)
             self._follow(span_id, place)
             return
@@ -322,19 +314,12 @@ class RequestTracker:
         request.is_resumed = root.is_run and arguments["start_event"] is None
         if OPENINFERENCE in modules and openinference_is_active():
             request.anchor_pending = True
-            self._find_anchor(request)
+            request.find_anchor()
 
     def _new_group(self) -> Request:
         request = Request(Step(None, "answer", "", None), grouped=True)
         self._open.add(request)
         return request
-
-    def _find_anchor(self, request: Request) -> None:
-        """OpenInference may be told of a span after us: then its span is there at the next one."""
-        anchor = openinference_anchor(request.root.span_id)
-        if anchor is not None:
-            request.anchor = anchor
-            request.anchor_pending = False
 
     # Ends
 
@@ -362,7 +347,7 @@ class RequestTracker:
 
     def _end_of_root(self, request: Request, step: Step, result: Any) -> None:
         if request.anchor_pending:
-            self._find_anchor(request)
+            request.find_anchor()
         if step.is_run and result is None:
             request.aborted = True  # so ends a run that its caller cancels
         request.awaited = step.answer if isinstance(step.answer, Stream) else None
@@ -415,6 +400,13 @@ class RequestTracker:
             self._close(request)  # the block hands it over
         else:
             self._finish(request)
+
+
+def _only_reads(place: _Place | None, maker: _Place) -> bool:
+    """Whether what begins here, while a token is made, belongs to what makes the token, and not to who reads it."""
+    if place is None or place[0] is not maker[0]:
+        return True
+    return maker[1].role is SYNTHESIS and not place[1].inside_synthesis
 
 
 def _is_read_later(step: Step) -> bool:
