@@ -46,7 +46,6 @@ class OwnSynthesis(CustomQueryEngine):
 
 
 def test_an_engine_with_a_prompt_of_its_own(captured):
-    """No synthesizer took part, so that what was found counts; whether it reached the prompt cannot be seen."""
     OwnPrompt().query(QUESTION)
 
     record = captured.record()
@@ -122,23 +121,21 @@ def test_an_engine_that_asks_the_model_alone(captured):
     assert not answer.contexts
 
 
-def test_an_engine_that_returns_a_response_with_sources(captured):
+def test_an_engine_that_returns_sources_which_its_model_never_saw(captured):
     class WithSources(CustomQueryEngine):
         def custom_query(self, query_str):
             return Response(ask_model(query_str), source_nodes=retriever().retrieve(query_str))
 
     WithSources().query(QUESTION)
 
-    record = captured.record()
-    assert (record.question, record.response) == (QUESTION, ANSWER)
-    assert ids(record.contexts) == ["cello", "harp"]
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
 
 
 def test_an_engine_that_streams_what_the_model_says(captured):
     class Streaming(CustomQueryEngine):
         def custom_query(self, query_str):
-            retriever("harp").retrieve(query_str)
-            chunks = Settings.llm.stream_complete(query_str)
+            (harp,) = retriever("harp").retrieve(query_str)
+            chunks = Settings.llm.stream_complete(f"{harp.text}\n{query_str}")
             return StreamingResponse(chunk.delta for chunk in chunks)
 
     response = Streaming().query(QUESTION)

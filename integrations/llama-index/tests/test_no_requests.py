@@ -1,6 +1,9 @@
-"""What is no request: building, embedding, searching and asking the model by itself, and all that a judge does."""
+"""What is no request: building, embedding, searching and asking the model by itself, and all that a judge does.
 
-from __future__ import annotations
+The framework reads the annotations of steps at run time, so that here they are no strings.
+"""
+
+import asyncio
 
 import pytest
 from li_captures import Answered
@@ -17,22 +20,35 @@ from li_programs import (
     node,
     retriever,
 )
+from li_workflows import one_step
 from llama_index.core import (
     Document,
     DocumentSummaryIndex,
     Settings,
     SummaryIndex,
     TreeIndex,
+    VectorStoreIndex,
     get_response_synthesizer,
 )
-from llama_index.core.evaluation import FaithfulnessEvaluator
+from llama_index.core.evaluation import (
+    BaseEvaluator,
+    ContextRelevancyEvaluator,
+    EvaluationResult,
+    FaithfulnessEvaluator,
+    RelevancyEvaluator,
+)
 from llama_index.core.extractors import QuestionsAnsweredExtractor, TitleExtractor
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.llms import ChatMessage
 from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.prompts import PromptTemplate
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.retrievers import RecursiveRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore
 from llama_index.core.selectors import LLMSingleSelector
-from llama_index.core.tools import FunctionTool, ToolMetadata
+from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
+from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation import get_dispatcher
 
 from ragspan.telemetry.suppress import suppressed
 
@@ -63,6 +79,96 @@ def test_building_an_index_of_summaries(captured, model, use_async):
 
     assert len(model.prompts) == len(documents)
     assert captured.answers() == []
+
+
+def test_searching_with_an_engine_among_what_is_searched(captured):
+    inner = engine("cello")
+    top = VectorStoreIndex([IndexNode(index_id="inner", text="pointer")]).as_retriever()
+    RecursiveRetriever("top", retriever_dict={"top": top}, query_engine_dict={"inner": inner}).retrieve(QUESTION)
+
+    assert captured.answers() == []
+    assert captured.handler.open_spans == 0
+
+
+class OwnEvaluator(BaseEvaluator):
+    """Asks an engine of its own, as the framework's do."""
+
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+    async def aevaluate(self, query=None, response=None, contexts=None, **_):
+        return EvaluationResult(feedback=str(await engine("cello").aquery(f"Is this right? {response}")))
+
+
+@pytest.mark.parametrize(
+    "evaluator", [FaithfulnessEvaluator, RelevancyEvaluator, ContextRelevancyEvaluator, OwnEvaluator]
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_evaluating_an_answer(captured, evaluator, asynchronous):
+    given = {"query": QUESTION, "response": ANSWER, "contexts": [PASSAGES["cello"]]}
+    if asynchronous:
+        await evaluator().aevaluate(**given)
+    else:
+        evaluator().evaluate(**given)
+
+    assert captured.answers() == []
+    assert captured.handler.open_spans == 0
+
+
+async def test_runs_that_answer_nothing(captured):
+    class Found(StopEvent):
+        nodes: list[NodeWithScore]
+        source: ToolOutput
+
+    class Searching(Workflow):
+        @step
+        async def search(self, event: StartEvent) -> Found:
+            nodes = await retriever().aretrieve(event.query)
+            source = ToolOutput(tool_name="search", content="Found 2 nodes", raw_input={}, raw_output=nodes)
+            return Found(nodes=nodes, source=source)
+
+    async def ingest(event):
+        return index()
+
+    async def search(event):
+        return await retriever().aretrieve(event.query)
+
+    await one_step(ingest).run(dirname="data")
+    await one_step(search).run(query=QUESTION)
+    await Searching().run(query=QUESTION)
+
+    assert captured.answers() == []
+
+
+async def test_what_goes_on_below_a_request_that_is_over(captured):
+    """Such as a tool that is served by a task of an earlier request; spans without a role are between."""
+    jobs, done = asyncio.Queue(), asyncio.Event()
+
+    @get_dispatcher().span
+    async def serve():
+        await jobs.get()
+        await engine("harp").aquery("A question of nobody's?")
+        done.set()
+
+    class Beginning(CustomQueryEngine):
+        def custom_query(self, query_str):
+            raise NotImplementedError
+
+        async def acustom_query(self, query_str):
+            self.__dict__["task"] = asyncio.create_task(serve())
+            await asyncio.sleep(0)
+            return ANSWER
+
+    await Beginning().aquery(QUESTION)
+    jobs.put_nowait(None)
+    await done.wait()
+    await asyncio.sleep(0)
+
+    assert [answer.question for answer in captured.answers()] == [QUESTION]
+    assert captured.handler.open_spans == 0
 
 
 def test_asking_an_index_of_summaries(captured, model):

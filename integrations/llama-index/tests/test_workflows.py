@@ -23,7 +23,9 @@ from li_programs import (
 )
 from li_workflows import Answering, Retrieved, one_step
 from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.llms import ChatMessage
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import MetadataMode
 from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 from pydantic import BaseModel
 
@@ -67,6 +69,52 @@ async def test_a_result_of_a_class_of_the_applications_is_recorded_as_json(captu
     answer = captured.answer()
     assert (answer.question, answer.contexts) == (BOTH, [CELLO, HARP])
     assert json.loads(answer.response) == {"text": ANSWER}
+
+
+@pytest.mark.parametrize(
+    ("finish", "response"),
+    [
+        (lambda said: {"reply": said, "intent": "strings"}, ANSWER),
+        (lambda said: {"intent": "strings", "reply": said, "language": "en"}, ANSWER),
+        (lambda said: (said, "strings"), ANSWER),
+        (lambda said: [ChatMessage("And?"), ChatMessage(said, role="assistant")], ANSWER),
+        (lambda said: {"one": "this", "other": "that"}, '{"one": "this", "other": "that"}'),
+    ],
+    ids=["fields", "other fields", "tuple", "messages", "fields that nobody said"],
+)
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_result_of_several_parts(captured, finish, response, streamed):
+    """The answer is the part that a model said."""
+
+    async def answer(event):
+        if streamed:
+            chunks = await Settings.llm.astream_complete(event.query)
+            return finish("".join([chunk.delta async for chunk in chunks]))
+        return finish(ask_model(event.query))
+
+    await one_step(answer).run(query=QUESTION)
+
+    assert captured.answer().response == response
+
+
+async def test_an_answer_that_is_told_as_events(captured):
+    """The result is empty, and the user read what the model streamed."""
+
+    class Telling(Workflow):
+        @step
+        async def answer(self, context: Context, event: StartEvent) -> StopEvent:
+            (node,) = await retriever("cello").aretrieve(event.query)
+            async for chunk in await Settings.llm.astream_complete(
+                f"{node.get_content(MetadataMode.LLM)} {event.query}"
+            ):
+                context.write_event_to_stream(Event(text=chunk.delta))
+            return StopEvent(result="")
+
+    run = Telling().run(query=QUESTION)
+    assert "".join([event.text async for event in run.stream_events() if "text" in event]) == ANSWER
+    await run
+
+    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
 
 
 async def test_a_streamed_result(captured):
@@ -207,8 +255,6 @@ async def test_steps_that_are_not_asynchronous(captured):
 
 
 async def test_a_step_with_a_prompt_of_its_own(captured):
-    """No synthesizer took part, so that what was found counts."""
-
     async def answer(event):
         nodes = await retriever().aretrieve(event.query)
         return (await Settings.llm.acomplete(f"{nodes} {event.query}")).text
@@ -264,14 +310,13 @@ async def test_a_workflow_that_neither_searches_nor_asks(captured):
     assert not answer.contexts
 
 
-async def test_a_workflow_without_a_result(captured):
+async def test_a_workflow_without_a_result_makes_no_record(captured):
     async def answer(event):
         await retriever().aretrieve(event.query)
 
     await one_step(answer).run(query=QUESTION)
 
-    answer = captured.answer()
-    assert (answer.question, answer.response or None, answer.status) == (QUESTION, None, "complete")
+    assert captured.answers() == []
 
 
 async def test_a_context_that_is_used_again(captured):
@@ -312,7 +357,7 @@ async def test_two_searches_each_with_a_postprocessor_of_its_own(captured):
         kept = []
         for names in (("cello", "harp"), ("harp", "cello")):
             kept += first_only.postprocess_nodes(await retriever(*names).aretrieve(event.query))
-        return ask_model("\n".join(node.get_content() for node in kept))
+        return ask_model("\n".join(node.get_content(MetadataMode.LLM) for node in kept))
 
     await one_step(answer).run(query=BOTH)
 

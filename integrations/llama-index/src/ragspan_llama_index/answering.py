@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ragspan_llama_index.asking import fields_of, text_in
+from ragspan_llama_index.nodes import are_nodes
 from ragspan_llama_index.roles import has_base
 
 _TELLING = ("response", "answer", "result", "output", "final_answer", "final_response", "text", "message", "content")
@@ -15,23 +16,30 @@ _TELLING = ("response", "answer", "result", "output", "final_answer", "final_res
 STREAMS = ("StreamingResponse", "AsyncStreamingResponse")
 CHAT_STREAM = "StreamingAgentChatResponse"
 GENERATOR = "generator"
+_MAX_PARTS = 100
 
 
 def answer_in(result: Any) -> Any:
     """The part of a result that is the answer: of a workflow's, what its last event holds, under a telling name."""
     if kind_of(result) is not None or isinstance(result, str):
         return result
-    kind = type(result)
-    if has_base(kind, "StopEvent"):
+    if has_base(type(result), "StopEvent"):
         inner, fields = result.result, fields_of(result)
         if inner is not None and inner is not result:
             return answer_in(inner)
         return _telling_part(fields, result) if fields else None
-    if isinstance(result, dict) or (
-        dataclasses.is_dataclass(result) and not kind.__module__.startswith("llama_index.")
-    ):
+    if _has_fields(result):
         return _telling_part(_fields(result), result)
+    if isinstance(result, list) and result and kind_of(result[-1]) == "ChatMessage":
+        return result[-1]  # a conversation: its end is the answer
     return result
+
+
+def texts_in(part: Any) -> Sequence[str]:
+    """The texts in an answer that has several parts."""
+    if _has_fields(part) or has_base(type(part), "StopEvent"):
+        part = list(_fields(part).values())
+    return [text for one in part[:_MAX_PARTS] if (text := text_in(one))] if isinstance(part, (list, tuple)) else ()
 
 
 def hand_out(result: Any, part: Any, watching: Any) -> bool:
@@ -93,6 +101,11 @@ def _look_up(kind: type) -> str | None:
     return next((name for name in _READERS if has_base(kind, name)), None)
 
 
+def _has_fields(result: Any) -> bool:
+    own_class = dataclasses.is_dataclass(result) and not type(result).__module__.startswith("llama_index.")
+    return isinstance(result, dict) or own_class
+
+
 def _fields(result: Any) -> Mapping[str, Any]:
     if isinstance(result, dict):
         return result
@@ -103,11 +116,19 @@ def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
     for name in _TELLING:
         if name in fields and fields[name] is not None:
             return fields[name]
-    answers = [value for value in fields.values() if kind_of(value) is not None]
-    texts = [value for value in fields.values() if isinstance(value, str)]
+    values = [value for value in fields.values() if not _is_found(value)]
+    answers = [value for value in values if kind_of(value) is not None]
+    texts = [value for value in values if isinstance(value, str)]
     if len(answers) == 1:
         return answers[0]
-    return texts[0] if len(texts) == 1 and len(fields) > 1 else whole
+    if len(texts) == 1 and len(fields) > 1:
+        return texts[0]
+    return whole if values else None
+
+
+def _is_found(value: Any) -> bool:
+    """Whether a part of a result is what a search or a tool brought, and so no answer."""
+    return are_nodes(value) or kind_of(value) == "ToolOutput"
 
 
 def _text_attribute(part: Any) -> str | None:

@@ -9,9 +9,13 @@ Asked = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; the first names that are empty stand for the
 question itself."""
 
+Prompt = Sequence[tuple[str | None, str]]
+"""What a model was given: texts, each with the role of its message; None where it is no message."""
+
 _STRONG = ("user_msg", "question", "query", "user_message", "message", "user_query", "user_question", "query_str")
 _WEAK = ("input", "user_input", "prompt", "text", "msg", "request", "topic")
 _CONVERSATIONS = ("chat_history", "messages")
+_OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the user, what a tool gave
 
 
 def asked_with(argument: Any) -> Asked:
@@ -37,6 +41,35 @@ def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
     candidates += [texts.get(name) for name in (*_WEAK, *_CONVERSATIONS)]
     candidates += [text for _, text in asked]
     return next((text for text in candidates if text is not None and text.strip()), asked[0][1] if asked else None)
+
+
+def prompt_in(given: Any) -> Prompt:
+    """What a model was given: a text, or messages."""
+    if isinstance(given, str):
+        return ((None, given),)
+    parts: list[tuple[str | None, str]] = []
+    for message in given if isinstance(given, (list, tuple)) else ():
+        role = getattr(message, "role", None)
+        _add_texts(getattr(message, "blocks", ()), getattr(role, "value", role), parts)
+    return parts
+
+
+def _add_texts(blocks: Any, role: str | None, parts: list[tuple[str | None, str]]) -> None:
+    for block in blocks:
+        text = getattr(block, "text", None)
+        if isinstance(text, str):
+            if text:
+                parts.append((role, text))
+        elif isinstance(inner := getattr(block, "content", None), list):  # a block that may be cited
+            _add_texts(inner, role, parts)
+
+
+def asked_in(prompt: Prompt) -> str | None:
+    """What the user said last in a conversation that went on: a resumed agent is not told again."""
+    spoke = [place for place, (role, _) in enumerate(prompt) if role == "assistant"]
+    before = prompt[: spoke[-1]] if spoke else ()
+    told = [text for role, text in before if role == "user" and not text.startswith(_OBSERVATION)]
+    return told[-1] if told else None
 
 
 def text_in(value: Any) -> str | None:

@@ -6,11 +6,14 @@ from itertools import zip_longest
 
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plain_entries
-from ragspan_llama_index.asking import question_in
+from ragspan_llama_index.asking import asked_in, question_in
 from ragspan_llama_index.contexts import Provenance
 from ragspan_llama_index.passages import as_context
+from ragspan_llama_index.resuming import join_beginning
 from ragspan_llama_index.roles import Role, method_of
 from ragspan_llama_index.steps import Request, Step
+from ragspan_llama_index.streams import Stream
+from ragspan_llama_index.writers import speakers_in
 
 _MAX_CHILDREN = 100
 _PROVIDERS = "llama_index.llms."
@@ -33,12 +36,17 @@ class RequestCapture:
     def to_record(self) -> RagRecord | None:
         request = self._request
         root = request.root
-        provenance = Provenance(root)
+        join_beginning(request)
+        root.answer = _answer_among(root)
         status, error_type = _status_of(request)
+        question, response = _question(request), _response(request)
+        if root.is_run and status == "complete" and not (response or _models(request)):
+            return None  # it did other work: read documents in, say
+        provenance = Provenance(root, question)
         return RagRecord(
-            question=_question(request),
+            question=question,
             contexts=provenance.contexts(),
-            response=_response(request),
+            response=response,
             status=status,
             error_type=error_type,
             swallowed_errors=_swallowed(request) if status == "complete" else (),
@@ -63,7 +71,7 @@ def _status_of(request: Request) -> tuple[AnswerStatus, str | None]:
         error = error or request.awaited.error
         aborted = aborted or request.awaited.aborted or not request.awaited.over
     if aborted:
-        return "aborted", None
+        return "interrupted" if request.is_interrupted else "aborted", None
     return ("complete", None) if error is None else ("error", error)
 
 
@@ -74,7 +82,25 @@ def _swallowed(request: Request) -> tuple[str, ...]:
 def _question(request: Request) -> str | None:
     searched = [text for step in request.steps if step is not request.root for _, text in step.asked]
     asked = question_in(request.root.asked, searched)
+    if asked is None and request.is_resumed:
+        asked = next((text for step in request.steps if (text := asked_in(step.prompt)) is not None), None)
     return asked if asked is not None else next(iter(searched), None)
+
+
+def _answer_among(root: Step) -> str | Stream | None:
+    """Of a result with several parts, the one that a model said, the last and longest of them; else all of it.
+
+    A run that returns nothing told its answer on the way, as events: it is what its last model streamed.
+    """
+    if root.is_run and not root.answer and not root.fields:
+        spoken = [step.answer_text() for step in speakers_in(root) if step.streams]
+        return next(filter(None, reversed(spoken)), root.answer_text())
+    for speaker in reversed(list(root.walk()) if root.fields else []):
+        said = speaker.answer_text() if speaker is not root and speaker.role in _SPEAKING else None
+        parts = [text for text in root.fields if said and text.strip() and text.strip() in said]
+        if parts:
+            return max(parts, key=len)
+    return root.answer
 
 
 def _response(request: Request) -> str | None:

@@ -13,7 +13,7 @@ from llama_index_instrumentation.span import active_span_id
 
 from ragspan.capturing import add_context_recorder
 from ragspan.records import RecordSink, RetrievedContext
-from ragspan_llama_index.span_handler import RagspanSpanHandler
+from ragspan_llama_index.span_handler import RagspanEventHandler, RagspanSpanHandler
 from ragspan_llama_index.tracker import RequestTracker
 
 
@@ -23,6 +23,7 @@ class _Attachment:
     def __init__(self, sink: RecordSink) -> None:
         self.tracker = RequestTracker(sink, on_request=self._go_last)
         self.handler = RagspanSpanHandler(self.tracker)
+        self.listener = RagspanEventHandler(self.tracker)
         self.owners: list[object] = []
         self._root = get_dispatcher()
 
@@ -52,6 +53,7 @@ def attach(owner: object, sink: RecordSink) -> RequestTracker:
             attachment = _Attachment(sink)
             _attachments.append(attachment)
             get_dispatcher().add_span_handler(attachment.handler)
+            get_dispatcher().add_event_handler(attachment.listener)
         if not any(each is owner for each in attachment.owners):
             attachment.owners.append(owner)
     add_context_recorder(_record_contexts)
@@ -69,6 +71,7 @@ def detach(owner: object) -> None:
             root = get_dispatcher()
             # A new list: threads that are just telling the handlers of the old one must not miss any.
             root.span_handlers = [each for each in root.span_handlers if each is not attachment.handler]
+            root.event_handlers = [each for each in root.event_handlers if each is not attachment.listener]
             attachment.tracker.close()
 
 

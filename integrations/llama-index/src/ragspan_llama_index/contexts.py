@@ -1,17 +1,21 @@
-"""Which passages an answer rests on: what was given to the synthesizer that wrote it, else what was found for it.
+"""Which passages an answer rests on: what was given to the synthesizer that wrote it, else what stands in the model's prompt.
 
 Runs in the worker.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from ragspan.matching import PromptText
 from ragspan.records import RetrievedContext
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.passages import as_context, ranks_in
-from ragspan_llama_index.roles import Role
+from ragspan_llama_index.prompts import Passage, behind, given_to, is_composite, prompts_of, shown_beginnings
+from ragspan_llama_index.roles import Role, has_base
 from ragspan_llama_index.steps import Step
+from ragspan_llama_index.writers import writers_of
 
 Contexts = list[RetrievedContext]
 
@@ -21,15 +25,17 @@ class Provenance:
 
     Args:
         root: the request's outermost step.
+        question: the user's own words, which are no passage even if they quote one.
     """
 
-    def __init__(self, root: Step) -> None:
+    def __init__(self, root: Step, question: str | None) -> None:
         self._root = root
+        self._question = question or ""
         self._ranks = ranks_in(root)
 
     def contexts(self) -> tuple[RetrievedContext, ...] | None:
         """The passages in prompt order; `()` when none reached the model, None when they could not be observed."""
-        found = self._of(self._root)
+        found = self._of(self._root, self._root)
         known = {known for context in found or () for known in (context.text, context.id)}
         named = [context for step in self._root.walk() for context in step.recorded]
         recorded = [context for context in named if known.isdisjoint({context.text, context.id} - {None})]
@@ -41,95 +47,126 @@ class Provenance:
 
     # Contexts
 
-    def _of(self, step: Step) -> Contexts | None:
+    def _of(self, step: Step, around: Step) -> Contexts | None:
         if step.role is Role.SYNTHESIS:
             return self._given(_innermost(step))
-        writers = _writers(step)
-        if not writers:
-            return self._brought(step)
-        if len(writers) == 1:
-            return self._of(writers[0])
-        return _once(context for writer in writers for context in self._of(writer) or ())
+        if step.role is Role.MODEL and not is_composite(step):
+            return self._prompted(step) if prompts_of(step) else self._brought(around)
+        if step.role is Role.MODEL:
+            tools = [inner for inner in step.walk() if inner.role is Role.TOOL]
+            if tools:
+                return _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
+        writers = [] if step.role is None else writers_of(step)
+        if len(writers) > 1:
+            return _joined(self._of(writer, step) for writer in writers)
+        return self._of(writers[0], step) if writers else self._brought(step)
+
+    def _prompted(self, model: Step) -> Contexts | None:
+        """What stands in the prompt of a model and in those behind it; None if nothing was there to be seen."""
+        models, told = behind(model, self._root)
+        prompt = given_to(models)
+        passages = self._passages(prompts_of(model)[-1].started_ns)
+        texts = [passage.own for passage in passages]
+        places = PromptText(prompt, apart=self._question).find([*texts, *(step.answer_text() or "" for step in told)])
+        parts: list[tuple[int, Contexts]] = []
+        free = {text: prompt.count(text) for text, number in Counter(texts).items() if number > 1}
+        for passage, match in zip(passages, places[: len(passages)], strict=True):
+            if match is None or free.get(passage.own) == 0:
+                continue
+            if passage.own in free:
+                free[passage.own] -= 1
+            text = passage.as_in(prompt, match.start)
+            parts.append((match.start, [self._context(passage.node, text, truncated=not match.whole)]))
+        brought = [self._of(step, step) for step in told]
+        for contexts, match in zip(brought, places[len(passages) :], strict=True):
+            parts.append((len(prompt) if match is None else match.start, contexts or []))
+        parts.sort(key=lambda part: part[0])
+        seen = any(contexts is not None for contexts in brought) or any(map(_shows_nodes, self._root.walk()))
+        return _once(context for _, contexts in parts for context in contexts) if seen else None
+
+    def _passages(self, before_ns: int) -> list[Passage]:
+        """The nodes that were seen before a moment, each once."""
+        passages: dict[tuple[str | None, str], Passage] = {}
+        for step in self._root.walk():
+            nodes, since_ns = step.found or (), step.ended_ns or before_ns + 1
+            texts: Sequence[str | None] = ()
+            if step.role is Role.CALL:
+                nodes, since_ns = step.given, 0  # the program names them when it is done
+            elif step.role is Role.SYNTHESIS:
+                nodes, since_ns, texts = step.given, step.started_ns, step.texts or ()
+            if since_ns > before_ns:
+                continue
+            for place, node in enumerate(nodes):
+                key = (node.id, node.text)
+                written = texts[place] if len(texts) == len(nodes) else None
+                if not node.describes_tool() and (written or node.frozen or key not in passages):
+                    passages[key] = Passage(node, written or node.text_for_model())
+        return list(passages.values())
 
     def _brought(self, step: Step) -> Contexts | None:
         """What all searches inside a step brought, in their order; None when there were none to be seen."""
+        asked = [child for child in step.children if child.role is Role.MODEL and prompts_of(child)]
+        if step.role is None and asked:  # a block of the program's, and its last model tells what it was given
+            others = [child for child in step.children if child.role in {Role.CALL, Role.SYNTHESIS, None}]
+            return _joined([*map(self._brought_by, others), self._prompted(asked[-1])])
         parts = [self._brought_by(child) for child in step.children]
         if step.given:  # the program says what it found, and no search was seen
             parts.append([self._context(node, node.text_for_model()) for node in step.given])
-        found = [part for part in parts if part is not None]
-        return _once(context for part in found for context in part) if found else None
+        return _joined(parts)
 
     def _brought_by(self, step: Step) -> Contexts | None:
         if step.role in {Role.CALL, Role.SYNTHESIS}:
-            return self._of(step)
+            return self._of(step, step)
         if step.role is None:
             return list(step.recorded)
         if step.found is None:
-            return self._brought(step) if step.role is Role.TOOL else None
+            return self._brought(step) if step.role in {Role.TOOL, Role.MODEL} else None
         passages = [] if step.superseded else [node for node in step.found if not node.describes_tool()]
-        chose_tools = len(step.found) > 0 and all(node.describes_tool() for node in step.found)
-        return None if chose_tools else [self._context(node, node.text_for_model()) for node in passages]
+        return [self._context(node, node.text_for_model()) for node in passages] if _shows_nodes(step) else None
 
     def _given(self, step: Step) -> Contexts:
         texts = step.texts
+        if step.kind is not None and has_base(step.kind, "Generation"):
+            return []  # it asks the model the bare question
         if texts is None:
             return [self._context(node, node.text_for_model()) for node in step.given]
+        prompt = given_to([step]) if step.kind is not None and has_base(step.kind, "SimpleSummarize") else ""
+        shown = list(shown_beginnings(texts, prompt)) if prompt else [(text, False) for text in texts]
         if len(texts) == len(step.given):
-            return [self._context(node, text) for node, text in zip(step.given, texts, strict=True)]
-        return [RetrievedContext(text=text) for text in texts]
+            pairs = zip(step.given, shown, strict=False)  # what is cut off is cut off at the end
+            return [self._context(node, text, truncated=is_cut) for node, (text, is_cut) in pairs]
+        return [RetrievedContext(text=text, truncated=is_cut) for text, is_cut in shown]
 
-    def _context(self, node: SeenNode, text: str) -> RetrievedContext:
-        return as_context(node, text, rank=self._ranks.get(node.id))
+    def _context(self, node: SeenNode, text: str, *, truncated: bool = False) -> RetrievedContext:
+        return as_context(node, text, rank=self._ranks.get(node.id), truncated=truncated)
 
     # Evidence
 
     def _evidence(self, step: Step) -> Contexts:
         if step.role is Role.SYNTHESIS:
             return []
-        writers = _writers(step)
-        if not writers:
+        writers = [] if step.role is None else writers_of(step)
+        if not writers or any(writer.role is Role.MODEL for writer in writers):
             return [leaf for call in _calls(step.children) for leaf in self._evidence(call)]
         leaves: Contexts = []
         for writer in writers:
             leaves += self._evidence(writer)
             if writer.role is Role.SYNTHESIS:
-                leaves += self._behind(self._of(writer) or [], _calls(step.children, ended_before=writer.started_ns))
+                leaves += self._behind(self._of(writer, step) or [], step.children, writer.started_ns)
         return leaves
 
-    def _behind(self, contexts: Sequence[RetrievedContext], calls: Iterable[Step]) -> Contexts:
-        """What the calls rest on whose answers are among these contexts."""
+    def _behind(self, contexts: Sequence[RetrievedContext], steps: Iterable[Step], before_ns: int) -> Contexts:
+        """What the steps rest on whose answers are among these contexts."""
         leaves: Contexts = []
-        for call in calls:
-            answer = (call.answer_text() or "").strip()
-            own = self._of(call) or []
+        for step in steps:
+            own = self._of(step, step) or [] if _wrote_one_of(contexts, step) and 0 < step.ended_ns <= before_ns else []
             known = {context.text for context in own}
-            # A call's own passage that happens to hold its answer was not made from it.
-            if answer and any(answer in context.text and context.text not in known for context in contexts):
-                leaves += self._evidence(call) or own
+            # A step's own passage that happens to hold its answer was not made from it.
+            if own and _wrote_one_of([context for context in contexts if context.text not in known], step):
+                leaves += self._evidence(step) or own
+            else:
+                leaves += self._behind(contexts, step.children, before_ns)
         return leaves
-
-
-def _writers(step: Step) -> list[Step]:
-    """The calls and syntheses inside a call that wrote its answer; none where a model did, or the program itself."""
-    writers = [] if step.role is None else _sources(step)
-    return [] if any(writer.role is Role.MODEL for writer in writers) else writers
-
-
-def _sources(step: Step) -> list[Step]:
-    """The inner step whose result a call handed on, or whose words it gave, or the several that its words consist of."""
-    if step.origin is not None:
-        return [step.origin]
-    speakers = list(_speakers(step))
-    if not speakers:
-        return []
-    last = speakers[-1]
-    answer = (step.answer_text() or "").strip()
-    if not answer or last.streams:  # the words of a model's stream cannot be seen
-        return [last]
-    same = [speaker for speaker in speakers if _said(speaker, answer)]
-    if same:
-        return same[-1:]
-    return [speaker for speaker in speakers if speaker.role is not Role.MODEL and _is_part(speaker, answer)] or [last]
 
 
 def _innermost(synthesis: Step) -> Step:
@@ -139,37 +176,39 @@ def _innermost(synthesis: Step) -> Step:
     return synthesis
 
 
-def _speakers(step: Step) -> Iterator[Step]:
-    """The inner steps that may have written the answer, in the order in which they began."""
-    for child in step.children:
-        if child.role in {Role.CALL, Role.SYNTHESIS, Role.MODEL}:
-            yield child
-        elif child.role is Role.TOOL:
-            yield from _speakers(child)
+def _shows_nodes(step: Step) -> bool:
+    """Whether it searched for passages, and not for tools, or was given some."""
+    if step.found is None:
+        return bool(step.given)
+    return not step.found or not all(node.describes_tool() for node in step.found)
 
 
-def _said(speaker: Step, answer: str) -> bool:
-    text = (speaker.answer_text() or "").strip()
-    return answer in text if speaker.role is Role.MODEL else answer == text
-
-
-def _is_part(speaker: Step, answer: str) -> bool:
-    text = (speaker.answer_text() or "").strip()
-    return bool(text) and text in answer
-
-
-def _calls(steps: Iterable[Step], *, ended_before: int | None = None) -> Iterator[Step]:
+def _calls(steps: Iterable[Step]) -> Iterator[Step]:
     """The calls among these steps and inside their searches and tools."""
     for step in steps:
-        if step.role is not Role.CALL:
-            yield from _calls(step.children, ended_before=ended_before)
-        elif ended_before is None or 0 < step.ended_ns <= ended_before:
+        if step.role is Role.CALL:
             yield step
+        else:
+            yield from _calls(step.children)
+
+
+def _wrote_one_of(contexts: Iterable[RetrievedContext], step: Step) -> bool:
+    if step.role not in {Role.CALL, Role.SYNTHESIS, Role.MODEL}:
+        return False
+    answer = (step.answer_text() or "").strip()
+    if step.role is Role.MODEL:  # a word, such as a grade, stands anywhere
+        return any(answer == context.text.strip() or (" " in answer and answer in context.text) for context in contexts)
+    return bool(answer) and any(answer in context.text for context in contexts)
+
+
+def _joined(parts: Iterable[Contexts | None]) -> Contexts | None:
+    found = [part for part in parts if part is not None]
+    return _once(context for part in found for context in part) if found else None
 
 
 def _once(contexts: Iterable[RetrievedContext]) -> Contexts:
-    """Each passage once, where it came first."""
-    found: dict[str, RetrievedContext] = {}
+    """Each passage once, where it came first. Passages may share an id: the parts that an engine cuts a node into."""
+    found: dict[tuple[str | None, str], RetrievedContext] = {}
     for context in contexts:
-        found.setdefault(context.text if context.id is None else context.id, context)
+        found.setdefault((context.id, context.text), context)
     return list(found.values())

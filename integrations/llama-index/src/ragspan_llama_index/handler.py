@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import pickle
 from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
@@ -11,6 +14,8 @@ from ragspan.records import RecordSink
 from ragspan_llama_index.attaching import attach, detach
 from ragspan_llama_index.tracker import RequestTracker
 
+_logger = logging.getLogger("ragspan")
+
 
 class RagspanCallbackHandler(BaseCallbackHandler):
     """Captures every request of the process's query engines, chat engines, agents and workflows.
@@ -18,6 +23,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     `Settings.callback_manager = CallbackManager([RagspanCallbackHandler()])` is the familiar way, and constructing it is
     enough: it listens to the framework's spans, of engines that were built before, too. It takes notes only: the record is
     made, and scored, in the sink's worker. Handlers of the same sink make one record of a request.
+
+    It pickles. In another process the copy captures for the default sink there, or for its own sink, which is pickled with
+    it; where that does not pickle, the copy captures nothing, and a warning says so. In the same process the copy adds
+    nothing, for the handler itself captures every request.
 
     Args:
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
@@ -29,6 +38,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     def __init__(self, sink: RecordSink | None = None) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
         self._tracker: RequestTracker | None = None
+        self._own_sink = sink
         if not is_enabled():
             return
         if sink is None:
@@ -53,6 +63,14 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __deepcopy__(self, memo: object) -> RagspanCallbackHandler:
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        travels = self._tracker is not None and _pickles(self._own_sink)
+        return _copy_in_another_process, (
+            type(self),
+            os.getpid() if travels else None,
+            self._own_sink if travels else None,
+        )
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 
@@ -80,3 +98,24 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
         pass
+
+
+def _pickles(sink: RecordSink | None) -> bool:
+    try:
+        pickle.dumps(sink)
+    except Exception:  # noqa: BLE001  whatever a program's own sink raises
+        _logger.warning("the sink of a handler does not pickle: a copy in another process captures nothing")
+        return False
+    return True
+
+
+def _copy_in_another_process(
+    kind: type[RagspanCallbackHandler], origin: int | None, sink: RecordSink | None
+) -> RagspanCallbackHandler:
+    """The copy that pickle makes of a handler; `origin` is the process of the handler, None if it does not travel."""
+    if origin is not None and origin != os.getpid():
+        return kind(sink)
+    copy = kind.__new__(kind)
+    BaseCallbackHandler.__init__(copy, event_starts_to_ignore=[], event_ends_to_ignore=[])
+    copy._tracker, copy._own_sink = None, sink  # noqa: SLF001  its own class
+    return copy

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from ragspan_llama_index.answering import GENERATOR, kind_of, text_of
-from ragspan_llama_index.asking import asked_by_event, asked_with
+from ragspan_llama_index.asking import asked_by_event, asked_with, prompt_in
 from ragspan_llama_index.nodes import are_nodes, seen
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Step
@@ -42,9 +42,10 @@ def _start_call(step: Step, arguments: _Arguments, _: Any) -> None:
         step.asked = asked_with(_argument(arguments, None, 0))
 
 
-def _start_synthesis(step: Step, arguments: _Arguments, _: Any) -> None:
+def _start_synthesis(step: Step, arguments: _Arguments, instance: Any) -> None:
     step.asked = asked_with(_argument(arguments, "query", 0))
     step.given = seen(_argument(arguments, "nodes", 1))
+    step.kind = type(instance)
 
 
 def _start_chunks(step: Step, arguments: _Arguments, _: Any) -> None:
@@ -61,7 +62,15 @@ def _start_postprocessing(step: Step, arguments: _Arguments, _: Any) -> None:
     step.given = seen(_argument(arguments, "nodes", 0))
 
 
-def _start_model(step: Step, _: _Arguments, instance: Any) -> None:
+def _start_model(step: Step, arguments: _Arguments, instance: Any) -> None:
+    _start_asking(step, arguments, instance)
+    given = _argument(arguments, None, 0)
+    if "args" in arguments or "kwargs" in arguments:  # the framework's wrapper of `complete` names no argument
+        given = next(iter(arguments.get("args", ())), None) or arguments.get("kwargs", {}).get("prompt")
+    step.prompt = prompt_in(given)
+
+
+def _start_asking(step: Step, _: _Arguments, instance: Any) -> None:
     about = getattr(instance, "__dict__", {})  # the metadata property may ask the provider's server
     model = about.get("model") or about.get("model_name")
     step.model = model if isinstance(model, str) else None
@@ -84,6 +93,8 @@ def _end_postprocessing(step: Step, result: Any) -> None:
 
 
 def _end_tool(step: Step, result: Any) -> None:
+    content = getattr(result, "content", None)
+    step.answer = content if isinstance(content, str) else None
     found = getattr(result, "raw_output", None)
     if are_nodes(found):
         step.found = seen(found)
@@ -92,6 +103,7 @@ def _end_tool(step: Step, result: Any) -> None:
 def _end_model(step: Step, result: Any) -> None:
     if kind_of(result) == GENERATOR:
         step.streams = True
+        step.tokens = []
         return
     if not step.inside_synthesis:
         step.answer = text_of(result)
@@ -112,7 +124,7 @@ _STARTS: Mapping[Role, Callable[[Step, _Arguments, Any], None]] = {
     Role.SEARCH: _start_search,
     Role.POSTPROCESSING: _start_postprocessing,
     Role.MODEL: _start_model,
-    Role.ASKING: _start_model,
+    Role.ASKING: _start_asking,
 }
 _ENDS: Mapping[Role | None, Callable[[Step, Any], None]] = {
     Role.SYNTHESIS: _end_synthesis,

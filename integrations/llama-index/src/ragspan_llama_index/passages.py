@@ -12,7 +12,7 @@ from ragspan_llama_index.steps import Step
 _SOURCES = ("source", "file_name", "file_path", "url", "title")
 
 
-def as_context(node: SeenNode, text: str, *, rank: int | None) -> RetrievedContext:
+def as_context(node: SeenNode, text: str, *, rank: int | None, truncated: bool = False) -> RetrievedContext:
     named = (node.metadata.get(name) for name in _SOURCES)
     return RetrievedContext(
         text=text,
@@ -20,6 +20,7 @@ def as_context(node: SeenNode, text: str, *, rank: int | None) -> RetrievedConte
         rank=rank,
         score=node.score,
         source=next((source for source in named if isinstance(source, str) and source), None),
+        truncated=truncated,
         metadata=plain_entries(node.metadata),
     )
 

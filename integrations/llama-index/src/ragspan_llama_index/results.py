@@ -14,6 +14,7 @@ from ragspan_llama_index.answering import (
     kind_of,
     text_of,
     text_of_tokens,
+    texts_in,
 )
 from ragspan_llama_index.nodes import seen
 from ragspan_llama_index.roles import CALL, CHAT_WRITER, MODEL
@@ -39,6 +40,8 @@ def note_result(request: Request, step: Step, result: Any, on_end: OnEnd) -> Non
     else:
         step.answer = text_of(part)
         step.result = part
+        if step.is_run and kind is None:
+            step.fields = texts_in(part)
     found_unseen = step.role is CALL
     for child in reversed(step.children):
         if step.origin is None and _handed_on(child, step):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from sys import getsizeof
+from typing import Any
 
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import CALL, POSTPROCESSING, SYNTHESIS, TOOL
@@ -21,7 +22,10 @@ def settle(request: Request) -> int:
         # Then it may be that what its searches found is what its answer rests on.
         brought = {id(node.item) for step in request.steps for node in step.found or ()}
         _keep_what_was_found([request.root], taken={}, brought=brought)
-    return sum(map(_let_go, request.steps))
+    sizes: dict[int, int] = {}  # by identity: a text may be referred to from many places
+    for step in request.steps:
+        _let_go(step, sizes)
+    return sum(sizes.values())
 
 
 def _keep_what_was_found(steps: Sequence[Step], taken: Mapping[_Key, int], brought: set[int]) -> None:
@@ -55,29 +59,25 @@ def _key(node: SeenNode, brought: set[int]) -> _Key:
     return identity if identity in brought or node.id is None else node.id
 
 
-def _let_go(step: Step) -> int:
-    """Let go of the program's objects; returns the bytes of the step's texts, which are known without reading them."""
+def _let_go(step: Step, sizes: dict[int, int]) -> None:
+    """Let go of the program's objects, and note the bytes of the step's texts, which are known without reading them."""
     step.result = None
-    size = 0
-    for node in step.found or ():
+    if step.role is SYNTHESIS and step.texts is None:
+        for node in step.given:
+            node.freeze()
+    for node in (*(step.found or ()), *step.given):
         node.item = None
         if not node.frozen:
             node.node = None
-        size += getsizeof(node.text)
-    given = step.given
-    if given:
-        if step.role is SYNTHESIS and step.texts is None:
-            for node in given:
-                node.freeze()
-        for node in given:
-            node.item = None
-            if not node.frozen:
-                node.node = None
-    if step.texts:
-        size += sum(map(getsizeof, step.texts))
-    else:
-        size += sum([getsizeof(node.text) for node in given])
+        sizes[id(node.text)] = getsizeof(node.text)
     answer = step.answer
-    if answer is None:
-        return size
-    return size + (sum(map(getsizeof, answer.tokens)) if isinstance(answer, Stream) else getsizeof(answer))
+    texts: list[Any] = [
+        *(step.texts or ()),
+        *step.fields,
+        *(text for _, text in step.asked),
+        *(text for _, text in step.prompt),
+    ]
+    texts += (context.text for context in step.recorded)
+    texts += answer.tokens if isinstance(answer, Stream) else [answer, *(step.tokens if step.streams else ())]
+    for text in texts:
+        sizes[id(text)] = getsizeof(text)

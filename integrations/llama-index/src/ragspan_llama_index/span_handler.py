@@ -1,9 +1,10 @@
-"""What the framework's dispatcher calls at every span."""
+"""What the framework's dispatcher calls at every span and every event."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
@@ -32,3 +33,18 @@ class RagspanSpanHandler(BaseSpanHandler[BaseSpan]):
 
     def prepare_to_drop_span(self, *_: Any, **__: Any) -> None:
         return None
+
+
+class RagspanEventHandler(BaseEventHandler):
+    """Has a tracker told of every event: the words that a model streams come past every span."""
+
+    def __init__(self, tracker: RequestTracker) -> None:
+        super().__init__()
+        vars(self).update(handle=tracker.event)  # as above
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "RagspanEventHandler"
+
+    def handle(self, *_: Any, **__: Any) -> None:  # the base class wants it; nothing calls it here
+        pass

@@ -14,9 +14,9 @@ from typing import Any
 
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan_llama_index.anchors import openinference_anchor
-from ragspan_llama_index.asking import Asked
+from ragspan_llama_index.asking import Asked, Prompt
 from ragspan_llama_index.nodes import SeenNode
-from ragspan_llama_index.roles import SYNTHESIS, Role
+from ragspan_llama_index.roles import ASKING, CHUNKS, SEARCH, SYNTHESIS, TOOL, Role
 from ragspan_llama_index.streams import Stream
 
 
@@ -37,9 +37,13 @@ class Step:
     result: Any = None  # what it returned, until the step around it has ended
     origin: Step | None = None  # the inner step whose result it handed on
     streams = False  # it is a model's, and its words come later, past every span
+    tokens: list[str | None]  # these words, where the model tells of them
     model: str | None = None
     module = ""  # where the class of a model comes from
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
+    prompt: Prompt = ()  # what a model was given
+    kind: type | None = None  # the class of a synthesizer
+    fields: Sequence[str] = ()  # the texts in a result that has several parts
     inside_synthesis = False
     span: SpanAnchor | None = None  # of a search: that of another instrumentation
 
@@ -58,6 +62,12 @@ class Step:
         for child in self.children:
             yield from child.walk()
 
+    def has_for_part(self, role: Role) -> bool:
+        """Whether a span of this role directly inside is a part of the step and no step of its own."""
+        if role is CHUNKS or role is ASKING:
+            return self.role is SYNTHESIS or self.inside_synthesis
+        return self.role is role and (role is SEARCH or role is TOOL)
+
     def find_span(self) -> None:
         """Look for its span. OpenInference may be told of a start after us; then it is told of the end after us, too."""
         if self.span is None:
@@ -65,6 +75,10 @@ class Step:
 
     def answer_text(self) -> str | None:
         answer = self.answer
+        if self.streams and answer is None:
+            return "".join(filter(None, self.tokens)) or next(
+                filter(None, (inner.answer_text() for inner in self.children)), None
+            )
         return answer.text() if isinstance(answer, Stream) else answer
 
 
@@ -82,6 +96,8 @@ class Request:
     anchor: SpanAnchor | None = None
     anchor_pending = False
     asks_by_itself = False  # models are asked outside of any synthesis, or tools are used
+    is_resumed = False  # a run that goes on where an earlier one was interrupted
+    earlier: Sequence[Request] = ()  # interrupted runs of the same workflow, one of which may be its beginning
     tags: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, root: Step, *, grouped: bool = False) -> None:
@@ -89,7 +105,21 @@ class Request:
         self.grouped = grouped
         self.steps: list[Step] = []  # in the order in which they began
         self.span_ids: dict[str, None] = {}
+        self.at_work: dict[str, None] = {}  # spans of a workflow's steps that have not ended, or were cancelled
         self.streams: list[Stream] = []
         self.problems: list[str] = []  # types of the errors that spans ended with
         self.unfinished = [True]  # emptied by the one who finishes the request
         self.started_ns = self.last_start_ns = root.started_ns
+
+    def find_anchor(self) -> None:
+        """OpenInference may be told of a span after us: then its span is there at the next one."""
+        anchor = openinference_anchor(self.root.span_id)
+        if anchor is not None:
+            self.anchor = anchor
+            self.anchor_pending = False
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it is a run that was left while it waited for somebody."""
+        began = len(self.span_ids) > 1
+        return self.aborted and self.root.is_run and self.awaited is None and began and not self.at_work

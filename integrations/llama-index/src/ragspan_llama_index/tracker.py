@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from sys import modules
 from typing import Any
@@ -27,11 +28,11 @@ from ragspan.records import RecordSink, RetrievedContext, is_abandonment
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
-from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
+from ragspan_llama_index.anchors import OPENINFERENCE, openinference_is_active
+from ragspan_llama_index.answering import GENERATOR, kind_of
 from ragspan_llama_index.assembly import RequestCapture
-from ragspan_llama_index.ended_spans import EndedSpans
+from ragspan_llama_index.callers import builds_an_index, evaluates
 from ragspan_llama_index.grouping import Group
-from ragspan_llama_index.indexing import builds_an_index
 from ragspan_llama_index.noting import note_end, note_start, note_texts
 from ragspan_llama_index.open_requests import OpenRequests
 from ragspan_llama_index.results import note_result, watch_chat
@@ -49,14 +50,18 @@ from ragspan_llama_index.roles import (
     role_of,
 )
 from ragspan_llama_index.settling import settle
+from ragspan_llama_index.spans_apart import SpansApart
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.watching import pulled
+from ragspan_llama_index.workflows import note_work, note_work_done
 
 _Place = tuple[Request, Step]
 """Where a span belongs: its request, and the step that it is or is a part of."""
 
 _MAX_SPANS = 50_000  # of one request
+_MAX_INTERRUPTED = 128
+_TOKENS = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
 _ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
 _STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
 
@@ -88,11 +93,11 @@ class RequestTracker:
         self.sink = sink
         self._on_request = on_request
         self._live: dict[str, _Place] = {}
-        self._apart: dict[str, None] = {}  # spans that belong to no request, and so does what they call
+        self._apart = SpansApart()
         self._open = OpenRequests(
             self._give_up, max_open=max_open, max_seconds=max_seconds, sweep_seconds=sweep_seconds
         )
-        self._ended = EndedSpans()
+        self._interrupted: deque[Request] = deque(maxlen=_MAX_INTERRUPTED)
         self._log = ThrottledLog()
 
     @property
@@ -117,11 +122,11 @@ class RequestTracker:
             if role is not None:
                 self._enter_step(role, place, id_, bound_args.arguments, instance, parent_id, tags)
             elif place is not None:  # a part of the step around it
-                request = place[0]
-                request.span_ids[id_] = None
-                self._live[id_] = place
-                if request.over or len(request.span_ids) > _MAX_SPANS:
-                    self._leave_out(request, id_)
+                if instance is None:
+                    note_work(place[0], id_, bound_args.arguments)
+                self._follow(id_, place)
+            elif parent_id is not None and parent_id in self._apart:
+                self._apart.add(id_)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -136,17 +141,22 @@ class RequestTracker:
         try:
             place = self._live.get(id_)
             if place is None:
-                self._apart.pop(id_, None)
+                self._apart.remove(id_)
                 return
             request, step = place
-            if step.span_id == id_ and not request.over:
-                step.ended_ns = time.time_ns()
-                self._note_end(request, step, result)
-                if step is request.root:
-                    self._end_of_root(request, step, result)
-                    return
-                if _is_read_later(step):
-                    return  # what reads it begins below this span, later
+            if step.span_id == id_:
+                if not request.over:
+                    step.ended_ns = time.time_ns()
+                    self._note_end(request, step, result)
+                    if step is request.root:
+                        self._end_of_root(request, step, result)
+                        return
+                    if _is_read_later(step):
+                        return  # what reads it begins below this span, later
+            elif id_ in request.at_work:
+                note_work_done(request, id_, result)
+            elif kind_of(result) == GENERATOR and not request.over:
+                return  # the same
             self._live.pop(id_, None)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
@@ -162,15 +172,27 @@ class RequestTracker:
         try:
             place = self._live.pop(id_, None)
             if place is None:
-                self._apart.pop(id_, None)
+                self._apart.remove(id_)
                 return
             request, step = place
             error = GeneratorExit() if err is None else err
             request.problems.append(type(error).__name__)
+            if not is_abandonment(error):
+                request.at_work.pop(id_, None)
             if step.span_id == id_ and not request.over:
                 step.ended_ns = time.time_ns()
                 step.error = type(error).__name__
                 self._note_error(request, step, error)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
+
+    def event(self, event: Any, **_: Any) -> None:
+        """A model's stream gave another token; or anything else, which the spans tell as well."""
+        try:
+            if type(event).__name__ in _TOKENS:
+                place = self._live.get(event.span_id)
+                if place is not None and place[1].streams and not place[1].inside_synthesis:
+                    place[1].tokens.append(event.response.delta)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -182,6 +204,7 @@ class RequestTracker:
         step = Step(None, "recorded", "", None)
         step.recorded = tuple(contexts)
         place[1].children.append(step)
+        place[0].steps.append(step)
         return True
 
     def report(self, error: BaseException) -> None:
@@ -196,6 +219,7 @@ class RequestTracker:
             self._close(request)
         self._live.clear()
         self._apart.clear()
+        self._interrupted.clear()
 
     # Starts
 
@@ -210,8 +234,8 @@ class RequestTracker:
         tags: Mapping[str, Any] | None,
     ) -> None:
         stream = pulled.get()
-        if stream is not None and stream.place is not None and (place is None or place[0] is not stream.place[0]):
-            place = stream.place  # while a token is made, what begins belongs to that token's request
+        if stream is not None and stream.place is not None and _only_reads(place, stream.place):
+            place = stream.place
         if place is None:
             place = self._place_at_top(role, span_id, parent_id)
             if place is None:
@@ -220,14 +244,9 @@ class RequestTracker:
                 return
         request, around = place
         if request.anchor_pending:
-            self._find_anchor(request)
-        outer = around.role
-        if role is CHUNKS or role is ASKING:
-            is_part = outer is SYNTHESIS or around.inside_synthesis
-        else:
-            is_part = outer is role and (role is SEARCH or role is TOOL)
-        if is_part:
-            if role is CHUNKS and outer is SYNTHESIS:
+            request.find_anchor()
+        if around.has_for_part(role):
+            if role is CHUNKS and around.role is SYNTHESIS:
                 note_texts(around, arguments)
             self._follow(span_id, place)
             return
@@ -264,27 +283,25 @@ class RequestTracker:
 
     def _place_at_top(self, role: Role, span_id: str, parent_id: str | None) -> _Place | None:
         """Where a span belongs whose outer one is not followed, if it is no request; it may have to be set apart."""
-        if parent_id is not None and (parent_id in self._apart or parent_id in self._ended):
-            self._set_apart(span_id)  # it goes on in the background after the end of its request
+        if parent_id is not None and parent_id in self._apart:
+            self._apart.add(span_id)  # it goes on in the background after the end of its request
             return None
         answer = enclosing_answer()
         if answer is not None and not is_suppressed():
             group = answer.part(self, lambda: Group(self._new_group(), close=self._close_group))
             return group.request, group.request.root
         if role is SEARCH or role is POSTPROCESSING:
-            self._set_apart(span_id)  # a bare search is no request, and neither is what it asks on its way
+            self._apart.add(span_id)  # a bare search is no request, and neither is what it asks on its way
         return None
-
-    def _set_apart(self, span_id: str) -> None:
-        if len(self._apart) >= _MAX_SPANS:
-            self._apart.clear()
-        self._apart[span_id] = None
 
     def _new_request(
         self, role: Role, span_id: str, arguments: Mapping[str, Any], instance: Any, tags: Mapping[str, Any] | None
     ) -> None:
         context = get_current()
-        if (context and is_suppressed(context)) or (role is not CALL and builds_an_index()):
+        if context and is_suppressed(context):
+            return
+        if evaluates() if role is CALL else builds_an_index():
+            self._apart.add(span_id)
             return
         self._on_request()
         root = Step(_STANDS_FOR.get(role, role), type(instance).__name__, span_id, None)
@@ -294,21 +311,15 @@ class RequestTracker:
             request.anchor = current_anchor(context)
         self._open.add(request)
         self._begin(request, root, role, arguments, instance)
+        request.is_resumed = root.is_run and arguments["start_event"] is None
         if OPENINFERENCE in modules and openinference_is_active():
             request.anchor_pending = True
-            self._find_anchor(request)
+            request.find_anchor()
 
     def _new_group(self) -> Request:
         request = Request(Step(None, "answer", "", None), grouped=True)
         self._open.add(request)
         return request
-
-    def _find_anchor(self, request: Request) -> None:
-        """OpenInference may be told of a span after us: then its span is there at the next one."""
-        anchor = openinference_anchor(request.root.span_id)
-        if anchor is not None:
-            request.anchor = anchor
-            request.anchor_pending = False
 
     # Ends
 
@@ -336,7 +347,7 @@ class RequestTracker:
 
     def _end_of_root(self, request: Request, step: Step, result: Any) -> None:
         if request.anchor_pending:
-            self._find_anchor(request)
+            request.find_anchor()
         if step.is_run and result is None:
             request.aborted = True  # so ends a run that its caller cancels
         request.awaited = step.answer if isinstance(step.answer, Stream) else None
@@ -370,10 +381,15 @@ class RequestTracker:
         self._open.remove(request)
         for span_id in request.span_ids:
             self._live.pop(span_id, None)
-        self._ended.add(request.span_ids)
+        self._apart.add_ended(request.span_ids)
         for stream in request.streams:
             stream.forget()
-        return RequestCapture(request, size_hint=settle(request))
+        size = settle(request)
+        if request.is_resumed:
+            request.earlier = tuple(self._interrupted)
+        if request.is_interrupted:
+            self._interrupted.append(request)
+        return RequestCapture(request, size_hint=size)
 
     def _close_group(self, request: Request) -> RequestCapture:
         return self._close(request) or RequestCapture(request, size_hint=0)
@@ -386,6 +402,13 @@ class RequestTracker:
             self._finish(request)
 
 
+def _only_reads(place: _Place | None, maker: _Place) -> bool:
+    """Whether what begins here, while a token is made, belongs to what makes the token, and not to who reads it."""
+    if place is None or place[0] is not maker[0]:
+        return True
+    return maker[1].role is SYNTHESIS and not place[1].inside_synthesis
+
+
 def _is_read_later(step: Step) -> bool:
-    """Whether a chat engine handed its stream on before it was read."""
-    return step.role is CALL and isinstance(step.answer, Stream) and not step.answer.over
+    """Whether a step handed a stream on before it was read."""
+    return step.streams or (isinstance(step.answer, Stream) and not step.answer.over)

@@ -1,0 +1,131 @@
+"""What stands in the prompts behind an answer: nodes that were found before, and the words of earlier steps.
+
+Runs in the worker. Nodes are looked for in what a model was given; its own earlier words hold no passages, but they may
+be a draft that rests on some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+
+from ragspan.matching import PromptText, evened, word_count, words_in
+from ragspan_llama_index.asking import Prompt
+from ragspan_llama_index.nodes import SeenNode
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.steps import Step
+from ragspan_llama_index.writers import speakers_in
+
+_ASSISTANT = "assistant"
+_SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL, Role.TOOL})
+_CLOSED = frozenset({Role.SEARCH, Role.POSTPROCESSING, Role.SYNTHESIS})
+"""What is said inside of these serves them alone."""
+
+
+class Passage:
+    """A node that may stand in a prompt: as the framework writes it, with metadata, or its own text alone."""
+
+    def __init__(self, node: SeenNode, text: str) -> None:
+        self.node = node
+        self.text = text
+        self.own = node.text if node.text.strip() and node.text in text else text
+
+    def as_in(self, prompt: str, place: int) -> str:
+        """Its text as it stands in a prompt that holds its own text, probably at this place."""
+        near = slice(max(0, place - len(self.text)), place + len(self.text))
+        return self.text if self.text in prompt[near] or self.text in prompt else self.own
+
+
+def is_composite(model: Step) -> bool:
+    """Whether a model's method used tools or engines of the program for its answer."""
+    return any(inner.role is not Role.MODEL for inner in model.walk())
+
+
+def prompts_of(model: Step) -> list[Step]:
+    """The calls behind a model's method that show what the model was given."""
+    return [inner for inner in model.walk() if inner.prompt]
+
+
+def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
+    """All models that stand behind this one, in order of time, and the other steps whose words stand in their prompts.
+
+    An earlier model stands behind a later one that was given its words: a partial answer, notes, a draft. What it wrote
+    only to search with, and a single word, such as a grade, do not count.
+    """
+    queries = {text for step in root.walk() if step.role is Role.SEARCH for _, text in step.asked}
+    waiting = [model]
+    known = {id(model)}
+    read: set[str] = set()
+    found: list[Step] = []
+    told: list[Step] = []
+    while waiting:
+        model = waiting.pop()
+        found.append(model)
+        for call in prompts_of(model):
+            parts = [text for _, text in call.prompt if text not in read]
+            read.update(parts)
+            said = [step for step in _said_before(root, call.started_ns) if _tells(step, parts, queries)]
+            if not parts or not said:
+                continue
+            places = PromptText("\n".join(parts)).find(
+                [step.answer_text() or "" for step in said], excerpts=len(found) == 1
+            )
+            quoted = [step for step, place in zip(said, places, strict=True) if place is not None]
+            inner = {id(below) for step in quoted for below in step.walk() if below is not step}
+            for step in quoted:
+                if id(step) not in known and id(step) not in inner:
+                    known.add(id(step))
+                    (waiting if step.role is Role.MODEL and not is_composite(step) else told).append(step)
+    return sorted(found, key=lambda step: step.started_ns), told
+
+
+def given_to(models: Iterable[Step]) -> str:
+    """What these models were given, each text once."""
+    parts = {text: None for model in models for call in prompts_of(model) for text in _given(call.prompt)}
+    return "\n".join(parts)
+
+
+def _given(prompt: Prompt) -> Iterator[str]:
+    return (text for role, text in prompt if role != _ASSISTANT)
+
+
+def _said_before(root: Step, moment_ns: int) -> Iterator[Step]:
+    for child in root.children:
+        if child.role in _SPEAKING and 0 < child.ended_ns <= moment_ns:
+            yield child
+        if child.role not in _CLOSED:
+            yield from _said_before(child, moment_ns)
+
+
+def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
+    """Whether words in a prompt may be known for those of a step."""
+    said = (step.answer_text() or "").strip()
+    if not said or (step.role is Role.TOOL and not any(speakers_in(step))):
+        return False
+    if step.role is not Role.MODEL:
+        return True
+    return said not in queries and (word_count(said) > 1 or any(said in part.splitlines() for part in parts))
+
+
+def shown_beginnings(texts: Sequence[str], prompt: str) -> Iterator[tuple[str, bool]]:
+    """What a prompt shows of texts that were joined and cut off at the end: each text, and whether it was cut."""
+    spelled = [evened(text) for text in texts]
+    left = _shown(" ".join(spelled), evened(prompt))
+    for text, whole in zip(texts, spelled, strict=True):
+        if len(whole) <= left:
+            yield text, False
+        elif left > 0:
+            words = word_count(whole[:left]) - (whole[left - 1].isalnum() and whole[left].isalnum())
+            last = next(islice(words_in(text), max(0, words - 1), None), None)
+            if words > 0 and last is not None:
+                yield text[: last.end()], True
+        left -= len(whole) + 1
+
+
+def _shown(text: str, prompt: str) -> int:
+    """How many letters of a text's beginning stand in a prompt."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text[:middle] in prompt else (low, middle - 1)
+    return low
