@@ -36,6 +36,8 @@ def run(name, *arguments):
         ("langchain_rag.py", '"ragspan.score.faithfulness": 1.0'),
         ("llama_index_rag.py", '"ragspan.score.faithfulness": 1.0'),
         ("custom_metric.py", "Score(value=1.0"),
+        ("agentic_rag_graph.py", "Within ten days."),
+        ("llama_index_workflow.py", '"ragspan.score.faithfulness": 1.0'),
     ],
 )
 def test_an_example_shows_its_scores(name, expected):
