@@ -347,7 +347,7 @@ def test_a_garbage_collection_may_submit_at_any_point_of_a_submit(fakes, busy_en
         gc.callbacks.remove(submit_during_collection)
 
     stats = engine.stats()
-    assert finaliser_submits > 3
+    assert finaliser_submits > (3 if sys.version_info < (3, 14) else 0)  # whose collector chooses its moments itself
     assert stats.submitted == 1 + 39 + finaliser_submits
     assert is_conserved(stats)
 
