@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -107,7 +106,7 @@ FOUND = [PUMP, FILTER, MOTOR]
 def chat_model(*answers: str | AIMessage) -> GenericFakeChatModel:
     """A chat model that gives these answers in turn, over and over; it streams word by word."""
     messages = [AIMessage(answer) if isinstance(answer, str) else answer for answer in answers or (ANSWER,)]
-    return GenericFakeChatModel(messages=itertools.cycle(messages))
+    return GenericFakeChatModel(messages=iter(messages * 10_000))  # `itertools.cycle` cannot be copied on Python 3.14
 
 
 def first_chunks(count: int, text: str = ANSWER) -> str:

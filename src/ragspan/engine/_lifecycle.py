@@ -5,6 +5,8 @@ Guarantees:
 - At its end the engines that had work get their `exit_timeout` to finish it, all at the same time and once in all: first
   when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
   threads may serve, and submit, in between.
+- Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
+  billiard, Celery. None of them is imported for that. What is left when the time is up is counted, and said in the log.
 - The child of a fork starts with fresh engines, and leaves alone what it inherits of the parent's work.
 """
 
@@ -14,6 +16,7 @@ import atexit
 import contextlib
 import math
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -68,11 +71,18 @@ def watch_sigterm() -> None:
     watch_termination(_exit.drain)
 
 
+def may_be_terminated() -> bool:
+    """True in a daemonic child of multiprocessing: a signal ends it, with its pool or its parent, and runs no exit code."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.current_process().daemon is True
+
+
 class _Exit:
-    """The two hooks at the end of the process, and the time that they share."""
+    """The hooks at the end of the process, and the time that they share."""
 
     def __init__(self) -> None:
         self._is_registered = False
+        self._billiard_hook: object = None
         self._spent = 0.0
 
     def register(self) -> None:
@@ -89,11 +99,26 @@ class _Exit:
 
             with contextlib.suppress(AttributeError, RuntimeError):
                 threading._register_atexit(self.drain)  # type: ignore[attr-defined]  # noqa: SLF001
+        self._register_with_celery()
+
+    def _register_with_celery(self) -> None:
+        """The children of a Celery worker tell their end by a signal only, other processes of billiard run its finalizers."""
+        signals, billiard = sys.modules.get("celery.signals"), sys.modules.get("billiard.util")
+        with contextlib.suppress(AttributeError):  # still being imported, or another release
+            if signals is not None:
+                signals.worker_process_shutdown.connect(lambda **_: self.finish(), weak=False, dispatch_uid="ragspan")
+            if billiard is not None and self._billiard_hook is None:
+                self._billiard_hook = billiard.Finalize(None, self.finish, exitpriority=0)
+
+    def begin_anew_in_child(self) -> None:
+        self._billiard_hook = None  # which is for one process only
 
     def drain(self) -> None:
         waited = Deadline(math.inf)
         for engine in _engines():
-            attempt(engine.flush, engine.exit_timeout - waited.elapsed)
+            is_out, _ = attempt(engine.flush, engine.exit_timeout - waited.elapsed)
+            if not is_out and _ends_without_atexit():
+                attempt(engine.shutdown, engine.exit_timeout - waited.elapsed)
         self._spent = waited.elapsed
 
     def finish(self) -> None:
@@ -102,12 +127,19 @@ class _Exit:
             attempt(engine.shutdown, engine.exit_timeout - self._spent - waited.elapsed)
 
 
+def _ends_without_atexit() -> bool:
+    """True in the children of multiprocessing, before Python 3.13."""
+    process = sys.modules.get("multiprocessing.process")
+    return sys.version_info < (3, 13) and process is not None and process.parent_process() is not None
+
+
 def _engines() -> list[EndsWithProcess]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
 def _start_afresh_in_child() -> None:
     _started.clear()
+    _exit.begin_anew_in_child()
     for reference, start_afresh in list(_forking.items()):
         engine = reference()
         if engine is not None:

@@ -130,6 +130,14 @@ def test_no_descriptor_is_left_behind_where_it_cannot_be_started(monkeypatch, ex
     assert open_descriptors() == before
 
 
+def test_a_frozen_application_is_not_started_as_its_own_helper(monkeypatch):
+    """Its file may be called anything: `python-service`, say."""
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+
+    with pytest.raises(RuntimeError, match="this application is frozen"):
+        HelperProcess(process_environment())
+
+
 def test_modules_that_lie_about_are_not_run(start, monkeypatch, tmp_path, greet):
     """The search path is the application's, and the folder that it happens to be in is not on it."""
     monkeypatch.chdir(tmp_path)

@@ -199,7 +199,7 @@ def test_metadata_that_refers_to_itself_arrives_so():
 
 
 def test_metadata_that_cannot_be_read_in_any_way_is_left_out():
-    record = RagRecord(question="q", contexts=["c"], response="r", metadata={"deep": [nested(10_000), Unreadable()]})
+    record = RagRecord(question="q", contexts=["c"], response="r", metadata={"deep": [nested(1_000_000), Unreadable()]})
 
     assert wire.loads(wire.packed(record)) == replace(record, metadata={})
 

@@ -7,10 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-<<<<<<< HEAD
 from ragspan.matching import words_of
-=======
->>>>>>> w-lc
 from ragspan_langchain.payloads.freezing import (
     CUT,
     DOCUMENTS,
@@ -144,13 +141,8 @@ class _Said:
         even = _even(text)
         if even in self._whole or even in self._fields:
             return True
-<<<<<<< HEAD
         parts = [part for part in self._whole if _has_words(part) and part in even]
         is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
-=======
-        parts = [part for part in self._whole if _is_phrase(part) and part in even]
-        is_excerpt = _is_phrase(even) and any(even in whole for whole in self._whole)
->>>>>>> w-lc
         return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
 
 
@@ -202,11 +194,7 @@ class _Answers:
                     return response
         rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
         if is_talk:
-<<<<<<< HEAD
             rest = {key: value for key, value in rest.items() if not isinstance(value, str) or _has_words(value)}
-=======
-            rest = {key: value for key, value in rest.items() if not isinstance(value, str) or _is_phrase(value)}
->>>>>>> w-lc
         texts = [value for value in rest.values() if isinstance(value, str)]
         if len(texts) == 1 and texts[0].strip():
             return texts[0]
@@ -346,8 +334,3 @@ def texts_in(value: Frozen, *, in_objects: bool = True) -> Iterator[str]:
 
 def _even(text: str) -> str:
     return " ".join(text.split())
-
-
-def _is_phrase(text: str) -> bool:
-    """Whether a text is more than a word; some scripts write no spaces."""
-    return len(text.split()) > 1 or not text.isascii()

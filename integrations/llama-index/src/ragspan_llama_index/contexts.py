@@ -67,7 +67,10 @@ class Provenance:
         prompt = given_to(models)
         passages = self._passages(prompts_of(model)[-1].started_ns)
         texts = [passage.own for passage in passages]
-        places = PromptText(prompt, apart=self._question).find([*texts, *(step.answer_text() or "" for step in told)])
+        looked_through = PromptText(prompt, apart=self._question)
+        places = looked_through.find([*texts, *(step.answer_text() or "" for step in told)])
+        if not looked_through.is_complete:  # a part of the contexts would make true answers look made up
+            return None
         parts: list[tuple[int, Contexts]] = []
         free = {text: prompt.count(text) for text, number in Counter(texts).items() if number > 1}
         for passage, match in zip(passages, places[: len(passages)], strict=True):

@@ -6,10 +6,9 @@ be a draft that rests on some.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from ragspan.matching import PromptText, evened, word_count, words_in
+from ragspan.matching import PromptText, words_of
 from ragspan_llama_index.asking import Prompt
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import Role
@@ -17,6 +16,7 @@ from ragspan_llama_index.steps import Step
 from ragspan_llama_index.writers import speakers_in
 
 _ASSISTANT = "assistant"
+_LOOKED_AT = 500  # characters that tell whether there is a second word
 _SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL, Role.TOOL})
 _CLOSED = frozenset({Role.SEARCH, Role.POSTPROCESSING, Role.SYNTHESIS})
 """What is said inside of these serves them alone."""
@@ -104,28 +104,37 @@ def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
         return False
     if step.role is not Role.MODEL:
         return True
-    return said not in queries and (word_count(said) > 1 or any(said in part.splitlines() for part in parts))
+    return said not in queries and (
+        len(words_of(said[:_LOOKED_AT])[0]) > 1 or any(said in part.splitlines() for part in parts)
+    )
 
 
 def shown_beginnings(texts: Sequence[str], prompt: str) -> Iterator[tuple[str, bool]]:
     """What a prompt shows of texts that were joined and cut off at the end: each text, and whether it was cut."""
-    spelled = [evened(text) for text in texts]
-    left = _shown(" ".join(spelled), evened(prompt))
-    for text, whole in zip(texts, spelled, strict=True):
-        if len(whole) <= left:
-            yield text, False
-        elif left > 0:
-            words = word_count(whole[:left]) - (whole[left - 1].isalnum() and whole[left].isalnum())
-            last = next(islice(words_in(text), max(0, words - 1), None), None)
-            if words > 0 and last is not None:
-                yield text[: last.end()], True
-        left -= len(whole) + 1
+    spelled = [words_of(text)[0] for text in texts]
+    left = _shown([word for words in spelled for word in words], words_of(prompt)[0])
+    for text, words in zip(texts, spelled, strict=True):
+        if left <= 0:
+            return
+        yield (text, False) if len(words) <= left else (_beginning(text, left), True)
+        left -= len(words)
 
 
-def _shown(text: str, prompt: str) -> int:
-    """How many letters of a text's beginning stand in a prompt."""
-    low, high = 0, len(text)
+def _shown(words: Sequence[str], prompt: Sequence[str]) -> int:
+    """How many words of a text's beginning stand in a prompt."""
+    held = f" {' '.join(prompt)} "
+    return _most(len(words), lambda count: f" {' '.join(words[:count])} " in held)
+
+
+def _beginning(text: str, words: int) -> str:
+    """The beginning of a text that has so many words."""
+    return text[: _most(len(text), lambda length: len(words_of(text[:length])[0]) <= words)].rstrip()
+
+
+def _most(most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to `most` that fits, where all smaller ones do."""
+    low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if text[:middle] in prompt else (low, middle - 1)
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
     return low

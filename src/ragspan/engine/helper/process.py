@@ -104,7 +104,9 @@ class HelperProcess:
 
 
 def _interpreter() -> str:
-    """The Python that runs this; programs that embed one name themselves instead."""
+    """The Python that runs this; programs that embed one, or are frozen with one, name themselves instead."""
+    if getattr(sys, "frozen", False):  # whatever its name: it would start itself again
+        raise RuntimeError("this application is frozen, and has no Python interpreter of its own to start")
     name = Path(sys.executable or "").name.lower()
     if "python" not in name and "pypy" not in name:
         raise RuntimeError(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")

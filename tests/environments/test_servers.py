@@ -80,6 +80,41 @@ def test_gunicorn_with_preload_finishes_what_its_workers_have_in_work(start, jud
     assert server.pid not in workers
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="gunicorn needs a system that forks")
+@pytest.mark.parametrize("worker", ["sync", "gthread", "gevent", "asgi", "uvicorn_worker.UvicornWorker"])
+def test_gunicorn_finishes_what_its_workers_have_in_work_whatever_they_are(start, judge, scores, worker):
+    if worker in {"gevent", "uvicorn_worker.UvicornWorker"}:
+        pytest.importorskip(worker.partition(".")[0], reason="runs in `make test-environments`")
+    server = start(
+        WSGI if worker in {"sync", "gthread", "gevent"} else ASGI,
+        *("-m", "gunicorn", "--workers=2", f"--worker-class={worker}", "--bind=127.0.0.1:0", "--no-control-socket"),
+        "program:application",
+    )
+    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
+    for number in range(5):
+        get(address, f"answer-{number}")
+    judge.wait_until_asked(5)
+    server.send(signal.SIGTERM)
+    judge.release()
+
+    assert server.wait() == 0
+    assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
+
+
+def test_hypercorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
+    pytest.importorskip("hypercorn", reason="runs in `make test-environments`")
+    server = start(ASGI, *("-m", "hypercorn", "--bind=127.0.0.1:0"), "program:application")
+    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
+    for number in range(5):
+        get(address, f"answer-{number}")
+    judge.wait_until_asked(5)
+    server.send(signal.SIGTERM)
+    judge.release()
+
+    assert server.wait() == 0
+    assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
+
+
 def test_uvicorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
     server = start(ASGI, *("-m", "uvicorn", "--port=0"), "program:application")
     address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]

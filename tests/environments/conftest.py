@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+PATIENCE = 60.0  # seconds
+
 APPLICATION = """
 import atexit, os, signal, sys, threading, time, warnings
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit that it is ignored
@@ -24,7 +26,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from ragspan import RagRecord, ScoringEngine
-from ragspan.judges import OpenAIJudge
+from ragspan.judges import OpenAIJudge, OverlapJudge
 from ragspan.metrics import ContextAdherence
 from ragspan.telemetry import OTelEmitter
 
@@ -32,8 +34,9 @@ warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*
 provider = TracerProvider()
 provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 trace.set_tracer_provider(provider)
+judge = OverlapJudge() if os.environ.get("JUDGE") == "overlap" else OpenAIJudge("test-model", max_retries=0)
 engine = ScoringEngine(
-    metrics=[ContextAdherence(OpenAIJudge("test-model", max_retries=0), polls=1)],
+    metrics=[ContextAdherence(judge, polls=1)],
     emitters=[OTelEmitter(score_wait=60)],  # the judge is held for as long as a busy machine takes to start processes
     exit_timeout=float(os.environ.get("EXIT_TIMEOUT", 30)),
     drain_on_sigterm=os.environ.get("DRAIN_ON_SIGTERM") != "no",
@@ -43,7 +46,8 @@ def wait_for_test():
     sys.stdin.readline()
 
 def answer(name):
-    engine.submit(RagRecord(question="Why?", contexts=["Because."], response="Because.", name=name))
+    text = "The road is wet because it rains."
+    engine.submit(RagRecord(question="Why is the road wet?", contexts=[text], response=text, name=name))
 """
 """What every program begins with: an engine as an application makes it, at import."""
 
@@ -140,19 +144,14 @@ class Program:
 
 
 @pytest.fixture
-def collector(make_collector):
-    return make_collector()
-
-
-@pytest.fixture
-def judge(fakes, fake_openai):
-    held = HeldJudge(fake_openai, fakes.PATIENCE)
+def judge(fake_openai):
+    held = HeldJudge(fake_openai, PATIENCE)
     yield held
     held.release()
 
 
 @pytest.fixture
-def start(fakes, fake_openai, collector, judge, tmp_path: Path):
+def start(fake_openai, otlp_listener, judge, tmp_path: Path):
     """Starts a program after `APPLICATION`, or another that imports it as `program`."""
     started = []
 
@@ -162,12 +161,10 @@ def start(fakes, fake_openai, collector, judge, tmp_path: Path):
         environment |= {
             "OPENAI_BASE_URL": fake_openai.base_url,
             "OPENAI_API_KEY": "sk-test",
-            "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint,
+            "OTEL_EXPORTER_OTLP_ENDPOINT": otlp_listener.url,
             "PYTHONUNBUFFERED": "1",
         }
-        process = Program(
-            arguments or ["program.py"], folder=tmp_path, environment=environment, patience=fakes.PATIENCE
-        )
+        process = Program(arguments or ["program.py"], folder=tmp_path, environment=environment, patience=PATIENCE)
         started.append(process)
         return process
 
@@ -177,13 +174,13 @@ def start(fakes, fake_openai, collector, judge, tmp_path: Path):
 
 
 @pytest.fixture
-def scores(collector):
+def scores(otlp_listener):
     """The scores that have arrived, by the names of the answers; an answer that arrived twice fails the test."""
 
     def received():
-        answers = [(name, attributes) for name, attributes in collector.received() if name.startswith("rag ")]
+        answers = [span for span in otlp_listener.spans if span.name.startswith("rag ")]
         by_name = {
-            name.removeprefix("rag "): attributes.get("ragspan.score.context_adherence") for name, attributes in answers
+            span.name.removeprefix("rag "): span.attributes.get("ragspan.score.context_adherence") for span in answers
         }
         assert len(by_name) == len(answers)
         return by_name

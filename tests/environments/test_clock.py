@@ -20,7 +20,7 @@ time.time = lambda: _time_ns() / 1e9
 """
 
 
-def test_a_clock_that_goes_backwards_costs_neither_scores_nor_time(start, judge, collector, scores, tmp_path):
+def test_a_clock_that_goes_backwards_costs_neither_scores_nor_time(start, judge, scores, tmp_path):
     judge.release()
     (tmp_path / "backwards.py").write_text(BACKWARDS, encoding="utf-8")
     program = start(

@@ -60,28 +60,73 @@ def test_children_of_multiprocessing_finish_their_own(start, judge, scores, meth
     assert judge.times_asked == 3
 
 
-def test_a_pool_of_processes_loses_nothing_that_was_flushed(start, judge, scores):
-    """A pool may end its workers without any hook, so the work flushes what it has submitted."""
-    program = start("""
-        import concurrent.futures
+POOLS = {
+    "ProcessPoolExecutor": """
+        with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context("fork")) as pool:
+            list(pool.map(work, range(4)))
+    """,
+    "Pool": """
+        pool = multiprocessing.get_context("fork").Pool(2)
+        pool.map(work, range(4))
+        pool.close()
+        pool.join()
+    """,
+    "Pool whose workers are replaced": """
+        pool = multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1)
+        pool.map(work, range(4), chunksize=1)
+        pool.close()
+        pool.join()
+    """,
+    "Pool that is terminated": """
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(work, range(4))
+    """,
+}
+POOL_PROGRAM = """
+import concurrent.futures, multiprocessing
 
-        def work(number):
-            answer(f"child {number}")
-            return engine.flush(30)
+def work(number):
+    answer(f"child {number}")
+    if FLUSHES:
+        engine.flush(30)
 
-        if __name__ == "__main__":
-            answer("parent")
-            wait_for_test()
-            with concurrent.futures.ProcessPoolExecutor(2) as pool:
-                print(list(pool.map(work, range(4))))
-    """)
+if __name__ == "__main__":
+    answer("parent")
+    wait_for_test()
+"""
+
+
+@pytest.mark.parametrize("pool", POOLS)
+def test_a_pool_of_processes_finishes_what_its_workers_have_in_work(start, judge, scores, pool):
+    """One that is terminated ends its workers by a signal, which runs nothing: there the work flushes what it submits."""
+    is_terminated = pool == "Pool that is terminated"
+    program = start(POOL_PROGRAM.replace("FLUSHES", str(is_terminated)) + POOLS[pool].replace("\n    ", "\n"))
     judge.wait_until_asked(1)
-    judge.release()
     program.let_go_on()
+    judge.wait_until_asked(2)
+    judge.release()
 
     assert program.wait() == 0
-    assert program.output == ["[True, True, True, True]"]
     assert scores() == dict.fromkeys(["parent", *(f"child {number}" for number in range(4))], 1.0)
+    assert any("daemonic" in line for line in program.output) == ("Executor" not in pool)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_child_of_multiprocessing_says_what_it_had_to_leave(start, judge, method):
+    program = start(
+        f"""
+        import multiprocessing
+
+        if __name__ == "__main__":
+            child = multiprocessing.get_context("{method}").Process(target=answer, args=["child"])
+            child.start()
+            child.join()
+        """,
+        EXIT_TIMEOUT="0.5",
+    )
+
+    assert program.wait() == 0
+    assert [line for line in program.output if "1 records were abandoned" in line]
 
 
 def test_a_first_answer_imports_nothing_so_that_no_fork_comes_in_the_middle_of_an_import(start, judge):
