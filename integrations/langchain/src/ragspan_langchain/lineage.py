@@ -86,6 +86,7 @@ def _documents_of_several(
     """The documents in the prompts of several calls, which share most of their parts if they are an agent's."""
     prompts = PromptTexts(lineage.texts, apart=question, silent=lineage.silent)
     entries = {entry.text: entry for entry in reversed(trace.documents.values())}
+    entries |= {entry.text: entry for entry in reversed(trace.documents.values()) if not entry.carried}
     for run in reversed(lineage.models):
         changed = zip(run.prompt.seen, run.prompt.texts, strict=True)
         entries |= {text: entry for entry, text in changed if text is not entry.text}
@@ -212,7 +213,7 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     spoke = [run for run in models if said[id(run)][0]]
     if not answer:
         return list(models[-1:])
-    same = [run for run in models if _said_just(run, response or "") or (run in spoke and said[id(run)][0] == answer)]
+    same = [run for run in models if said[id(run)][0] == answer or _said_just(run, response or "")]
     if same or not spoke:
         return (same or list(models))[-1:]
     fields = _fields_in(response or "")
