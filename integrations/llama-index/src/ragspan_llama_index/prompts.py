@@ -6,10 +6,10 @@ be a draft that rests on some.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
 
-from ragspan.matching import PromptText, evened, word_count, words_in
+from ragspan.matching import PromptText
 from ragspan_llama_index.asking import Prompt
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import Role
@@ -17,6 +17,7 @@ from ragspan_llama_index.steps import Step
 from ragspan_llama_index.writers import speakers_in
 
 _ASSISTANT = "assistant"
+_word = re.compile(r"\S+")
 _SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL, Role.TOOL})
 _CLOSED = frozenset({Role.SEARCH, Role.POSTPROCESSING, Role.SYNTHESIS})
 """What is said inside of these serves them alone."""
@@ -104,28 +105,25 @@ def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
         return False
     if step.role is not Role.MODEL:
         return True
-    return said not in queries and (word_count(said) > 1 or any(said in part.splitlines() for part in parts))
+    return said not in queries and (len(said.split()) > 1 or any(said in part.splitlines() for part in parts))
 
 
 def shown_beginnings(texts: Sequence[str], prompt: str) -> Iterator[tuple[str, bool]]:
     """What a prompt shows of texts that were joined and cut off at the end: each text, and whether it was cut."""
-    spelled = [evened(text) for text in texts]
-    left = _shown(" ".join(spelled), evened(prompt))
-    for text, whole in zip(texts, spelled, strict=True):
-        if len(whole) <= left:
-            yield text, False
-        elif left > 0:
-            words = word_count(whole[:left]) - (whole[left - 1].isalnum() and whole[left].isalnum())
-            last = next(islice(words_in(text), max(0, words - 1), None), None)
-            if words > 0 and last is not None:
-                yield text[: last.end()], True
-        left -= len(whole) + 1
-
-
-def _shown(text: str, prompt: str) -> int:
-    """How many letters of a text's beginning stand in a prompt."""
-    low, high = 0, len(text)
+    joined = "\n".join(texts)
+    ends = [word.end() for word in _word.finditer(joined)]
+    low, high = 0, len(ends)
+    middle = high  # mostly all of it is there
     while low < high:
+        if PromptText(prompt).find([joined[: ends[middle - 1]]], excerpts=False)[0] is not None:
+            low = middle
+        else:
+            high = middle - 1
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if text[:middle] in prompt else (low, middle - 1)
-    return low
+    left = ends[low - 1] if low else 0
+    for text in texts:
+        if len(text.rstrip()) <= left:
+            yield text, False
+        elif left > 0 and text[:left].strip():
+            yield text[:left], True
+        left -= len(text) + 1
