@@ -17,6 +17,7 @@ from li_programs import (
     ANSWER,
     QUESTION,
     FixedRetriever,
+    ask_model,
     drained,
     engine,
     engine_over,
@@ -299,3 +300,23 @@ def test_an_engine_is_not_kept_alive(captured):
 
     assert reference() is None
     assert captured.answer().response == "Gladly."
+
+
+def test_a_captures_size_counts_every_text_once(captured):
+    """The passages, which the prompt holds again, the question and the answer."""
+    engine("cello", "harp").query(QUESTION)
+
+    (capture,) = captured.sink.take()
+    record = capture.to_record()
+    texts = [QUESTION, ANSWER, *(context.text for context in record.contexts)]
+    assert sum(map(len, texts)) * 2 < capture.size_hint < 10_000
+
+
+def test_a_captures_size_counts_the_prompts_of_a_model(captured):
+    class Long(CustomQueryEngine):
+        def custom_query(self, query_str):
+            return ask_model("x" * 100_000)
+
+    Long().query(QUESTION)
+
+    assert captured.sink.take()[0].size_hint > 100_000

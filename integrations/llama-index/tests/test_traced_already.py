@@ -380,3 +380,16 @@ def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, handle, 
     }
     (told,) = [record for record in caplog.records if record.name == "ragspan"]
     assert "RAGSPAN_SPANS=scores" in told.getMessage()
+
+
+@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])
+def test_the_model_of_a_streamed_answer_is_told_beside_openinference(captured, mode):
+    """OpenInference reads a stream in a context of its own, where nothing tells which stream it is."""
+    instrumentor = LlamaIndexInstrumentor()
+    instrumentor.instrument(tracer_provider=TracerProvider())
+    try:
+        assert "".join(engine(streaming=True, response_mode=mode).query(QUESTION).response_gen) == ANSWER
+    finally:
+        instrumentor.uninstrument()
+
+    assert len(captured.record().generations) == 1

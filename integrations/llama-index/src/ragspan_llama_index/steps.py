@@ -68,6 +68,10 @@ class Step:
             return self.role is SYNTHESIS or self.inside_synthesis
         return self.role is role and (role is SEARCH or role is TOOL)
 
+    def is_read_later(self) -> bool:
+        """Whether it handed a stream on before it was read."""
+        return self.streams or (isinstance(self.answer, Stream) and not self.answer.over)
+
     def find_span(self) -> None:
         """Look for its span. OpenInference may be told of a start after us; then it is told of the end after us, too."""
         if self.span is None:
@@ -123,3 +127,14 @@ class Request:
         """Whether it is a run that was left while it waited for somebody."""
         began = len(self.span_ids) > 1
         return self.aborted and self.root.is_run and self.awaited is None and began and not self.at_work
+
+
+Place = tuple[Request, Step]
+"""Where a span belongs: its request, and the step that it is or is a part of."""
+
+
+def only_reads(place: Place | None, maker: Place) -> bool:
+    """Whether what begins here, while a token is made, belongs to what makes the token, and not to who reads it."""
+    if place is None or place[0] is not maker[0]:
+        return True
+    return maker[1].role is SYNTHESIS and not place[1].inside_synthesis

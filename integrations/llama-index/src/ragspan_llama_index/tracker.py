@@ -51,13 +51,10 @@ from ragspan_llama_index.roles import (
 )
 from ragspan_llama_index.settling import settle
 from ragspan_llama_index.spans_apart import SpansApart
-from ragspan_llama_index.steps import Request, Step
+from ragspan_llama_index.steps import Place, Request, Step, only_reads
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.watching import pulled
 from ragspan_llama_index.workflows import note_work, note_work_done
-
-_Place = tuple[Request, Step]
-"""Where a span belongs: its request, and the step that it is or is a part of."""
 
 _MAX_SPANS = 50_000  # of one request
 _MAX_INTERRUPTED = 128
@@ -92,7 +89,7 @@ class RequestTracker:
     ) -> None:
         self.sink = sink
         self._on_request = on_request
-        self._live: dict[str, _Place] = {}
+        self._live: dict[str, Place] = {}
         self._apart = SpansApart()
         self._open = OpenRequests(
             self._give_up, max_open=max_open, max_seconds=max_seconds, sweep_seconds=sweep_seconds
@@ -151,7 +148,7 @@ class RequestTracker:
                     if step is request.root:
                         self._end_of_root(request, step, result)
                         return
-                    if _is_read_later(step):
+                    if step.is_read_later():
                         return  # what reads it begins below this span, later
             elif id_ in request.at_work:
                 note_work_done(request, id_, result)
@@ -226,7 +223,7 @@ class RequestTracker:
     def _enter_step(
         self,
         role: Role,
-        place: _Place | None,
+        place: Place | None,
         span_id: str,
         arguments: Mapping[str, Any],
         instance: Any,
@@ -234,7 +231,7 @@ class RequestTracker:
         tags: Mapping[str, Any] | None,
     ) -> None:
         stream = pulled.get()
-        if stream is not None and stream.place is not None and _only_reads(place, stream.place):
+        if stream is not None and stream.place is not None and only_reads(place, stream.place):
             place = stream.place
         if place is None:
             place = self._place_at_top(role, span_id, parent_id)
@@ -254,7 +251,7 @@ class RequestTracker:
         around.children.append(step)
         self._begin(request, step, role, arguments, instance)
 
-    def _follow(self, span_id: str, place: _Place) -> None:
+    def _follow(self, span_id: str, place: Place) -> None:
         request = place[0]
         request.span_ids[span_id] = None
         self._live[span_id] = place
@@ -281,7 +278,7 @@ class RequestTracker:
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self.report(problem)
 
-    def _place_at_top(self, role: Role, span_id: str, parent_id: str | None) -> _Place | None:
+    def _place_at_top(self, role: Role, span_id: str, parent_id: str | None) -> Place | None:
         """Where a span belongs whose outer one is not followed, if it is no request; it may have to be set apart."""
         if parent_id is not None and parent_id in self._apart:
             self._apart.add(span_id)  # it goes on in the background after the end of its request
@@ -355,7 +352,7 @@ class RequestTracker:
             self._finish(request)
 
     def _end_of_stream(self, stream: Stream) -> None:
-        place: _Place | None = stream.place
+        place: Place | None = stream.place
         if place is not None and place[0].awaited is stream:
             self._finish(place[0])
 
@@ -400,15 +397,3 @@ class RequestTracker:
             self._close(request)  # the block hands it over
         else:
             self._finish(request)
-
-
-def _only_reads(place: _Place | None, maker: _Place) -> bool:
-    """Whether what begins here, while a token is made, belongs to what makes the token, and not to who reads it."""
-    if place is None or place[0] is not maker[0]:
-        return True
-    return maker[1].role is SYNTHESIS and not place[1].inside_synthesis
-
-
-def _is_read_later(step: Step) -> bool:
-    """Whether a step handed a stream on before it was read."""
-    return step.streams or (isinstance(step.answer, Stream) and not step.answer.over)
