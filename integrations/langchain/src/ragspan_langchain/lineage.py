@@ -213,7 +213,7 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     spoke = [run for run in models if said[id(run)][0]]
     if not answer:
         return list(models[-1:])
-    same = [run for run in models if said[id(run)][0] == answer or _said_just(run, response or "")]
+    same = [run for run in models if said[id(run)][0] == answer or _said_just(run, response or "", answer, most)]
     if same or not spoke:
         return (same or list(models))[-1:]
     fields = _fields_in(response or "")
@@ -240,9 +240,11 @@ def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
     )
 
 
-def _said_just(run: ModelRun, response: str) -> bool:
-    """Whether a call said this, or called a tool with arguments that are it."""
-    return said_by(run) == response or (run.reply is not None and calls_text(run.reply.calls) == response)
+def _said_just(run: ModelRun, response: str, answer: Sequence[str], most: int) -> bool:
+    """Whether a call said this as a text, as a field of an object, or as the arguments of a tool call."""
+    if said_by(run) == response or (run.reply is not None and calls_text(run.reply.calls) == response):
+        return True
+    return any(words_of(text[:most])[0] == answer for text in _words_of(run))
 
 
 def said_by(run: ModelRun) -> str:

@@ -139,7 +139,8 @@ class RunTracker:
             trace.tokens_delivered = True
         if not run.inside_search:
             current, carried = documents_of_messages(messages)
-            beside = (about.get("invocation_params") or {}).get("documents")
+            told = about.get("invocation_params") or {}
+            beside = told.get("documents") or told.get("source_documents")  # the latter of Cohere's chat before 2024
             if beside is not None:
                 current = [*current, *documents_in(beside)]
             for found in current:

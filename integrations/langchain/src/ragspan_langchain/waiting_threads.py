@@ -21,6 +21,7 @@ class _Waiting:
     inputs: Frozen
     documents: tuple[SeenDocument, ...]
     models: tuple[ModelRun, ...]
+    queries: tuple[str, ...]
     size: int
 
 
@@ -48,6 +49,7 @@ class WaitingThreads:
             inputs=trace.saved_states[-1] if asked is OPAQUE and trace.saved_states else asked,
             documents=tuple(trace.documents.values()),
             models=(*trace.models_before, *trace.models),
+            queries=tuple(trace.queries),
             size=size,
         )
         while len(self._waiting) > _MAX_THREADS or sum(each.size for each in list(self._waiting.values())) > _MAX_BYTES:
@@ -65,6 +67,7 @@ class WaitingThreads:
         trace.is_resumed = True
         trace.documents |= {id(document): document for document in waiting.documents}
         trace.models_before = waiting.models
+        trace.queries[:0] = waiting.queries
         trace.asked_before = waiting.inputs
 
 
