@@ -15,6 +15,9 @@ LLAMA_INDEX_TOOLS := pytest pytest-asyncio llama-index-retrievers-bm25 openinfer
 HHEM_TORCH := torch==2.13.0
 HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
 
+# Too heavy for the environment of the other tests.
+ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio
+
 PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-retrievers-bm25 pytest pytest-asyncio \
   hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
 
@@ -25,7 +28,7 @@ E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem peers check format install build constraints clean
+.PHONY: e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
 
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
@@ -86,6 +89,14 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 	@echo "Installing torch into $(@D) ..."
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(HHEM_TORCH)
 	$(call install_into,$(@D),constraints.txt,-e '.[hhem]' $(HHEM_TORCH) $(HHEM_TOOLS))
+	@touch $@
+
+test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
+	.venv-environments/bin/python -m pytest -q tests/environments -k "celery or hypercorn or gevent or UvicornWorker or notebook or pyinstaller"
+
+.venv-environments/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),constraints.txt,-e '.[otlp]' $(ENVIRONMENT_TOOLS))
 	@touch $@
 
 e2e: $(E2E) chromium  ## answers with their scores in a real Phoenix and a real MLflow, as a browser shows them
@@ -150,4 +161,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .phoenix dist
+	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-environments .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .phoenix dist
