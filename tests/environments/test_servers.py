@@ -48,6 +48,10 @@ application = Starlette(routes=[Route("/{name}", give_answer)], lifespan=lifespa
 """
 
 
+BARE_ASGI = ASGI.replace("await anyio.to_thread.run_sync(engine.shutdown)", "pass")
+"""The same, with nothing of ragspan's in the lifespan."""
+
+
 def get(address, name):
     """The process that answered. uvicorn that reloads says that it has started a moment before it listens."""
     deadline = time.monotonic() + 30
@@ -88,24 +92,10 @@ def test_gunicorn_finishes_what_its_workers_have_in_work_whatever_they_are(start
     # The client of the OpenAI judge asks for it, by a process that gevent and OpenTelemetry together would fork without end.
     (tmp_path / "gunicorn.conf.py").write_text("import platform; platform.platform()", encoding="utf-8")
     server = start(
-        WSGI if worker in {"sync", "gthread", "gevent"} else ASGI,
+        WSGI if worker in {"sync", "gthread", "gevent"} else BARE_ASGI,
         *("-m", "gunicorn", "--workers=2", f"--worker-class={worker}", "--bind=127.0.0.1:0", "--no-control-socket"),
         "program:application",
     )
-    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
-    for number in range(5):
-        get(address, f"answer-{number}")
-    judge.wait_until_asked(5)
-    server.send(signal.SIGTERM)
-    judge.release()
-
-    assert server.wait() == 0
-    assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
-
-
-def test_hypercorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
-    pytest.importorskip("hypercorn", reason="runs in `make test-environments`")
-    server = start(ASGI, *("-m", "hypercorn", "--bind=127.0.0.1:0"), "program:application")
     address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
     for number in range(5):
         get(address, f"answer-{number}")
@@ -129,10 +119,6 @@ def test_uvicorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
 
     assert server.wait() == -signal.SIGTERM
     assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
-
-
-BARE_ASGI = ASGI.replace("await anyio.to_thread.run_sync(engine.shutdown)", "pass")
-"""The same, with nothing of ragspan's in the lifespan."""
 
 
 LATE = """

@@ -71,12 +71,6 @@ def watch_sigterm() -> None:
     watch_termination(_exit.drain)
 
 
-def may_be_terminated() -> bool:
-    """True in a daemonic child of multiprocessing: a signal ends it, with its pool or its parent, and runs no exit code."""
-    process = sys.modules.get("multiprocessing.process")
-    return process is not None and process.current_process().daemon is True
-
-
 class _Exit:
     """The hooks at the end of the process, and the time that they share."""
 

@@ -20,7 +20,6 @@ from typing import Protocol
 from ragspan.engine._backlog import Backlog
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._lifecycle import may_be_terminated
 from ragspan.engine._loop import WorkerLoop
 from ragspan.engine._queue import Item
 from ragspan.engine._threads import DaemonThreads
@@ -125,12 +124,6 @@ class Worker:
         predecessor, self._thread = self._thread, threading.current_thread()
         if predecessor is not None:  # what it lets go of at its end must not be what is started here
             predecessor.join(_RESTART_PATIENCE)
-        if may_be_terminated():
-            self._log.trouble(
-                "exit",
-                "this is a daemonic process of multiprocessing: `with Pool()` and the end of its parent terminate it, and "
-                "what waits for its scores is lost then; flush in each task",
-            )
         loop, error = attempt(lambda: WorkerLoop(threads=io_threads, on_error=self._went_wrong))
         if loop is not None:
             self._loop = loop
