@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
+from ragspan.exceptions import ConfigurationError
 from ragspan.judges.named import hhem_from
 from ragspan.metrics import Metric
 from ragspan.metrics.named import metrics_from
@@ -62,6 +63,21 @@ def default_sink() -> RecordSink:
             made = sink_from(settings)
             _sink = _sink or made  # type: ignore[redundant-expr]  # likewise
     return _sink
+
+
+def sink_or_default(sink: RecordSink | None) -> RecordSink:
+    """The sink that a handler was given, else the default one.
+
+    Raises:
+        ConfigurationError: what was given takes no records; or as for `default_sink`.
+    """
+    if sink is None:
+        return default_sink()
+    if isinstance(sink, type) or not callable(getattr(sink, "submit", None)):
+        raise ConfigurationError(
+            f"sink is a {type(sink).__name__}, but should be a ScoringEngine, another object with a method submit, or None"
+        )
+    return sink
 
 
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:

@@ -8,7 +8,7 @@ from rag_programs import ANSWER, QUESTION, rag_chain
 from ragspan import ConfigurationError, ScoringEngine
 from ragspan.defaults import set_default_engine
 from ragspan.metrics import Faithfulness
-from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
 from ragspan_langchain import RagspanCallbackHandler
 
 
@@ -92,3 +92,11 @@ def test_turned_off_the_handler_is_not_even_called(monkeypatch):
 
     assert handler.ignore_chain
     assert handler.tracker.sink.stats().submitted == 0
+
+
+@pytest.mark.parametrize("sink", [5, RecordingSink])
+def test_a_sink_that_takes_no_records_is_refused_at_once(sink):
+    with pytest.raises(
+        ConfigurationError, match="should be a ScoringEngine, another object with a method submit, or None"
+    ):
+        RagspanCallbackHandler(sink=sink)

@@ -11,6 +11,9 @@ from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.callbacks import CallbackManager, CBEventType
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 
+from ragspan import ConfigurationError
+from ragspan_llama_index import RagspanCallbackHandler
+
 COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 
 
@@ -94,3 +97,8 @@ def test_handlers_with_sinks_of_their_own_watch_one_stream(new_captures):
 
     assert "".join(tokens) == ANSWER
     assert first.answers() == second.answers() == [COMPLETE]
+
+
+def test_a_sink_that_takes_no_records_is_refused_at_once():
+    with pytest.raises(ConfigurationError, match="sink is a int, but should be a ScoringEngine"):
+        RagspanCallbackHandler(sink=5)

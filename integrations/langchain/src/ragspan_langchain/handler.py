@@ -27,7 +27,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
 
     Raises:
-        ragspan.ConfigurationError: no sink is given and a `RAGSPAN_*` variable has a wrong value.
+        ragspan.ConfigurationError: `sink` takes no records, or none is given and a `RAGSPAN_*` variable has a wrong value.
     """
 
     # In async code a handler that is not inline costs an executor hop per event, even per token.
@@ -39,12 +39,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         self._own_sink = sink
-        if sink is None:
-            from ragspan.defaults import default_sink
+        from ragspan.defaults import sink_or_default
 
-            sink = default_sink()
-
-        self.tracker: RunTracker = tracker_for(sink)
+        self.tracker: RunTracker = tracker_for(sink_or_default(sink))
         self.enable(enabled=is_enabled())
 
     @property

@@ -32,7 +32,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
 
     Raises:
-        ragspan.ConfigurationError: no sink is given and a `RAGSPAN_*` variable has a wrong value.
+        ragspan.ConfigurationError: `sink` takes no records, or none is given and a `RAGSPAN_*` variable has a wrong value.
     """
 
     def __init__(self, sink: RecordSink | None = None) -> None:
@@ -41,11 +41,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self._own_sink = sink
         if not is_enabled():
             return
-        if sink is None:
-            from ragspan.defaults import default_sink
+        from ragspan.defaults import sink_or_default
 
-            sink = default_sink()
-        self._tracker = attach(self, sink)
+        self._tracker = attach(self, sink_or_default(sink))
 
     @property
     def open_spans(self) -> int:

@@ -33,14 +33,10 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
     def _instrument(self, **kwargs: Any) -> None:
         if not is_enabled():
             return
+        from ragspan.defaults import sink_or_default
         from ragspan_llama_index.attaching import attach
 
-        sink = kwargs.get("sink")
-        if sink is None:
-            from ragspan.defaults import default_sink
-
-            sink = default_sink()
-        attach(self, sink)
+        attach(self, sink_or_default(kwargs.get("sink")))
 
     def _uninstrument(self, **_: Any) -> None:
         from ragspan_llama_index.attaching import detach
