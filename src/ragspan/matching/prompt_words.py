@@ -22,7 +22,7 @@ _MAX_FREE = 20_000
 _MAX_TRIED = 20
 """Places of one run that an excerpt is looked for at."""
 _AT_ONCE = 10_000
-_WORK = 500_000
+_WORK = 350_000
 """What comparing words may cost; about a tenth of a second."""
 _VISIT = 3
 """What it costs to look at a place."""

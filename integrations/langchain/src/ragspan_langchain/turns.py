@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from ragspan_langchain.payloads.messages import PromptPart
 
+_MAX_COMPARED = 20_000  # characters by which two messages are told apart
+
 
 class Turn(enum.Enum):
     """Whose a part of a prompt is."""
@@ -45,11 +47,15 @@ class Said:
     """What models said; white space does not matter, for it differs between a reply and the message made of it."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = {"".join(text.split()) for text in texts}
+        self._texts = {_squeezed(text) for text in texts}
         self._known: dict[str, bool] = {}  # an agent's prompts repeat their parts
 
     def __contains__(self, text: str) -> bool:
         known = self._known.get(text)
         if known is None:
-            known = self._known[text] = "".join(text.split()) in self._texts
+            known = self._known[text] = _squeezed(text) in self._texts
         return known
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text[:_MAX_COMPARED].split())

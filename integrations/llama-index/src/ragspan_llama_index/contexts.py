@@ -160,16 +160,36 @@ class Provenance:
 
     def _behind(self, contexts: Sequence[RetrievedContext], steps: Iterable[Step], before_ns: int) -> Contexts:
         """What the steps rest on whose answers are among these contexts."""
+        texts = _Texts(contexts)
         leaves: Contexts = []
         for step in steps:
-            own = self._of(step, step) or [] if _wrote_one_of(contexts, step) and 0 < step.ended_ns <= before_ns else []
+            own = self._of(step, step) or [] if 0 < step.ended_ns <= before_ns and texts.hold_answer_of(step) else []
             known = {context.text for context in own}
             # A step's own passage that happens to hold its answer was not made from it.
-            if own and _wrote_one_of([context for context in contexts if context.text not in known], step):
+            others = [context for context in contexts if context.text not in known] if own else []
+            if others and (len(others) == len(contexts) or _Texts(others).hold_answer_of(step)):
                 leaves += self._evidence(step) or own
             else:
-                leaves += self._behind(contexts, step.children, before_ns)
+                leaves += self._behind(contexts, step.children, before_ns) if step.children else []
         return leaves
+
+
+class _Texts:
+    """The texts of contexts, among which answers are looked for."""
+
+    def __init__(self, contexts: Iterable[RetrievedContext]) -> None:
+        texts = [context.text for context in contexts]
+        self._whole = {text.strip() for text in texts}
+        self._joined = "\0".join(texts)
+
+    def hold_answer_of(self, step: Step) -> bool:
+        if step.role not in {Role.CALL, Role.SYNTHESIS, Role.MODEL}:
+            return False
+        answer = (step.answer_text() or "").strip()
+        if answer in self._whole:
+            return bool(answer) or step.role is Role.MODEL
+        # A model's word, such as a grade, stands anywhere.
+        return bool(answer) and (step.role is not Role.MODEL or " " in answer) and answer in self._joined
 
 
 def _innermost(synthesis: Step) -> Step:
@@ -193,15 +213,6 @@ def _calls(steps: Iterable[Step]) -> Iterator[Step]:
             yield step
         else:
             yield from _calls(step.children)
-
-
-def _wrote_one_of(contexts: Iterable[RetrievedContext], step: Step) -> bool:
-    if step.role not in {Role.CALL, Role.SYNTHESIS, Role.MODEL}:
-        return False
-    answer = (step.answer_text() or "").strip()
-    if step.role is Role.MODEL:  # a word, such as a grade, stands anywhere
-        return any(answer == context.text.strip() or (" " in answer and answer in context.text) for context in contexts)
-    return bool(answer) and any(answer in context.text for context in contexts)
 
 
 def _joined(parts: Iterable[Contexts | None]) -> Contexts | None:
