@@ -78,5 +78,7 @@ REASONS: Mapping[str, str] = {
     "not_sampled": "the trace is not sampled, or the answer was not chosen by the sample rate",
     "budget_exhausted": "the engine's budget is spent, and nothing stands in for the judge",
     "no_claims": "the response makes no claims",
+    "too_many_contexts": "the metric asks about each context, and there are more than the judge tells apart: 1,000 for the "
+    "overlap judge, for an LLM judge as many as fit its prompt",
 }
 """Why a metric of ragspan's has no score; other reasons are those of other metrics, and kinds of failures."""
