@@ -91,3 +91,17 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
 def test_a_wrong_option_is_refused():
     with pytest.raises(ConfigurationError, match="capture_content is 'false', but should be True"):
         ConsoleEmitter(capture_content="false")
+
+
+class ClosedPipe(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("file", [ClosedPipe(), io.StringIO()], ids=["pipe", "file"])
+def test_where_nobody_reads_any_more_nothing_breaks(file):
+    emitter = ConsoleEmitter(file=file)
+    if not isinstance(file, ClosedPipe):
+        file.close()
+
+    emitter.emit(scored({"faithfulness": Score(value=0.9)}))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections.abc import Iterator
 from typing import TextIO
@@ -50,10 +52,17 @@ class ConsoleEmitter:
         return None
 
     def emit(self, scored: ScoredRecord) -> None:
-        """Print the answer with its outcomes, in one piece."""
+        """Print the answer with its outcomes, in one piece. Where nobody reads any more, as in a closed pipe, it is lost."""
         file = self._file or sys.stdout
-        console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
-        console.print(Text("\n").join(self._lines(scored)), soft_wrap=True)
+        with contextlib.suppress(OSError, ValueError):
+            console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
+            lines = Text("\n").join(self._lines(scored))
+            rendered = io.StringIO()
+            Console(file=rendered, highlight=False, width=console.width, force_terminal=console.is_terminal).print(
+                lines, soft_wrap=True
+            )
+            file.write(rendered.getvalue())
+            file.flush()
 
     def flush(self, timeout: float) -> bool:  # noqa: ARG002  likewise
         """True: what was emitted is printed."""
