@@ -64,6 +64,7 @@ def test_no_exporter_is_a_failure_because_no_score_goes_anywhere():
     ("arguments", "variables", "complaint"),
     [
         ([], {"RAGSPAN_JUDGE": "gpt-4o"}, "RAGSPAN_JUDGE is 'gpt-4o'"),
+        ([], {"RAGSPAN_EMITTERS": "otel,fenix"}, "there is no emitter 'fenix' here"),
         (["--timeout", "0"], {}, "should be a number of seconds, more than 0"),
         (["--timeout", "soon"], {}, "--timeout"),
         (["--json", "/no/such/folder/findings.json"], {}, "--json"),

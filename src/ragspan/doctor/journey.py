@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ragspan.config import Settings
-from ragspan.defaults import engine_from
+from ragspan.defaults import emitter_from, emitters_from, engine_from
+from ragspan.delivery import ScoreWriter
+from ragspan.delivery.stats import DeliveryStats
 from ragspan.doctor.overhearing import overheard
 from ragspan.doctor.sending import Journal, Watch
 from ragspan.doctor.traces import MetricOutcome, outcomes_of
-from ragspan.engine import EngineStats
+from ragspan.engine import EngineStats, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import semconv
@@ -41,6 +43,8 @@ class Journey:
     spans: Sequence[ReadableSpan]
     """Those that were made in this process."""
     journal: Journal
+    written: Mapping[str, DeliveryStats] = field(default_factory=dict)
+    """What became of the scores at the backends that have scores of their own, by the name of the writer."""
     complaints: Sequence[str] = field(default=())
     """What was logged on the way."""
 
@@ -80,10 +84,12 @@ def make_journey(settings: Settings, seconds: float, *, is_sent: bool) -> Journe
             record = _record(root)
             # An engine whose helper exports has no providers of its own: the helper's are made from the environment.
             to_score_it = _to_score_it(settings, seconds, is_in_helper=is_in_helper)
-            engine = engine_from(to_score_it, None if is_in_helper else providers)
+            writers = [writer for writer in _native_writers(settings) if is_sent and not is_in_helper]
+            engine = _engine(to_score_it, None if is_in_helper else providers, writers)
             engine.submit(record)
             has_flushed = engine.flush(seconds * _FLUSHING)
             stats = engine.stats()
+            written = {writer.name: writer.stats() for writer in writers}
             engine.shutdown(seconds * _SHUTTING_DOWN)
         finally:
             _shut_down(providers)
@@ -95,8 +101,26 @@ def make_journey(settings: Settings, seconds: float, *, is_sent: bool) -> Journe
         stats=stats,
         spans=kept.get_finished_spans(),
         journal=watch.journals.get("traces", Journal()),
+        written=written,
         complaints=tuple(complaints),
     )
+
+
+def _native_writers(settings: Settings) -> list[ScoreWriter[Any]]:
+    """The application's emitters that write scores to backends of their own.
+
+    Raises:
+        ConfigurationError: the application would not start: one of its emitters is not installed, or cannot be made.
+    """
+    others = tuple(name for name in settings.emitters if name not in {"otel", "console"})
+    made = [emitter_from(name, settings) for name in others]
+    return [emitter for emitter in made if isinstance(emitter, ScoreWriter)]
+
+
+def _engine(
+    settings: Settings, providers: EnvironmentProviders | None, writers: Sequence[ScoreWriter[Any]]
+) -> ScoringEngine:
+    return engine_from(settings, providers, emitters=[*emitters_from(settings, providers), *writers])
 
 
 def _providers(watch: Watch) -> EnvironmentProviders:

@@ -29,7 +29,7 @@ def pass_record(settings: Settings, endpoints: Endpoints, seconds: float) -> Dia
     if journey is None:
         found = f"the sampler has kept none of {MAX_ROOTS} traces, so there is none to score an answer on"
         return Diagnosis(check="record", findings=[_finding("failed", found, "see OTEL_TRACES_SAMPLER above")])
-    findings = [_scoring(journey), _delivery(journey, endpoints)]
+    findings = [_scoring(journey), _delivery(journey, endpoints), *_native_scores(journey)]
     if all(finding.state == "ok" for finding in findings):  # else it is told there
         findings += _remarks(journey)
     return Diagnosis(check="record", findings=[*findings, _where_to_look(journey, endpoints)], spans=journey.spans)
@@ -93,6 +93,23 @@ def _delivery(journey: Journey, endpoints: Endpoints) -> Finding:
 
 
 _SEE_ENDPOINT = "see the endpoint above"
+
+
+def _native_scores(journey: Journey) -> Iterator[Finding]:
+    """Whether backends with scores of their own have taken them."""
+    for name, stats in journey.written.items():
+        lost = {**stats.refused, **stats.dropped}
+        if lost:
+            found = f"{name} has not taken {sum(lost.values())} scores: {', '.join(lost)}"
+            yield _finding("failed", found, _SEE_WRITER.format(name=name))
+        elif stats.waiting or not stats.delivered:
+            found = f"{name} has not taken the scores in the time that there was{_last(journey.complaints)}"
+            yield _finding("failed", found, _SEE_WRITER.format(name=name))
+        else:
+            yield _finding("ok", f"{name} has taken {stats.delivered} scores")
+
+
+_SEE_WRITER = "see docs/tracing-tools.md for the address and the credentials of {name}; the span has to go there, too"
 
 
 def _delivery_by_helper(journey: Journey) -> Finding:

@@ -38,7 +38,7 @@ def _known(settings: Settings) -> Iterator[Finding]:
             found="RAGSPAN_ENABLED turns ragspan off: nothing is captured and nothing is scored",
             advice="unset RAGSPAN_ENABLED, or set it to true",
         )
-    if "otel" not in settings.emitters:
+    if "otel" not in settings.emitters and settings.emitters != ("console",):
         yield Finding(
             check="settings",
             state="warning",
