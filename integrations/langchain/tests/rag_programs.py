@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -103,10 +103,25 @@ FOUND = [PUMP, FILTER, MOTOR]
 # Models
 
 
+class _InTurn:
+    """Messages over and over; `itertools.cycle` cannot be copied on Python 3.14."""
+
+    def __init__(self, messages: list[AIMessage]) -> None:
+        self._messages = messages
+        self._given = 0
+
+    def __iter__(self) -> Iterator[AIMessage]:
+        return self
+
+    def __next__(self) -> AIMessage:
+        self._given += 1
+        return self._messages[(self._given - 1) % len(self._messages)]
+
+
 def chat_model(*answers: str | AIMessage) -> GenericFakeChatModel:
     """A chat model that gives these answers in turn, over and over; it streams word by word."""
     messages = [AIMessage(answer) if isinstance(answer, str) else answer for answer in answers or (ANSWER,)]
-    return GenericFakeChatModel(messages=iter(messages * 10_000))  # `itertools.cycle` cannot be copied on Python 3.14
+    return GenericFakeChatModel(messages=_InTurn(messages))
 
 
 def first_chunks(count: int, text: str = ANSWER) -> str:

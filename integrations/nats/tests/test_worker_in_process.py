@@ -13,8 +13,8 @@ from fleet_judge import FleetJudge
 from fleet_records import a_record
 from worker_process import NAMES, is_empty, publish
 
-from ragspan import defaults
 from ragspan.config import Settings
+from ragspan.metrics import named
 from ragspan.record_json import MAX_JSON
 from ragspan_nats.access import BrokerAccess
 from ragspan_nats.worker import worker as worker_module
@@ -71,7 +71,7 @@ def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge
 
 @pytest.mark.parametrize("judging", ["thread", "helper"])
 def test_a_judge_that_computes_and_reports_an_outage_leaves_the_record_in_the_stream(run, broker, monkeypatch, judging):
-    monkeypatch.setattr(defaults, "judge_from", lambda settings: AbsentJudge())
+    monkeypatch.setattr(named, "judge_from", lambda settings: AbsentJudge())
     publish(broker, a_record(1))
     worker = run(judging=judging)
 
