@@ -20,10 +20,14 @@ def builds_an_index() -> bool:
 
 def evaluates() -> bool:
     """Whether the caller is called by an evaluator, which asks an engine of its own whether an answer is good."""
-    return any(
-        frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator")
-        for frame in _callers(_EVALUATOR_FRAMES)
-    )
+    frame = inspect.currentframe()
+    for _ in range(_EVALUATOR_FRAMES):  # at every request: no generator
+        if frame is None:
+            return False
+        if frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _callers(most: int) -> Iterator[FrameType]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from sys import getsizeof
-from typing import Any
 
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import CALL, POSTPROCESSING, SYNTHESIS, TOOL
@@ -71,13 +70,13 @@ def _let_go(step: Step, sizes: dict[int, int]) -> None:
             node.node = None
         sizes[id(node.text)] = getsizeof(node.text)
     answer = step.answer
-    texts: list[Any] = [
-        *(step.texts or ()),
-        *step.fields,
-        *(text for _, text in step.asked),
-        *(text for _, text in step.prompt),
-    ]
-    texts += (context.text for context in step.recorded)
-    texts += answer.tokens if isinstance(answer, Stream) else [answer, *(step.tokens if step.streams else ())]
-    for text in texts:
+    for text in (*(step.texts or ()), *step.fields):
         sizes[id(text)] = getsizeof(text)
+    for pairs in (step.asked, step.prompt):
+        for _, text in pairs:
+            sizes[id(text)] = getsizeof(text)
+    for context in step.recorded:
+        sizes[id(context.text)] = getsizeof(context.text)
+    said = answer.tokens if isinstance(answer, Stream) else [answer, *step.tokens] if step.streams else [answer]
+    for words in said:
+        sizes[id(words)] = getsizeof(words)

@@ -14,14 +14,15 @@ class SpansApart:
 
     def __init__(self) -> None:
         self._open: dict[str, None] = {}
-        self._ended: deque[Mapping[str, None]] = deque(maxlen=_REQUESTS)
+        self._ended: dict[str, None] = {}
+        self._requests: deque[Mapping[str, None]] = deque()
 
     def __len__(self) -> int:
         """How many of them are open."""
         return len(self._open)
 
     def __contains__(self, span_id: str) -> bool:
-        return span_id in self._open or any(span_id in span_ids for span_ids in tuple(self._ended))
+        return span_id in self._open or span_id in self._ended
 
     def add(self, span_id: str) -> None:
         if len(self._open) >= _MAX_SPANS:
@@ -30,7 +31,11 @@ class SpansApart:
 
     def add_ended(self, span_ids: Mapping[str, None]) -> None:
         """Note the spans of a request that is over."""
-        self._ended.append(span_ids)
+        self._ended.update(span_ids)
+        self._requests.append(span_ids)
+        if len(self._requests) > _REQUESTS:
+            for old in self._requests.popleft():
+                self._ended.pop(old, None)
 
     def remove(self, span_id: str) -> None:
         self._open.pop(span_id, None)
