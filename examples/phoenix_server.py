@@ -37,7 +37,7 @@ provider = TracerProvider(resource=Resource.create({"openinference.project.name"
 provider.add_span_processor(
     BatchSpanProcessor(PatientSpanExporter(OTLPSpanExporter(f"{URL}/v1/traces"), exit_timeout=1.0))
 )
-phoenix = PhoenixAnnotations(base_url=URL)
+phoenix = PhoenixAnnotations(base_url=URL, capture_content=True)
 
 judge = OverlapJudge()  # embedded; OpenAIJudge("gpt-4o-mini") is the LLM judge
 engine = ScoringEngine(
