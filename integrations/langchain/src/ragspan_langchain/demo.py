@@ -50,6 +50,13 @@ class LangChainDemo:
     """Answers the demo's questions with LangChain."""
 
     def __init__(self) -> None:
+        try:
+            from langchain.agents import create_agent  # before a judge is asked: imports in two threads can meet
+        except ImportError as error:
+            raise ConfigurationError(
+                "the demo's agent needs LangChain: pip install 'ragspan-langchain[demo]'"
+            ) from error
+        self._create_agent: Any = create_agent
         self._config: RunnableConfig = {"callbacks": [RagspanCallbackHandler()]}
 
     def answer(self, asked: Asked) -> str:
@@ -66,18 +73,12 @@ class LangChainDemo:
         return chain.invoke(asked.question, config=self._config)
 
     def _ask_agent(self, asked: Asked) -> str:
-        try:
-            from langchain.agents import create_agent
-        except ImportError as error:
-            raise ConfigurationError(
-                "the demo's agent needs LangChain: pip install 'ragspan-langchain[demo]'"
-            ) from error
         tool = create_retriever_tool(
             Handbook(), "search_handbook", "Searches the handbook.", response_format="content_and_artifact"
         )
         call = {"name": tool.name, "args": {"query": asked.question}, "id": "search-1", "type": "tool_call"}
         replies = [AIMessage("", tool_calls=[call]), AIMessage(asked.response)]
-        agent = create_agent(ScriptedChatModel(messages=iter(replies)), [tool], name="handbook agent")
+        agent = self._create_agent(ScriptedChatModel(messages=iter(replies)), [tool], name="handbook agent")
         result = agent.invoke({"messages": [{"role": "user", "content": asked.question}]}, config=self._config)
         return str(result["messages"][-1].text)
 
