@@ -6,6 +6,7 @@ import importlib.util
 import os
 import runpy
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,19 @@ app = typer.Typer(
 )
 
 
+def _show_version(is_wanted: bool) -> None:  # noqa: FBT001 - the option's value
+    if is_wanted:
+        typer.echo(f"ragspan {version('ragspan')}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    *,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
     """Know in production whether a RAG system's answers are grounded."""
 
 

@@ -47,7 +47,7 @@ def test_rows_whose_ids_name_no_span_are_told_and_send_nothing(back_fill, otlp_l
     assert done.exit_code == 0
     assert "not sent: row 1 has a span id that is not 16 hexadecimal digits, or zero" in done.stderr
     assert otlp_listener.spans == []
-    assert "1 rows evaluated" in done.stdout
+    assert "1 row evaluated" in done.stdout
 
 
 def test_ids_may_be_in_other_columns(back_fill, otlp_listener):

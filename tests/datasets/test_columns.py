@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.columns import ColumnChoices, answer_column, readers_for
+from ragspan.datasets.columns import ColumnChoices, answer_column, readers_for, recognized, told
 from ragspan.exceptions import ConfigurationError, TableError
 
 NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}
 
 
 def reads(row, **choices):
-    readers = readers_for(ColumnChoices(**choices), list(row), [row])
+    readers = readers_for(recognized(ColumnChoices(**choices), list(row), [row]), list(row), [row])
     return {part: reader(row) for part, reader in readers.items()}
 
 
@@ -48,7 +48,7 @@ def test_optional_parts_are_read_where_their_standard_columns_are_there():
     [
         (
             {"answer": "anwser"},
-            "no column 'anwser' to read the answer from; there are: 'question', 'contexts', 'answer'; did you mean 'answer'",
+            "no column 'anwser' to read the response from; there are: 'question', 'contexts', 'answer'; did you mean 'answer'",
         ),
         ({"answer": "output"}, "name the right one with answer_column= or --answer-column"),
         ({"contexts": "answer.contexts"}, "'answer' holds no dictionaries"),
@@ -70,11 +70,79 @@ def test_a_key_that_no_row_has_is_an_error_that_names_the_nearest():
 
 
 def test_the_ground_truth_is_another_name_for_the_answer():
-    assert (
-        answer_column("answer", "truth") == answer_column("truth", "truth") == answer_column("truth", None) == "truth"
-    )
+    assert answer_column(None, "truth") == answer_column("truth", "truth") == answer_column("truth", None) == "truth"
+    assert answer_column(None, None) is None
 
 
 def test_two_different_answers_are_an_error():
     with pytest.raises(ConfigurationError, match="answer_column is 'a' and ground_truth_column is 'b'"):
         answer_column("a", "b")
+
+
+ROWS_OF_TOOLS = {
+    "Ragas": {
+        "user_input": "q",
+        "retrieved_contexts": ["c"],
+        "response": "r",
+        "reference": "x",
+        "reference_contexts": [],
+    },
+    "Ragas before 0.2": {"question": "q", "contexts": ["c"], "answer": "r", "ground_truth": "x"},
+    "DeepEval": {
+        "input": "q",
+        "actual_output": "r",
+        "expected_output": "x",
+        "retrieval_context": ["c"],
+        "context": ["y"],
+    },
+    "TruLens": {"app_id": 1, "record_id": "a", "input": "q", "output": "r", "contexts": ["c"]},
+    "LangSmith": {"inputs.question": "q", "outputs.answer": "r", "outputs.contexts": ["c"], "reference.answer": "x"},
+}
+NESTED_RUN = {"inputs": {"input": "q"}, "outputs": {"output": "r", "documents": ["c"]}, "reference": {"output": "x"}}
+TEST_RUN = {"input": "q", "actualOutput": "r", "expectedOutput": "x", "retrievalContext": ["c"], "context": None}
+SPREADSHEET = {"Question": "q", "Retrieved Contexts": ["c"], "Response": "r"}
+
+
+@pytest.mark.parametrize("row", [*ROWS_OF_TOOLS.values(), NESTED_RUN, TEST_RUN, SPREADSHEET])
+def test_the_names_of_other_tools_are_recognized(row):
+    read = reads(row)
+
+    assert (read["question"], read["contexts"], read["answer"]) == ("q", ["c"], "r")
+
+
+@pytest.mark.parametrize("tool", ROWS_OF_TOOLS)
+def test_what_is_read_as_what_is_told_in_a_line(tool):
+    row = ROWS_OF_TOOLS[tool]
+    line = told(recognized(ColumnChoices(), list(row), [row]), list(row))
+
+    assert line.startswith("reading question from '")
+    assert f"(the names of {tool})" in line
+    assert ("no metric needs a reference" in line) == ("x" in row.values())
+
+
+def test_names_that_a_user_gives_come_before_those_that_are_known():
+    row = {"question": "q", "contexts": ["c"], "answer": "a", "response": "r"}
+
+    assert reads(row, answer="response")["answer"] == "r"
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"question": "q", "contexts": ["c"], "answer": "a", "response": "r"},
+            "several columns may be the response: 'answer', 'response'; name the right one with answer_column= or --answer-col",
+        ),
+        (
+            {"query": "q", "Query": "q", "contexts": [], "answer": "a"},
+            "several columns may be the question: 'query', 'Query'",
+        ),
+        (
+            {"inputs": {"text": "q"}, "contexts": [], "answer": "a"},
+            r"no column looks like the question.*'inputs\.text'",
+        ),
+    ],
+)
+def test_columns_that_may_be_meant_or_not_are_refused(row, message):
+    with pytest.raises(TableError, match=message):
+        reads(row)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -73,13 +74,46 @@ def test_nothing_scored_is_below_any_minimum(run, write_bytes):
     assert "nothing was scored: there are no rows" in done.stderr
 
 
+def test_what_is_read_as_what_is_told(run, write_bytes):
+    table = write_bytes(b"user_input,retrieved_contexts,response,reference\nq,one,r,x\n")
+    done = run(table, "--metrics", "faithfulness")
+
+    assert "reading question from 'user_input', contexts from 'retrieved_contexts', response from 'resp" in done.stderr
+
+
+INCOMPLETE = (
+    b"question,contexts,answer\nq,It rains.,It rains.\nq,It rains.,\nq,,It rains.\n,It rains.,It rains.\nonly\n"
+)
+
+
+def test_skipped_rows_stand_in_the_last_line(run, write_bytes):
+    done = run(write_bytes(INCOMPLETE), "--metrics", "faithfulness")
+
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1].startswith(
+        "2 rows evaluated, 3 skipped (no_response 1, contexts_unknown 1, unreadable 1), "
+    )
+
+
+def test_a_gate_fails_on_skipped_rows_unless_they_are_allowed(run, write_bytes):
+    arguments = (write_bytes(INCOMPLETE), "--metrics", "faithfulness", "--fail-under", "faithfulness=0.5")
+    closed, opened = run(*arguments), run(*arguments, "--allow-skipped")
+
+    assert (closed.exit_code, opened.exit_code) == (1, 0)
+    assert "mean of 1 over 2 scored rows, but 3 more had to be skipped" in closed.stderr
+
+
+def test_an_answer_to_which_a_metric_does_not_apply_passes_a_gate(run, table):
+    assert run(table, "--metrics", "faithfulness", "--fail-under", "faithfulness=0.5").exit_code == 0
+
+
 def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
     table = write_bytes(ANSWERS.encode() + b"only one cell\n" * 12)
     done = run(table, "--metrics", "faithfulness")
 
     assert done.exit_code == 0
     assert "skipped row 4 (line 5): it has 1 cells, but the header has 4" in done.stderr
-    assert done.stderr.count("skipped") == 10
+    assert done.stderr.count("skipped row") == 10
     assert "... and 2 more" in done.stderr
 
 
@@ -95,7 +129,8 @@ def test_a_bad_row_can_stop_the_run(run, write_bytes):
     [
         (b"", "is empty"),
         (b"question,question,contexts,answer\n", "has the column 'question' 2 times"),
-        (b"question,context,answer\nq,c,r\n", "there are: 'question', 'context', 'answer'; did you mean 'context'?"),
+        (b"question,text,answer\nq,c,r\n", "no column looks like the contexts"),
+        (b"question,contexts,answer,response\nq,c,r,r\n", "several columns may be the response"),
         (b"question,contexts,answer\nq,c,caf\xe9\n", "is no utf-8 text: try --encoding cp1252"),
         ("question,contexts,answer\n".encode("utf-16"), "try --encoding utf-16"),
     ],
@@ -121,6 +156,8 @@ def test_a_file_that_is_no_table_is_exit_code_2_and_a_sentence(run, write_bytes,
         (["--resume"], "nothing to resume without the output"),
         (["--format", "xml"], "'xml', but should be one of csv, jsonl, parquet"),
         (["--to-trace"], "no exporter is configured"),
+        (["--report", "r.pdf"], "a report is HTML: name it r.html"),
+        (["--report", "nowhere/r.html"], "there is no folder 'nowhere': make it first"),
     ],
 )
 def test_a_wrong_option_is_exit_code_2(run, table, arguments, message):
@@ -165,3 +202,9 @@ def test_the_help_of_the_command_needs_no_engine(monkeypatch, run):
 
     assert "--fail-under" in run("--help").stdout
     assert not [name for name in sys.modules if name.startswith("ragspan.engine")]
+
+
+def test_the_version_is_that_of_the_package():
+    done = CliRunner().invoke(app, ["--version"])
+
+    assert (done.exit_code, done.stdout) == (0, f"ragspan {version('ragspan')}\n")

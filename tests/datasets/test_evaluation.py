@@ -103,7 +103,7 @@ def test_bad_rows_are_skipped_and_reported(rows, judge):
     evaluation = evaluate(rows, METRICS, judge=judge)
 
     assert (evaluation.rows, evaluation.bad_row_count) == (3, 1)
-    assert list(map(str, evaluation.bad_rows)) == ["row 2: the answer is a list, but should be text"]
+    assert list(map(str, evaluation.bad_rows)) == ["row 2: the response is a list, but should be text"]
     assert {line.row for line in evaluation.results()} == {1, 3, 4}
 
 
@@ -111,7 +111,7 @@ def test_a_bad_row_stops_the_run_where_that_is_asked_for_and_what_was_done_is_ke
     rows[2]["answer"] = ["r"]
     output = tmp_path / "results.csv"
 
-    with pytest.raises(TableError, match=r"stopped at a bad row.* row 3: the answer is a list"):
+    with pytest.raises(TableError, match=r"stopped at a bad row.* row 3: the response is a list"):
         evaluate(rows, METRICS, judge=judge, output=output, on_error="stop")
     assert not output.exists()
     rows[2]["answer"] = "r"

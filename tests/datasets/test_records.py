@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -52,7 +53,7 @@ def test_a_cell_that_no_record_can_hold_makes_a_bad_row(rows):
     entries, _ = read({**rows[0], "answer": ["r"]}, {**rows[1], "contexts": [None]})
 
     assert [entry.reason for entry in entries] == [
-        "the answer is a list, but should be text",
+        "the response is a list, but should be text",
         "the contexts hold nothing in place 1, but should hold a text there",
     ]
 
@@ -129,3 +130,32 @@ def test_a_number_of_thousands_of_digits_in_any_cell_is_at_most_a_bad_row(part, 
 
     assert [entry.row for entry in entries] == [1, 2]
     assert not isinstance(entries[1], BadRow)
+
+
+def test_what_a_record_wrote_of_itself_is_read_whole():
+    record = RagRecord(question="q", contexts=["one"], response="r", status="aborted", tags=("beta",))
+    (entry,), reader = read(json.loads(record.to_json()))
+
+    assert entry.record == record
+    assert reader.told == "reading records as RagRecord.to_json writes them"
+
+
+def test_a_record_with_a_wrong_field_is_a_bad_row_that_quotes_nothing():
+    plain = json.loads(RagRecord(question="q", contexts=[], response="r").to_json()) | {"status": "secret"}
+    (entry,), _ = read(plain)
+
+    assert isinstance(entry, BadRow)
+    assert "status" in entry.reason
+    assert "secret" not in entry.reason
+
+
+def test_contexts_in_a_csv_file_of_deepeval_stand_between_bars():
+    (entry,), _ = read({"input": "q", "actual_output": "r", "retrieval_context": "one|two"})
+
+    assert [context.text for context in entry.record.contexts] == ["one", "two"]
+
+
+def test_texts_that_trulens_exports_lose_their_quotes():
+    (entry,), _ = read({"record_id": "a", "input": '"Who said \\"no\\"?"', "output": '"She did."', "contexts": ["c"]})
+
+    assert (entry.record.record_id, entry.record.question, entry.record.response) == ("a", 'Who said "no"?', "She did.")

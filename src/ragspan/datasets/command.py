@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-_COLUMN = "A column's name, or a path into a column of dictionaries, such as prediction.contexts."
+_COLUMN = "A column's name, or a path such as prediction.contexts; by default known names are recognised."
 
 
 def evaluate(
@@ -15,11 +15,11 @@ def evaluate(
         str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
     ],
     *,
-    question_column: Annotated[str, typer.Option(help=_COLUMN)] = "question",
+    question_column: Annotated[str | None, typer.Option(help=_COLUMN)] = None,
     contexts_column: Annotated[
-        str, typer.Option(help="As above; a cell is a list, the JSON text of a list, or a text.")
-    ] = "contexts",
-    answer_column: Annotated[str, typer.Option(help="As above.")] = "answer",
+        str | None, typer.Option(help="As above; a cell is a list, the JSON text of a list, or a text.")
+    ] = None,
+    answer_column: Annotated[str | None, typer.Option(help="As above: the response that is scored.")] = None,
     ground_truth_column: Annotated[str | None, typer.Option(help="Another name for --answer-column.")] = None,
     id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Annotated[
@@ -42,6 +42,9 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
     ] = None,
+    allow_skipped: Annotated[
+        bool, typer.Option("--allow-skipped", help="Let --fail-under pass though rows were skipped.")
+    ] = False,
     limit: Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)] = None,
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
@@ -63,10 +66,12 @@ def evaluate(
     ended_column: Annotated[str | None, typer.Option(help="By default ended; as above.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; a line every ten seconds.")] = False,
 ) -> None:
-    """Score the answers in a table: one row per question, with the passages and the answer that was given.
+    """Score the responses in a table: one row per question, with the contexts and the response that was given.
 
-    Exit codes: 0 done; 1 a mean is below a --fail-under, or scores could not be sent to their traces; 2 wrong usage or
-    input; 130 stopped by Ctrl-C, and what is done is kept.
+    Columns of Ragas, DeepEval, TruLens and LangSmith, and RagRecords as JSON, are recognised by their names.
+
+    Exit codes: 0 done; 1 a mean is below a --fail-under, rows that it is about were skipped, or scores could not be sent
+    to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
     """
     from ragspan.datasets.columns import ColumnChoices
     from ragspan.datasets.columns import answer_column as one_answer_column
@@ -97,6 +102,7 @@ def evaluate(
                 plots=plots,
                 json=json,
                 fail_under=tuple(fail_under or ()),
+                allow_skipped=allow_skipped,
                 limit=limit,
                 concurrency=concurrency,
                 on_error=on_error,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from ragspan.config import settings_with
-from ragspan.datasets.columns import DEFAULT_ANSWER_COLUMN, ColumnChoice, ColumnChoices
+from ragspan.datasets.columns import ColumnChoice, ColumnChoices
 from ragspan.datasets.columns import answer_column as one_answer_column
 from ragspan.datasets.metrics import metrics_for
 from ragspan.datasets.plan import Plan, carry_out
@@ -45,9 +45,9 @@ def evaluate(
     metrics: str | Iterable[str | Metric] | None = None,
     *,
     judge: Judge | str | None = None,
-    question_column: ColumnChoice = "question",
-    contexts_column: ColumnChoice = "contexts",
-    answer_column: ColumnChoice = DEFAULT_ANSWER_COLUMN,
+    question_column: ColumnChoice | None = None,
+    contexts_column: ColumnChoice | None = None,
+    answer_column: ColumnChoice | None = None,
     ground_truth_column: ColumnChoice | None = None,
     id_column: ColumnChoice | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -71,11 +71,11 @@ def evaluate(
         judge: of the metrics that are given by name: a judge, `"overlap"` or `"openai:<model>"`; by default that of
             `RAGSPAN_JUDGE`.
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
-            function of the row.
+            function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
         contexts_column: as above; a list, the JSON text of a list, or a single text.
         answer_column: as above.
-        ground_truth_column: another name for `answer_column`: the answer that is scored.
-        id_column: by default `id` where there is one; else rows are named by their number.
+        ground_truth_column: another name for `answer_column`: the response that is scored.
+        id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
         output: the file to write results to, as CSV, JSONL or Parquet by its ending. What is done is kept beside it until
             all is.
         resume: go on with what an earlier run with the same output left undone.

@@ -23,7 +23,7 @@ from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
 from ragspan.datasets.run import OnError, Standing
-from ragspan.datasets.terminal import as_plain, bad_row_lines, headline, not_scored_lines, summary_table
+from ragspan.datasets.terminal import as_plain, bad_row_lines, headline, not_scored_lines, rows_in_words, summary_table
 from ragspan.defaults import budget_from
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -48,6 +48,7 @@ class Job:
     plots: Path | None = None
     json: Path | None = None
     fail_under: tuple[str, ...] = ()
+    allow_skipped: bool = False
     limit: int | None = None
     concurrency: int | None = None
     on_error: str = "skip"
@@ -74,7 +75,7 @@ def _run(job: Job) -> int:
     settings = settings_with(job.judge, concurrency=job.concurrency)
     metrics = metrics_for(job.metrics, settings)
     require_minimums(minimums, [metric.name for metric in metrics])
-    _require_report_packages(job)
+    _require_writable(job)
     back_fill = BackFill(settings) if job.to_trace else None
     seen = _Seen()
     with ExitStack() as stack:
@@ -104,16 +105,17 @@ def _run(job: Job) -> int:
         )
     _tell(*bad_row_lines(evaluation.bad_rows, evaluation.bad_row_count))
     is_delivered = back_fill is None or _told_delivery(back_fill, seen)
-    below = shortfalls(evaluation, minimums) if evaluation.is_complete else {}
-    _print_summary(evaluation, new_rows=evaluation.rows + evaluation.bad_row_count - seen.resumed)
+    below = shortfalls(evaluation, minimums, allow_skipped=job.allow_skipped) if evaluation.is_complete else {}
+    if evaluation.is_complete or evaluation.rows:
+        _print_summary(evaluation, new_rows=evaluation.rows + evaluation.bad_row_count - seen.resumed)
     if job.json is not None:
         text = json.dumps(as_plain(evaluation, below), indent=2, allow_nan=False)
         _write(job.json, lambda path: path.write_text(text + "\n", encoding="utf-8"))
     if not evaluation.is_complete:
-        _tell(*_how_to_go_on(job))
+        _tell(*_how_to_go_on(job, evaluation.rows + evaluation.bad_row_count))
         return INTERRUPTED
     _write_report(job, evaluation, baseline)
-    _tell(*(f"below its minimum: {told}" for told in below.values()))
+    _tell(*(f"--fail-under is not met: {told}" for told in below.values()))
     return BELOW if below or not is_delivered else DONE
 
 
@@ -126,6 +128,8 @@ class _Seen:
 
     def begin(self, standing: Standing, reader: RecordReader) -> None:
         self.standing, self.reader = standing, reader
+        if reader.told:
+            _tell(reader.told)
 
     @property
     def resumed(self) -> int:
@@ -148,8 +152,17 @@ def _baseline(job: Job) -> ResultFile | None:
     return baseline
 
 
-def _require_report_packages(job: Job) -> None:
-    """What the report needs should be missed before the evaluation, and not after it."""
+def _require_writable(job: Job) -> None:
+    """What is wrong with a file that is written at the end should be known before anything is scored."""
+    if job.report is not None and job.report.suffix.lower() not in {".html", ".htm"}:
+        raise ConfigurationError(
+            f"--report is {str(job.report)!r}, but a report is HTML: name it {job.report.stem}.html"
+        )
+    for option, path in {"--report": job.report, "--json": job.json, "--output": job.output}.items():
+        if path is not None and not path.absolute().parent.is_dir():
+            raise ConfigurationError(
+                f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
+            )
     wanted = ["plotly", "jinja2"] if job.report is not None else []
     wanted += ["matplotlib"] if job.plots is not None else []
     missing = [name for name in wanted if importlib.util.find_spec(name) is None]
@@ -187,12 +200,13 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
         raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _how_to_go_on(job: Job) -> list[str]:
+def _how_to_go_on(job: Job, rows: int | None = None) -> list[str]:
+    done = "Stopped by Ctrl-C" if rows is None else f"Stopped by Ctrl-C after {rows_in_words(rows)}"
     if job.output is None:
-        return ["stopped. Without --output nothing is kept that could be gone on with"]
-    return [
-        f"stopped; what is done is kept in {journal_of(job.output)}. The same command with --resume goes on from there"
-    ]
+        return [f"{done}. Their scores are not saved: with --output FILE a run can be continued later."]
+    if not (rows or journal_of(job.output).exists()):
+        return [f"{done}. Nothing is saved yet: start again with the same command."]
+    return [f"{done}. They are saved in {journal_of(job.output)}: continue with the same command and --resume."]
 
 
 def _told_delivery(back_fill: BackFill, seen: _Seen) -> bool:

@@ -42,10 +42,27 @@ def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] = MET
             raise ConfigurationError(f"the minimum of {metric} is {minimum:g}, but should be a number from 0 to 1")
 
 
-def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float]) -> dict[str, str]:
-    """By metric, what is wrong with those whose mean is below its minimum. Nothing scored counts as below."""
-    judged = {metric: _shortfall(evaluation.summary[metric], minimum) for metric, minimum in minimums.items()}
+def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_skipped: bool = True) -> dict[str, str]:
+    """By metric, what is wrong with those whose mean is below its minimum. Nothing scored counts as below.
+
+    Args:
+        evaluation: with a summary of each of the metrics.
+        minimums: by metric.
+        allow_skipped: let a mean count though rows that should be in it were skipped.
+    """
+    judged = {}
+    for metric, minimum in minimums.items():
+        summary = evaluation.summary[metric]
+        skipped = 0 if allow_skipped else summary.skipped + evaluation.bad_row_count
+        judged[metric] = _shortfall(summary, minimum) or (_gap(summary, skipped) if skipped else None)
     return {metric: told for metric, told in judged.items() if told is not None}
+
+
+def _gap(summary: MetricSummary, skipped: int) -> str:
+    return (
+        f"{summary.metric} has a mean of {summary.mean:.4g} over {summary.scored:,} scored rows, but {skipped:,} more had to"
+        " be skipped: complete them, or accept this with --allow-skipped"
+    )
 
 
 def _shortfall(summary: MetricSummary, minimum: float) -> str | None:

@@ -18,12 +18,12 @@ _SOURCE_KEYS = ("source", "url", "title")
 _MOST_COMMAS = 100_000  # Python's parser takes a kilobyte for each thing in a list
 
 
-def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
+def contexts_of(cell: Any, *, separator: str | None = None) -> tuple[RetrievedContext, ...] | None:
     """The contexts that a cell holds; None where it does not say, `()` where it is an empty list.
 
     A cell is a list, the JSON text of a list (or what Python prints of one), or a single text. A passage is a text, an
     object with one under `text`, `page_content` or `content`, or an object of a framework. A blank text is an empty cell:
-    a CSV file cannot tell the two apart.
+    a CSV file cannot tell the two apart. With a separator, a single text is several.
 
     Raises:
         CellError: it is nothing of the kind.
@@ -33,7 +33,7 @@ def contexts_of(cell: Any) -> tuple[RetrievedContext, ...] | None:
     if isinstance(cell, str):
         if not cell.strip():
             return None
-        cell = _listed(cell)
+        cell = _listed(cell, separator)
     elif isinstance(cell, Mapping) or not _is_iterable(cell):
         cell = [cell]
     elif hasattr(cell, "tolist"):  # an array or a series
@@ -45,11 +45,11 @@ def _is_iterable(cell: object) -> bool:
     return isinstance(cell, Iterable) and not isinstance(cell, bytes)
 
 
-def _listed(text: str) -> list[Any]:
-    """The list that a text stands for: the one that it spells, or itself alone."""
+def _listed(text: str, separator: str | None) -> list[Any]:
+    """The list that a text stands for: the one that it spells, its parts between separators, or itself alone."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
-        return [text]
+        return [part for part in text.split(separator) if part.strip()] if separator else [text]
     try:
         parsed = json.loads(stripped)
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ def carry_out(plan: Plan) -> Evaluation:
     table = table_of(plan.data, **plan.of_file)
     try:
         reader = RecordReader(plan.columns, table, with_spans=plan.with_spans)
-        journal = _journal(plan, table)
+        journal = _journal(plan, table, reader.columns)
         try:
             standing = Standing(plan.names, share_done=partial(_share_done, table, plan.limit))
             plan.on_begin(standing, reader)
@@ -102,7 +103,8 @@ def carry_out(plan: Plan) -> Evaluation:
         table.close()
     is_complete = not plan.should_stop()
     stream = _finish(plan.output, chosen, journal, is_complete=is_complete)
-    return standing.evaluation(stream, is_complete=is_complete)
+    source = Path(plan.data).name if isinstance(plan.data, (str, os.PathLike)) else None
+    return standing.evaluation(stream, is_complete=is_complete, source=source, columns=reader.told)
 
 
 def journal_of(output: Path) -> Path:
@@ -110,10 +112,10 @@ def journal_of(output: Path) -> Path:
     return output.with_name(output.name + ENDING)
 
 
-def _journal(plan: Plan, table: Table) -> Journal:
+def _journal(plan: Plan, table: Table, columns: Mapping[str, str]) -> Journal:
     about = {
         "metrics": [described(metric) for metric in plan.metrics],
-        "columns": plan.columns.described(),
+        "columns": dict(columns),
         "limit": plan.limit,
         "input": dict(table.identity),
     }
@@ -173,7 +175,14 @@ def _score(plan: Plan, table: Table, reader: RecordReader, journal: Journal, sta
     finally:
         for emitter in plan.emitters:
             emitter.flush(_FLUSH_TIMEOUT)
-        engine.shutdown(0)  # all that is wanted is done; what is not is abandoned
+        log = logging.getLogger("ragspan")
+        log.addFilter(_nothing)  # whoever stops a run knows that records are abandoned
+        engine.shutdown(0)
+        log.removeFilter(_nothing)
+
+
+def _nothing(_: logging.LogRecord) -> bool:
+    return False
 
 
 def _share_done(table: Table, limit: int | None, done: int) -> float | None:

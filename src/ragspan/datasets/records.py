@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from ragspan.datasets.cells import CellError, identifier_of, metadata_of, nanoseconds_of, span_of, text_of
-from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for
+from ragspan.datasets.cells import CellError, identifier_of, json_of, metadata_of, nanoseconds_of, span_of, text_of
+from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for, recognized, told, tool_of
 from ragspan.datasets.passages import contexts_of
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.tables.base import MAX_CELL, Table, TableRow
+from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord, SpanAnchor
 
 
@@ -32,15 +34,23 @@ class RecordReader:
         with_spans: read the spans that the answers belong to, and the answers' times, as well.
 
     Raises:
-        TableError: a column is missing.
+        TableError: a column is missing, or several may be meant.
     """
 
     def __init__(self, choices: ColumnChoices, table: Table, *, with_spans: bool = False) -> None:
         self._choices = choices
         self._with_spans = with_spans
         self._readers: dict[str, CellReader] | None = None
-        if table.sample:
-            self._readers = readers_for(choices, table.columns, table.sample)
+        self._tool: str | None = None
+        self.told = ""
+        """What is read as what, in a line."""
+        self.columns = choices.described()
+        """What each part is read from."""
+        self._may_be_records = not self.columns
+        if table.sample and all(map(self._is_record, table.sample)):
+            self.told = "reading records as RagRecord.to_json writes them"
+        elif table.sample:
+            self._find_columns(table.columns, table.sample)
         self.span_troubles: dict[int, str] = {}
         """Rows whose ids name no span, the first hundred of them, and why."""
         self.span_trouble_count = 0
@@ -56,9 +66,26 @@ class RecordReader:
         self.traced += record.parent is not None
         return RecordRow(row=entry.row, record=record)
 
+    def _find_columns(self, columns: Sequence[str], sample: Sequence[Mapping[str, Any]]) -> None:
+        choices = recognized(self._choices, columns, sample)
+        self._readers = readers_for(choices, columns, sample)
+        self._tool = tool_of(choices)
+        self.columns = choices.described()
+        self.told = told(choices, columns)
+
+    def _is_record(self, values: Mapping[str, Any]) -> bool:
+        """Whether `RagRecord.to_json` wrote the row: nothing else has these three, the last as a list."""
+        is_one = "record_id" in values and "status" in values and isinstance(values.get("retrievals"), list)
+        return is_one and self._may_be_records
+
     def _record(self, row: int, values: Mapping[str, Any]) -> RagRecord:
+        if self._is_record(values):
+            try:
+                return RagRecord.from_json(json.dumps(values))
+            except RecordError as error:
+                raise CellError(str(error)) from None
         if self._readers is None:  # there were only records before
-            self._readers = readers_for(self._choices, list(values), [values])
+            self._find_columns(list(values), [values])
         times = self._times(values) if self._with_spans else {}
         return RagRecord(
             question=self._text("question", values),
@@ -86,15 +113,17 @@ class RecordReader:
         cell = self._cell(part, values)
         try:
             text = text_of(cell)
+            if self._tool == "TruLens" and text and text[0] == text[-1] == '"':  # it exports texts as JSON has them
+                text = text_of(json_of(text)) or text
         except CellError as error:
-            raise CellError(f"the {part} {error}") from None
+            raise CellError(f"the {'response' if part == 'answer' else part} {error}") from None
         _require_room(part, (text or "",))
         return text
 
     def _contexts(self, values: Mapping[str, Any]) -> Any:
         cell = self._cell("contexts", values)
         try:
-            contexts = contexts_of(cell)
+            contexts = contexts_of(cell, separator="|" if self._tool == "DeepEval" else None)  # in its CSV files
         except CellError as error:
             raise CellError(f"the contexts {error}") from None
         _require_room("contexts", (context.text for context in contexts or ()))

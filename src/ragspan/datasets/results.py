@@ -121,6 +121,11 @@ class MetricSummary:
     threshold: float | None = None
     """Values from here on pass; None where the metric has no threshold."""
 
+    @property
+    def skipped(self) -> int:
+        """Rows that lack a score because a cell is missing, the metric failed, or the budget is spent."""
+        return self.failed + sum(self.not_scored.get(reason, 0) for reason in SKIPPED_REASONS)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
@@ -139,6 +144,13 @@ class Evaluation:
     bad_rows: Sequence[BadRow] = ()
     """The first `BAD_ROWS_KEPT` of them, in the order of the table."""
     bad_row_count: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Rows that lack a score they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure, or
+    `unreadable` for the bad ones."""
+    source: str | None = None
+    """The file's name; None for data in memory."""
+    columns: str = ""
+    """What was read as what, in a line."""
     usage: Usage = field(default_factory=Usage)
     """What all judging took, that of earlier runs included where this one resumed them."""
     seconds: float = 0.0
@@ -186,6 +198,8 @@ class Evaluation:
         return polars.DataFrame(list(map(_as_tuple, self.results())), schema=schema, orient="row")
 
 
+SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
+"""Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
 WORST_KEPT = 20
 """Rows of a metric that are kept with their texts."""
 BAD_ROWS_KEPT = 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -10,12 +11,12 @@ from typing import Literal, TypeAlias
 
 from ragspan.datasets.journal import Journal, JournalRow
 from ragspan.datasets.records import RecordReader, RecordRow, digest_of
-from ragspan.datasets.results import BAD_ROWS_KEPT, BadRow, EvaluatedRow, Evaluation, ResultRow
+from ragspan.datasets.results import BAD_ROWS_KEPT, SKIPPED_REASONS, BadRow, EvaluatedRow, Evaluation, ResultRow
 from ragspan.datasets.tables.base import Table, TableRow
 from ragspan.datasets.tally import Tally
 from ragspan.datasets.worst import Worst
 from ragspan.exceptions import TableError
-from ragspan.outcomes import Outcome, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 
 OnError: TypeAlias = Literal["skip", "stop"]
 Entry: TypeAlias = "RecordRow | BadRow"
@@ -35,6 +36,7 @@ class Standing:
         self.bad_rows: list[BadRow] = []
         """The first of them."""
         self.bad_row_count = 0
+        self.skipped: Counter[str] = Counter()
         self.usage = Usage()
         self.began = time.monotonic()
         self.tally = Tally(metrics)
@@ -54,18 +56,22 @@ class Standing:
     def add(self, done: Done) -> None:
         if isinstance(done, BadRow):
             self.bad_row_count += 1
+            self.skipped["unreadable"] += 1
             if len(self.bad_rows) < BAD_ROWS_KEPT:
                 self.bad_rows.append(done)
             return
         self.rows += 1
         self.worst.offer(done)
+        self.skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
         for metric, outcome in done.outcomes.items():
             result = ResultRow.from_outcome(outcome, row=done.row, record_id=done.record.record_id, metric=metric)
             self.tally.add(result, outcome.threshold if isinstance(outcome, Score) else None)
             if isinstance(outcome, Score) and outcome.usage is not None:
                 self.usage += outcome.usage
 
-    def evaluation(self, stream: Callable[[], Iterator[ResultRow]], *, is_complete: bool) -> Evaluation:
+    def evaluation(
+        self, stream: Callable[[], Iterator[ResultRow]], *, is_complete: bool, source: str | None, columns: str
+    ) -> Evaluation:
         return Evaluation(
             metrics=self.metrics,
             rows=self.rows,
@@ -73,6 +79,9 @@ class Standing:
             worst=self.worst.rows(),
             bad_rows=tuple(self.bad_rows),
             bad_row_count=self.bad_row_count,
+            skipped=dict(self.skipped.most_common()),
+            source=source,
+            columns=columns,
             usage=self.usage,
             seconds=time.monotonic() - self.began,
             is_complete=is_complete,
@@ -159,6 +168,13 @@ def results_of(journal: Journal) -> Iterator[ResultRow]:
 def _lines(row: int, record_id: str, outcomes: Mapping[str, Outcome]) -> Iterator[ResultRow]:
     for metric, outcome in outcomes.items():
         yield ResultRow.from_outcome(outcome, row=row, record_id=record_id, metric=metric)
+
+
+def _skipped(outcome: Outcome) -> str | None:
+    """Why there is no score, where there should be one."""
+    if isinstance(outcome, MetricFailure):
+        return outcome.error_type
+    return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS else None
 
 
 def _is_same(noted: JournalRow, entry: RecordRow) -> bool:

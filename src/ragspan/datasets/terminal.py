@@ -53,8 +53,11 @@ def not_scored_lines(evaluation: Evaluation) -> list[str]:
 
 
 def headline(evaluation: Evaluation, *, new_rows: int) -> str:
-    """How much was done, in how long, for how much."""
-    text = f"{evaluation.rows:,} rows evaluated"
+    """How much was done, what was skipped and why, in how long, for how much."""
+    skipped = sum(evaluation.skipped.values())
+    text = f"{rows_in_words(evaluation.rows + evaluation.bad_row_count - skipped)} evaluated"
+    if skipped:
+        text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
     if new_rows < evaluation.rows + evaluation.bad_row_count:
         text += f", {new_rows:,} of the table's rows in this run"
     text += f", {duration(evaluation.seconds)}"
@@ -64,6 +67,11 @@ def headline(evaluation: Evaluation, *, new_rows: int) -> str:
     if usage.requests:
         text += f"; {usage.requests:,} requests, {usage.input_tokens + usage.output_tokens:,} tokens"
     return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
+
+
+def rows_in_words(count: int) -> str:
+    """A number of rows."""
+    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 def bad_row_lines(bad_rows: Iterable[BadRow], count: int) -> list[str]:
@@ -82,6 +90,9 @@ def as_plain(evaluation: Evaluation, shortfalls: Mapping[str, str]) -> dict[str,
         "seconds": round(evaluation.seconds, 3),
         "metrics": {metric: asdict(summary) for metric, summary in evaluation.summary.items()},
         "usage": asdict(evaluation.usage),
+        "source": evaluation.source,
+        "columns": evaluation.columns,
+        "skipped": dict(evaluation.skipped),
         "bad_row_count": evaluation.bad_row_count,
         "bad_rows": [asdict(bad) for bad in evaluation.bad_rows],
         "below_minimum": dict(shortfalls),
