@@ -1,21 +1,26 @@
-"""HTTP below the `openai` client: no answer takes more memory than a bound, and no log gets to see a secret of the address.
+"""An HTTP endpoint that a judge asks: bounded, repeated where it pays, and with its secrets kept.
 
-The HTTP client logs the address of each request, so it is told the host only. Path, query and credentials are put in below it,
-the credentials as a header. An answer is read here up to the bound and handed up whole: what is longer ends as an answer that
-cannot be read, and so does what is packed in another way than was asked for.
+The `openai` client does the talking, to endpoints of another protocol as well: it repeats what failed in passing and keeps
+connections. The HTTP client logs the address of each request, so it gets the host only. Path, query and credentials are put in
+below it, the credentials as a header. A response is read up to a bound: what is longer ends as one that cannot be read, and so
+does what is packed in another way than was asked for.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-from ragspan.addresses import basic_credentials
-from ragspan.exceptions import ConfigurationError
+from ragspan.addresses import basic_credentials, secrets_in_url
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.llm.discretion import discreet
+from ragspan.judges.llm.outage import is_outage
+from ragspan.judges.llm.spread import Spread
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -25,6 +30,83 @@ MAX_BODY = 4 * 1024 * 1024
 """Bytes of an answer that are read, unpacked; those of honest endpoints have some thousands."""
 _GZIP = zlib.MAX_WBITS | 16
 _ABOUT_THE_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
+
+Post: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
+"""Sends a body and returns what the endpoint answers, as plain JSON. It raises what the `openai` client raises."""
+
+
+class Endpoint:
+    """Where requests of one kind go.
+
+    Unless it is given a client it keeps its own for each event loop, one for eight requests at a time, and a fork gets
+    others.
+
+    Args:
+        base_url: the endpoint; None is OpenAI's own.
+        path: what follows the base in every address.
+        api_key: sent as a bearer token.
+        client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url` and `api_key`.
+        timeout: seconds for one attempt.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+
+    Raises:
+        ConfigurationError: `base_url` is no address.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None,
+        *,
+        path: str = PATH,
+        api_key: str | None = None,
+        client: AsyncOpenAI | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+    ) -> None:
+        address = Address.of(base_url, path) if base_url is not None and client is None else None
+
+        def opening() -> AsyncOpenAI:
+            return _open_client(address, api_key=api_key, timeout=timeout, max_retries=max_retries)
+
+        self._path = path
+        self._given_client = client
+        self._own_clients = Spread(opening)
+        self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else base_url or ""))
+
+    @asynccontextmanager
+    async def asking(self, sent: Iterable[str]) -> AsyncIterator[Post]:
+        """A way to post; what goes wrong inside becomes a `JudgeError` that repeats none of the texts that are `sent`.
+
+        Raises:
+            JudgeError: the endpoint refused, could not be reached, or answered what cannot be read.
+        """
+        import openai
+
+        client = None
+        try:
+            async with self._a_client() as client:
+                # The client's way for endpoints that it has no types for. With its types, a third of the processor time of
+                # a request goes into looking at each part of the schema and of the response.
+                def post(body: Mapping[str, Any], client: AsyncOpenAI = client) -> Awaitable[object]:
+                    return client.post(self._path, body=body, cast_to=object)
+
+                yield post
+        except openai.OpenAIError as error:
+            message = discreet(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
+            raise JudgeError(
+                type(error).__name__, message, outage=is_outage(error)
+            ) from None  # the cause may quote the prompt in a traceback
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a body that is no JSON although it says so, was cut, or nests too deep
+            message = (
+                f"the endpoint's answer cannot be read ({type(error).__name__}), or is longer than {MAX_BODY:,} bytes"
+            )
+            raise JudgeError("InvalidResponse", message, outage=True) from None
+
+    def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
+        return self._own_clients.borrowed() if self._given_client is None else nullcontext(self._given_client)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +121,11 @@ class Address:
     target: str
     """Where requests go, without credentials."""
     authorization: str | None
+    path: str
+    """What the client puts behind the origin; requests elsewhere, after a redirect, are left alone."""
 
     @classmethod
-    def of(cls, base_url: str) -> Address:
+    def of(cls, base_url: str, path: str) -> Address:
         try:
             parts = urlsplit(base_url)
             is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -55,12 +139,13 @@ class Address:
         basic = basic_credentials(parts.username or "", parts.password or "")
         return cls(
             origin=urlunsplit((parts.scheme, netloc, "", "", "")),
-            target=urlunsplit((parts.scheme, netloc, parts.path.rstrip("/") + PATH, parts.query, "")),
+            target=urlunsplit((parts.scheme, netloc, parts.path.rstrip("/") + path, parts.query, "")),
             authorization=f"Basic {basic}" if netloc != parts.netloc else None,
+            path=path,
         )
 
 
-def open_client(address: Address | None, **options: Any) -> AsyncOpenAI:
+def _open_client(address: Address | None, **options: Any) -> AsyncOpenAI:
     """A client for the endpoint at this address; None is OpenAI's own."""
     import openai
 
@@ -107,7 +192,7 @@ class _Guarded:
 
     def _aimed(self, request: Any) -> Any:
         """The request at the whole address; one that a redirect has led elsewhere stays as it is."""
-        if self.address is None or request.url != self.address.origin + PATH:
+        if self.address is None or request.url != self.address.origin + self.address.path:
             return request
         headers = request.headers.copy()
         if self.address.authorization is not None:

@@ -6,22 +6,17 @@ import contextlib
 import importlib
 import pickle
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ragspan.addresses import secrets_in_url
 from ragspan.config import has_variable, variable
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.endpoint import MAX_BODY, PATH, Address, open_client
+from ragspan.judges.endpoint import Endpoint, Post
 from ragspan.judges.llm.chat_reply import read_completions
 from ragspan.judges.llm.dialect import Dialect
-from ragspan.judges.llm.discretion import discreet
 from ragspan.judges.llm.judge import LLMJudge
-from ragspan.judges.llm.outage import is_outage
-from ragspan.judges.llm.spread import Spread
 from ragspan.judges.prices import Price, price_of
 
 if TYPE_CHECKING:
@@ -99,9 +94,7 @@ class OpenAIJudge(LLMJudge):
 class OpenAIChatClient:
     """A `ChatClient` over `openai.AsyncOpenAI`; its arguments are those of `OpenAIJudge`.
 
-    Unless it is given a client it keeps its own for each event loop, one for eight requests at a time, and a fork gets
-    others. What the endpoint turns out not to understand (schemas, several choices, temperatures) is left out from then
-    on.
+    What the endpoint turns out not to understand (schemas, several choices, temperatures) is left out from then on.
     """
 
     def __init__(
@@ -121,12 +114,13 @@ class OpenAIChatClient:
         if client is None and not api_key:
             api_key = _key_in_environment_or_none_needed(base_url)
 
-        url = base_url or variable("OPENAI_BASE_URL")
-        address = Address.of(url) if url is not None and client is None else None
-
-        def opening() -> AsyncOpenAI:
-            return open_client(address, api_key=api_key, timeout=timeout, max_retries=max_retries)
-
+        self._endpoint = Endpoint(
+            base_url or variable("OPENAI_BASE_URL"),
+            api_key=api_key,
+            client=client,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
         self._rebuilt = partial(
             OpenAIChatClient,
             model,
@@ -138,16 +132,14 @@ class OpenAIChatClient:
         )
         self._model = model
         self._extra_body = dict(extra_body or {})
-        self._given_client = client
-        self._own_clients = Spread(opening)
+        self._has_given_client = client is not None
         self._dialect = Dialect()
-        self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else url or ""))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
 
     def __reduce__(self) -> tuple[partial[OpenAIChatClient], tuple[()]]:
-        if self._given_client is not None:
+        if self._has_given_client:
             raise pickle.PicklingError(
                 "a judge with client= cannot be sent to another process: give it base_url= and api_key= in place of client="
             )
@@ -156,33 +148,13 @@ class OpenAIChatClient:
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        import openai
-
-        client = None
-        try:
-            async with self._a_client() as client:
-                reply = await self._create(client, messages, schema=schema, n=n, temperature=temperature)
-        except openai.OpenAIError as error:
-            message = discreet(error, messages, secrets=[getattr(client, "api_key", None), *self._secrets])
-            raise JudgeError(
-                type(error).__name__, message, outage=is_outage(error)
-            ) from None  # the cause may quote the prompt in a traceback
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a body that is no JSON although it says so, was cut, or nests too deep
-            message = (
-                f"the endpoint's answer cannot be read ({type(error).__name__}), or is longer than {MAX_BODY:,} bytes"
-            )
-            raise JudgeError("InvalidResponse", message, outage=True) from None
+        async with self._endpoint.asking([message["content"] for message in messages]) as post:
+            reply = await self._create(post, messages, schema=schema, n=n, temperature=temperature)
         return read_completions(reply)
-
-    def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
-        return self._own_clients.borrowed() if self._given_client is None else nullcontext(self._given_client)
 
     async def _create(
         self,
-        client: AsyncOpenAI,
+        post: Post,
         messages: Sequence[ChatMessage],
         *,
         schema: Mapping[str, Any],
@@ -197,9 +169,7 @@ class OpenAIChatClient:
             request = {"model": self._model, "messages": list(messages)}
             request |= dialect.parameters(schema=schema, n=n, temperature=temperature) | self._extra_body
             try:
-                # The client's way for endpoints that it has no types for. With its types, a third of the processor time of
-                # a request goes into looking at each part of the schema and of the answer.
-                return await client.post(PATH, body=request, cast_to=object)
+                return await post(request)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 if dialect == self._dialect:  # else another request has learnt meanwhile: try what it learnt
                     simpler = dialect.without(error.message, error.param)

@@ -4,7 +4,7 @@ import pytest
 
 from ragspan.judges.llm.discretion import discreet
 
-PROMPT = [{"role": "user", "content": "The pump carries a warranty of three years."}]
+PROMPT = ["The pump carries a warranty of three years."]
 LEFT_OUT = "the endpoint's message repeats the request and is left out"
 
 

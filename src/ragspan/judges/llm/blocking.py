@@ -66,8 +66,9 @@ class BlockingChatClient(ABC):
         except Exception as error:  # noqa: BLE001  each integration has errors of its own
             simpler = _simpler(dialect, error)
             if simpler is None:
-                message = discreet(error, messages, secrets=self.secrets())
-                return JudgeError(type(error).__name__, message, outage=is_outage(error))
+                sent = [message["content"] for message in messages]
+                words = discreet(error, sent, secrets=self.secrets())
+                return JudgeError(type(error).__name__, words, outage=is_outage(error))
         else:
             self._dialect = dialect
             return completion

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-
-from ragspan.judges.base import ChatMessage
+from collections.abc import Iterable
 
 
-def discreet(error: BaseException, messages: Sequence[ChatMessage], *, secrets: Iterable[object] = ()) -> str:
+def discreet(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
     """What happened, in the provider's words unless they repeat the prompt, and never with a key.
 
     Args:
         error: what a provider's client raised.
-        messages: the prompt.
+        sent: the texts of the request.
         secrets: keys and parts of addresses that may appear in the words. What is no string, or too short for a key, is ignored.
     """
     words = getattr(error, "message", None)
@@ -22,7 +20,7 @@ def discreet(error: BaseException, messages: Sequence[ChatMessage], *, secrets: 
     for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
         words = words.replace(key, "[key]")
     words = _KEY.sub("[key]", words)[:_MAX_MESSAGE]
-    if _quotes(words, "\n".join(message["content"] for message in messages)):
+    if _quotes(words, "\n".join(sent)):
         words = "the endpoint's message repeats the request and is left out"
     status = getattr(error, "status_code", None)
     return f"HTTP {status}: {words}" if status else words
