@@ -29,6 +29,7 @@ class FakeOpenAI:
         self.cuts_replies = False  # True closes the connection in the middle of each reply's body
         self.requests = []
         self.headers = []
+        self.paths = []
         self.connections = set()
         self.troubles = []
         self.choices_per_request = None
@@ -114,6 +115,7 @@ class FakeOpenAI:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 endpoint.requests.append(request)
                 endpoint.headers.append(self.headers)
+                endpoint.paths.append(self.path)
                 endpoint.connections.add(self.client_address)
                 try:
                     status, body = endpoint.answer(request)

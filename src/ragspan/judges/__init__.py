@@ -22,6 +22,7 @@ from ragspan.judges.base import (
 )
 
 if TYPE_CHECKING:
+    from ragspan.judges.detectors import Detector, Finding, GuardDetector, ReferencePair, SpanDetector, Unit
     from ragspan.judges.hhem import HHEMVerifier
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
@@ -36,6 +37,9 @@ __all__ = [
     "ClaimVerdict",
     "Completion",
     "ContextRelevanceJudge",
+    "Detector",
+    "Finding",
+    "GuardDetector",
     "HHEMVerifier",
     "Judge",
     "JudgeError",
@@ -44,12 +48,21 @@ __all__ = [
     "OverlapJudge",
     "Price",
     "Rating",
+    "ReferencePair",
+    "SpanDetector",
+    "Unit",
     "UtilizationJudge",
     "Verifier",
     "Vote",
 ]
 
 _LOADED_AT_FIRST_USE = {
+    "Unit": "ragspan.judges.detectors",
+    "SpanDetector": "ragspan.judges.detectors",
+    "ReferencePair": "ragspan.judges.detectors",
+    "GuardDetector": "ragspan.judges.detectors",
+    "Finding": "ragspan.judges.detectors",
+    "Detector": "ragspan.judges.detectors",
     "HHEMVerifier": "ragspan.judges.hhem",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",

@@ -31,7 +31,8 @@ class FaithfulnessWithHHEM:
     _: KW_ONLY
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
-    name = "faithfulness_hhem"
+    name: str = "faithfulness_hhem"
+    """What the score is called; another detector in HHEM's place gets another name."""
 
     def __post_init__(self) -> None:
         require_judge("judge", self.judge, "extract_claims")

@@ -145,7 +145,7 @@ class LetterClassifier:
         self.batches = []
 
     def fit(self, pairs):
-        return [FittedPair(tokens=tuple(map(ord, pair.claim)), remark=pair.passages[0] or None) for pair in pairs]
+        return [FittedPair(tokens=tuple(map(ord, pair.claim)), remark=pair.contexts[0] or None) for pair in pairs]
 
     def probabilities(self, prompts):
         self.batches.append(["".join(map(chr, prompt)) for prompt in prompts])

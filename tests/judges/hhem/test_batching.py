@@ -16,7 +16,7 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.hhem.batching import BatchComputer
-from ragspan.judges.hhem.pairs import Finding, Pair
+from ragspan.judges.hhem.pairs import Pair, PairFinding
 
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""
@@ -77,7 +77,7 @@ def busy(computer, letter_classifier, guard):
 
 
 def pairs_of(*claims, passage=""):
-    return [Pair(passages=(passage,), claim=claim) for claim in claims]
+    return [Pair(contexts=(passage,), claim=claim) for claim in claims]
 
 
 def ask(computer, *claims):
@@ -104,7 +104,7 @@ def test_each_pair_gets_its_own_finding(computer):
 def test_what_was_left_out_is_told(computer):
     [finding] = computer.ask(pairs_of("ab", passage="read in part")).result(PATIENCE)
 
-    assert finding == Finding(probability=0.02, remark="read in part")
+    assert finding == PairFinding(probability=0.02, remark="read in part")
 
 
 def test_a_lone_question_waits_for_no_others(computer, letter_classifier):
@@ -213,7 +213,7 @@ def test_event_loops_go_on_while_it_computes(computer, busy):
         busy.admit_all()
         return await answer
 
-    assert asyncio.run(turns_taken_until_answered()) == [Finding(probability=0.06)]
+    assert asyncio.run(turns_taken_until_answered()) == [PairFinding(probability=0.06)]
 
 
 def failing(*errors, then):

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 
 from ragspan.exceptions import JudgeError
+from ragspan.judges.detectors.base import require_reference_values
 from ragspan.judges.hhem.classifier import ModelChoice, load
 from ragspan.judges.hhem.pairs import Pair
-from ragspan.judges.hhem.reference_pairs import REFERENCE_PAIRS, ReferencePair, require_reference_values
+from ragspan.judges.hhem.reference_pairs import REFERENCE_PAIRS
 
 
 @pytest.fixture
@@ -26,13 +27,18 @@ def choice(tiny_model):
     )
 
 
+def probabilities_of(classifier):
+    pairs = [Pair(contexts=(pair.premise,), claim=pair.hypothesis) for pair in REFERENCE_PAIRS]
+    return [finding.probability for finding in classifier.findings(pairs)]
+
+
 def test_its_findings_are_the_published_formula_of_the_published_prompt(tiny_model, choice):
     texts = [
         ("The sky is blue.", "It is blue."),
         ("Bread is baked.", "The Nile is long, and ends in Egypt."),
         ("x", "y"),
     ]
-    findings = load(choice).findings([Pair(passages=(premise,), claim=claim) for premise, claim in texts])
+    findings = load(choice).findings([Pair(contexts=(premise,), claim=claim) for premise, claim in texts])
 
     assert [finding.probability for finding in findings] == pytest.approx(
         [tiny_model.probability(premise, claim) for premise, claim in texts], abs=1e-5
@@ -41,11 +47,10 @@ def test_its_findings_are_the_published_formula_of_the_published_prompt(tiny_mod
 
 def test_a_model_that_gives_the_reference_probabilities_is_accepted(tiny_model, choice):
     references = [
-        ReferencePair(pair.premise, pair.hypothesis, tiny_model.probability(pair.premise, pair.hypothesis))
-        for pair in REFERENCE_PAIRS
+        replace(pair, probability=tiny_model.probability(pair.premise, pair.hypothesis)) for pair in REFERENCE_PAIRS
     ]
 
-    require_reference_values(load(choice), references)
+    require_reference_values(probabilities_of(load(choice)), references, name="hhem")
 
 
 @pytest.mark.parametrize("part", ["shared", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"])
@@ -54,14 +59,13 @@ def test_a_model_with_other_weights_in_one_place_is_found_out(tiny_model, choice
     import torch
 
     references = [
-        ReferencePair(pair.premise, pair.hypothesis, tiny_model.probability(pair.premise, pair.hypothesis))
-        for pair in REFERENCE_PAIRS
+        replace(pair, probability=tiny_model.probability(pair.premise, pair.hypothesis)) for pair in REFERENCE_PAIRS
     ]
     name = f"t5.transformer.{part}.weight"
     folder = tiny_model.save(tmp_path, **{name: torch.roll(tiny_model.weights[name], 1, dims=0)})
 
     with pytest.raises(JudgeError, match="of the 7 published reference pairs"):
-        require_reference_values(load(replace(choice, model=str(folder))), references)
+        require_reference_values(probabilities_of(load(replace(choice, model=str(folder)))), references, name="hhem")
 
 
 def test_a_model_that_is_not_the_published_one_is_refused(choice):

@@ -5,31 +5,22 @@ import math
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.hhem.pairs import Finding
-from ragspan.judges.hhem.reference_pairs import REFERENCE_PAIRS, require_reference_values
+from ragspan.judges.detectors.base import require_reference_values
+from ragspan.judges.hhem.reference_pairs import REFERENCE_PAIRS
 
 
-class PublishedClassifier:
-    """Gives the published probabilities, but for some."""
-
-    def __init__(self, **changed):
-        self._known = {(pair.premise, pair.hypothesis): pair.probability for pair in REFERENCE_PAIRS}
-        self._known |= {
-            (REFERENCE_PAIRS[int(place[1:])].premise, REFERENCE_PAIRS[int(place[1:])].hypothesis): value
-            for place, value in changed.items()
-        }
-
-    def findings(self, pairs):
-        return [Finding(probability=self._known[pair.passages[0], pair.claim]) for pair in pairs]
+def published(**changed):
+    """The published probabilities, but for some, by their places."""
+    return [changed.get(f"_{place}", pair.probability) for place, pair in enumerate(REFERENCE_PAIRS)]
 
 
 def test_the_published_probabilities_are_what_is_required():
-    require_reference_values(PublishedClassifier())
+    require_reference_values(published(), REFERENCE_PAIRS, name="hhem")
 
 
 @pytest.mark.parametrize("difference", [0.0009, -0.0009])
 def test_another_processor_may_compute_a_little_differently(difference):
-    require_reference_values(PublishedClassifier(_3=0.8969 + difference))
+    require_reference_values(published(_3=0.8969 + difference), REFERENCE_PAIRS, name="hhem")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +28,7 @@ def test_another_processor_may_compute_a_little_differently(difference):
 )
 def test_one_other_probability_is_enough_to_refuse(wrong, shown):
     with pytest.raises(JudgeError, match=shown) as refused:
-        require_reference_values(PublishedClassifier(_3=wrong))
+        require_reference_values(published(_3=wrong), REFERENCE_PAIRS, name="hhem")
 
     assert refused.value.error_type == "hhem_reference_mismatch"
 

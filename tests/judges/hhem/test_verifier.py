@@ -47,20 +47,20 @@ async def test_each_claim_gets_its_probability_over_all_passages_together(make_v
 
     assert [verdict.probability for verdict in verdicts] == pytest.approx(joined, abs=1e-5)
     assert [(verdict.index, verdict.claim) for verdict in verdicts] == [*enumerate(CLAIMS)]
-    assert verdicts[0].explanation == f"the passages support it with a probability of {joined[0]:.2f}"
+    assert verdicts[0].explanation == f"the contexts support it with a probability of {joined[0]:.2f}"
 
 
-async def test_with_best_passage_a_claim_gets_its_highest_probability_over_the_passages(
+async def test_with_best_context_a_claim_gets_its_highest_probability_over_the_passages(
     make_verifier, record, tiny_model
 ):
-    verdicts = await make_verifier(premise="best_passage").verify_claims(record, CLAIMS)
+    verdicts = await make_verifier(premise="best_context").verify_claims(record, CLAIMS)
 
     for verdict, claim in zip(verdicts, CLAIMS, strict=True):
         found = {number: tiny_model.probability(text, claim) for number, text in enumerate(PASSAGES, 1) if text.strip()}
         best = max(found, key=found.__getitem__)
         assert verdict.probability == pytest.approx(found[best], abs=1e-5)
         assert (
-            verdict.explanation == f"passage {best} supports it best, with a probability of {verdict.probability:.2f}"
+            verdict.explanation == f"context {best} supports it best, with a probability of {verdict.probability:.2f}"
         )
 
 
@@ -76,7 +76,7 @@ async def test_the_explanation_says_what_was_not_read(make_verifier, tiny_model)
     record = RagRecord(question="q", contexts=["a " * 1000], response="r")
     [verdict] = await make_verifier(max_tokens=300).verify_claims(record, ["It is."])
 
-    assert verdict.explanation.endswith("tokens of the passages]")
+    assert verdict.explanation.endswith("tokens of the contexts]")
     assert "[the classifier read only " in verdict.explanation
 
 
@@ -128,13 +128,13 @@ def test_only_a_checked_model_is_called_hhem(make_verifier, tiny_model):
 
 
 def test_verifiers_that_want_the_same_share_one_model(make_verifier):
-    assert make_verifier()._computer is make_verifier(threshold=0.7, premise="best_passage")._computer
+    assert make_verifier()._computer is make_verifier(threshold=0.7, premise="best_context")._computer
     assert make_verifier()._computer is not make_verifier(max_tokens=512)._computer
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda verifier: pickle.loads(pickle.dumps(verifier))])
 def test_a_copy_has_the_same_settings(make_verifier, copied):
-    verifier = make_verifier(device="cuda:0", batch_size=3, threshold=0.4, premise="best_passage", max_tokens=999)
+    verifier = make_verifier(device="cuda:0", batch_size=3, threshold=0.4, premise="best_context", max_tokens=999)
 
     assert copied(verifier) == verifier
     assert copied(verifier).name == verifier.name
@@ -177,7 +177,7 @@ def test_a_fork_loads_a_model_of_its_own(make_verifier, record, joined):
         ("max_tokens", 127, "max_tokens should be a whole number, at least 128, not 127"),
         ("threshold", 1.1, "threshold should be a number from 0 to 1, not 1.1"),
         ("threshold", float("nan"), "threshold should be a number from 0 to 1, not nan"),
-        ("premise", "all", "premise should be 'joined' or 'best_passage', not 'all'"),
+        ("premise", "all", "premise should be 'joined' or 'best_context', not 'all'"),
         ("reference_check", "no", "reference_check should be True or False, not 'no'"),
     ],
 )

@@ -43,7 +43,7 @@ GUIDES: Mapping[str, Guide] = {
         question="The same, by a classifier",
         when_low="look at the claims that the explanation lists, and at the probabilities in evidence: near 0.5 the "
         "classifier is unsure. Where faithfulness differs, read the claims on which they do, and compare with "
-        'premise="best_passage".',
+        'premise="best_context".',
     ),
     "answer_relevance": Guide(
         question="Does it speak to what was asked?",

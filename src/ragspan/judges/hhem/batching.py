@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.hhem.pairs import Finding, FittedPair, Pair
+from ragspan.judges.hhem.pairs import FittedPair, Pair, PairFinding
 
 _PAUSE = 60.0  # seconds after a load that failed
 _MAX_TOKENS = 8192
@@ -50,15 +50,15 @@ class _Question:
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.pairs = pairs
-        self.answer: Future[list[Finding]] = Future()
-        self._findings: list[Finding] = []
+        self.answer: Future[list[PairFinding]] = Future()
+        self._findings: list[PairFinding] = []
 
     @property
     def is_over(self) -> bool:
         """Answered, failed, or given up by the one who asked."""
         return self.answer.done()
 
-    def take(self, finding: Finding) -> None:
+    def take(self, finding: PairFinding) -> None:
         """Take the finding on the first pair that has none."""
         self._findings.append(finding)
         if len(self._findings) == len(self.pairs):
@@ -127,7 +127,7 @@ class BatchComputer:
         _inherited.append((self._arrived, self._line, self._classifier))
         self._begin()
 
-    def ask(self, pairs: Sequence[Pair]) -> Future[list[Finding]]:
+    def ask(self, pairs: Sequence[Pair]) -> Future[list[PairFinding]]:
         """The findings on these pairs, at least one, to come.
 
         Raises:
@@ -209,7 +209,7 @@ class BatchComputer:
                 waiting.question.fail(_judge_error(error))
         else:
             for waiting, probability in found:
-                waiting.question.take(Finding(probability=probability, remark=waiting.pair.remark))
+                waiting.question.take(PairFinding(probability=probability, remark=waiting.pair.remark))
 
 
 def _batch_length(line: Sequence[_Waiting], batch_size: int) -> int:

@@ -1,4 +1,4 @@
-"""HHEM, loaded and checked: the probability that passages support a claim."""
+"""HHEM, loaded and checked: the probability that contexts support a claim."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ragspan.exceptions import JudgeError
+from ragspan.judges.detectors.base import require_reference_values
 from ragspan.judges.hhem.files import find_files
 from ragspan.judges.hhem.network import Network
-from ragspan.judges.hhem.pairs import Finding, FittedPair, Pair
+from ragspan.judges.hhem.pairs import FittedPair, Pair, PairFinding
 from ragspan.judges.hhem.prompt import Prompt
-from ragspan.judges.hhem.reference_pairs import require_reference_values
+from ragspan.judges.hhem.reference_pairs import REFERENCE_PAIRS
 
 _MAX_REASON = 300  # characters
 
@@ -44,12 +45,12 @@ class HHEM:
     def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]:
         return self._network.probabilities(prompts)
 
-    def findings(self, pairs: Sequence[Pair]) -> list[Finding]:
+    def findings(self, pairs: Sequence[Pair]) -> list[PairFinding]:
         """What it makes of these pairs, in one batch."""
         fitted = self.fit(pairs)
         probabilities = self.probabilities([pair.tokens for pair in fitted])
         return [
-            Finding(probability=probability, remark=pair.remark)
+            PairFinding(probability=probability, remark=pair.remark)
             for probability, pair in zip(probabilities, fitted, strict=True)
         ]
 
@@ -64,7 +65,7 @@ def load(choice: ModelChoice) -> HHEM:
     try:
         classifier = _loaded(choice)
         if choice.reference_check:
-            require_reference_values(classifier)
+            require_reference_values(_of_reference_pairs(classifier), REFERENCE_PAIRS, name="hhem")
     except JudgeError:
         raise
     except ImportError as error:
@@ -76,6 +77,11 @@ def load(choice: ModelChoice) -> HHEM:
         raise JudgeError("hhem_unavailable", message) from None
     _logger.info("HHEM was loaded onto %s in %.1f s", choice.device, time.monotonic() - began)
     return classifier
+
+
+def _of_reference_pairs(classifier: HHEM) -> list[float]:
+    pairs = [Pair(contexts=(reference.premise,), claim=reference.hypothesis) for reference in REFERENCE_PAIRS]
+    return [finding.probability for finding in classifier.findings(pairs)]
 
 
 def _loaded(choice: ModelChoice) -> HHEM:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """A claim, and the passages that may support it, which are read as one text."""
+    """A claim, and the contexts that may support it, which are read as one text."""
 
-    passages: tuple[str, ...]
+    contexts: tuple[str, ...]
     claim: str
 
 
@@ -23,10 +23,10 @@ class FittedPair:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class PairFinding:
     """What the classifier makes of a pair."""
 
     probability: float
-    """That the passages support the claim, 0..1."""
+    """That the contexts support the claim, 0..1."""
     remark: str | None = None
     """See `FittedPair`."""

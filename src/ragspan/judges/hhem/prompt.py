@@ -40,7 +40,7 @@ class Tokenizer(Protocol):
 class Prompt:
     """Fits pairs into the prompt.
 
-    The claim gets half of the tokens that the prompt leaves, at most, and the passages all the rest. Passages that do not
+    The claim gets half of the tokens that the prompt leaves, at most, and the contexts all the rest. Contexts that do not
     fit are cut to their beginnings, each to the same number of tokens, so that short ones stay whole.
 
     Args:
@@ -57,18 +57,18 @@ class Prompt:
 
     def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]:
         """The pairs as the model reads them; a text that several have in common is tokenized once."""
-        texts = dict.fromkeys(chain.from_iterable((*pair.passages, pair.claim) for pair in pairs))
+        texts = dict.fromkeys(chain.from_iterable((*pair.contexts, pair.claim) for pair in pairs))
         tokens = {text: self._tokens_of(text) for text in texts}
         return [self._fit(pair, tokens.__getitem__) for pair in pairs]
 
     def _fit(self, pair: Pair, tokens_of: Callable[[str], tuple[int, ...]]) -> FittedPair:
         claim = tokens_of(pair.claim)[: self._room // 2]
-        passages = [tokens_of(passage) for passage in pair.passages]
-        limit = fair_limit([len(passage) for passage in passages], self._room - len(claim))
-        premise = [*chain.from_iterable(passage[:limit] for passage in passages)]
+        contexts = [tokens_of(context) for context in pair.contexts]
+        limit = fair_limit([len(context) for context in contexts], self._room - len(claim))
+        premise = [*chain.from_iterable(context[:limit] for context in contexts)]
         cut = []
-        if any(len(tokens_of(text)) > limit or self._is_too_long(text) for text in pair.passages):
-            cut.append(f"{len(premise):,} tokens of the passages")
+        if any(len(tokens_of(text)) > limit or self._is_too_long(text) for text in pair.contexts):
+            cut.append(f"{len(premise):,} tokens of the contexts")
         if len(tokens_of(pair.claim)) > len(claim) or self._is_too_long(pair.claim):
             cut.append(f"{len(claim):,} tokens of the claim")
         return FittedPair(

@@ -12,22 +12,23 @@ from pathlib import PurePath
 from typing import Literal, TypeAlias, get_args
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.base import ClaimVerdict
 from ragspan.judges.computing import computed, has_own_thread
+from ragspan.judges.detectors.base import Detector, Finding, Unit
 from ragspan.judges.hhem.batching import BatchComputer
 from ragspan.judges.hhem.classifier import ModelChoice, load
 from ragspan.judges.hhem.files import MODEL, REVISION
-from ragspan.judges.hhem.pairs import Finding, Pair
+from ragspan.judges.hhem.pairs import Pair, PairFinding
+from ragspan.judges.hhem.reference_pairs import REFERENCE_PAIRS
 from ragspan.records import RagRecord
 
-Premise: TypeAlias = Literal["joined", "best_passage"]
+Premise: TypeAlias = Literal["joined", "best_context"]
 
 _NEEDED = ("torch", "tokenizers", "safetensors", "huggingface_hub")
 _LEAST_TOKENS = 128  # the prompt itself takes some twenty
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HHEMVerifier:
+class HHEMVerifier(Detector):
     """Verifies claims with HHEM-2.1-Open, a classifier that Vectara published: English, no key, no cost but processor time.
 
     The model, of 110 million parameters, is loaded with the first claims, in seconds, and once for all verifiers in a process that want the same. It is
@@ -42,12 +43,15 @@ class HHEMVerifier:
     Needs `pip install 'ragspan[hhem]'`.
 
     Source: HHEM-2.1-Open's card; as a verifier of single claims, faithfulness with HHEM in Ragas. It was trained on whole
-    passages: claims that need several distant places of the passages are its weak spot, and longer passages make it weaker.
+    contexts: claims that need several distant places of the contexts are its weak spot, and longer contexts make it weaker.
 
     Raises:
         ConfigurationError: an argument is wrong, or a package is missing.
     """
 
+    languages = frozenset({"en"})
+    reference_pairs = REFERENCE_PAIRS
+    _is_checked = True  # where it is loaded
     model: str = MODEL
     """A name on the hub, or a folder with `model.safetensors` and, from google/flan-t5-base, `tokenizer.json`."""
     revision: str = REVISION
@@ -59,12 +63,12 @@ class HHEMVerifier:
     threshold: float = 0.5
     """Claims with at least this probability are supported, 0..1."""
     premise: Premise = "joined"
-    """What a claim is held against: `"joined"`, all passages as one text, or `"best_passage"`, each passage by itself, of
-    which the best counts. The latter reads long passages better, costs as many times more, and cannot put two passages
+    """What a claim is held against: `"joined"`, all contexts as one text, or `"best_context"`, each context by itself, of
+    which the best counts. The latter reads long contexts better, costs as many times more, and cannot put two contexts
     together."""
     max_tokens: int = 2048
-    """Tokens of a claim with its passages that are read, at least 128. What is longer is cut, and the explanation says
-    so: passages to their beginnings, all to the same length. The time that a pair takes grows faster than its tokens."""
+    """Tokens of a claim with its contexts that are read, at least 128. What is longer is cut, and the explanation says
+    so: contexts to their beginnings, all to the same length. The time that a pair takes grows faster than its tokens."""
     reference_check: bool = True
     """Refuse to score unless the published probabilities are met. False is for models of your own."""
     name: str = field(init=False, compare=False)
@@ -92,40 +96,37 @@ class HHEMVerifier:
 
     @computed
     @has_own_thread
-    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        """A verdict for each claim; none at all if the record has no passage with text.
+    async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
+        """One finding for each unit; none at all if the record has no context with text.
 
         Raises:
             JudgeError: the model cannot be loaded (`hhem_unavailable`), does not give the published probabilities
                 (`hhem_reference_mismatch`), or failed over these claims (`hhem_failed`).
         """
-        passages = {
-            number: context.text for number, context in enumerate(record.contexts or (), 1) if context.text.strip()
-        }
-        if not claims or not passages:
+        contexts = {index: context.text for index, context in enumerate(record.contexts or ()) if context.text.strip()}
+        if not units or not contexts:
             return []
-        premises = [tuple(passages.values())] if self.premise == "joined" else [(text,) for text in passages.values()]
-        pairs = [Pair(passages=premise, claim=claim) for claim in claims for premise in premises]
-        findings = await asyncio.wrap_future(self._computer.ask(pairs))
-        by_claim = [findings[start : start + len(premises)] for start in range(0, len(pairs), len(premises))]
+        premises = [tuple(contexts.values())] if self.premise == "joined" else [(text,) for text in contexts.values()]
+        pairs = [Pair(contexts=premise, claim=unit.text) for unit in units for premise in premises]
+        found = await asyncio.wrap_future(self._computer.ask(pairs))
+        by_unit = [found[start : start + len(premises)] for start in range(0, len(pairs), len(premises))]
         return [
-            self._verdict(index, claim, dict(zip(passages, of_claim, strict=False)))
-            for index, (claim, of_claim) in enumerate(zip(claims, by_claim, strict=True))
+            self._finding(index, dict(zip(contexts, of_unit, strict=False))) for index, of_unit in enumerate(by_unit)
         ]
 
-    def _verdict(self, index: int, claim: str, findings: dict[int, Finding]) -> ClaimVerdict:
-        """The best of the findings, which are by passage, or the only one, which is of all passages."""
-        number, best = max(findings.items(), key=lambda item: item[1].probability)
+    def _finding(self, index: int, found: dict[int, PairFinding]) -> Finding:
+        """The best of what is found, which is by context, or the only one, which is of all contexts."""
+        context, best = max(found.items(), key=lambda item: item[1].probability)
         if self.premise == "joined":
-            explanation = f"the passages support it with a probability of {best.probability:.2f}"
+            explanation = f"the contexts support it with a probability of {best.probability:.2f}"
         else:
-            explanation = f"passage {number} supports it best, with a probability of {best.probability:.2f}"
-        return ClaimVerdict(
-            index=index,
+            explanation = f"context {context + 1} supports it best, with a probability of {best.probability:.2f}"
+        return Finding(
+            unit=index,
             supported=best.probability >= self.threshold,
-            claim=claim,
-            explanation=f"{explanation} [{best.remark}]" if best.remark else explanation,
             probability=best.probability,
+            context=None if self.premise == "joined" else context,
+            explanation=f"{explanation} [{best.remark}]" if best.remark else explanation,
         )
 
     def _check_arguments(self) -> None:

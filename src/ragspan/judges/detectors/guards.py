@@ -1,0 +1,257 @@
+"""Guards behind an OpenAI-compatible endpoint: models that were trained to answer one question, in a form of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
+from ragspan.judges.endpoint import Endpoint
+from ragspan.judges.llm.chat_reply import read_completions
+from ragspan.judges.llm.fitting import fair_limit
+from ragspan.judges.usage import report_usage
+from ragspan.records import RagRecord
+
+GuardForm: TypeAlias = Literal["granite-guardian", "lynx"]
+
+_AT_ONCE = 8
+"""Requests for one record."""
+
+
+class GuardDetector(Detector):
+    """Asks a guard, one request a claim, at an endpoint that speaks OpenAI's chat protocol, such as vLLM.
+
+    `form="granite-guardian"`: IBM's Granite Guardian 3.3 and later. The contexts go as `documents`, the criterion
+    (`groundedness`) as a setting of the chat template; the guard answers `<score>yes</score>` for text that is not grounded.
+    Where the endpoint gives `logprobs`, the verdict has a probability.
+
+    `form="lynx"`: Patronus Lynx. The contexts, the question and the text go as DOCUMENT, QUESTION and ANSWER; the guard
+    answers JSON with REASONING and a SCORE of PASS or FAIL. `template=` takes the prompt of the model's card word for word.
+
+    It pickles. Checked against scripted servers, not against the weights.
+
+    Args:
+        model: the model's name, as the endpoint knows it.
+        form: how the guard is asked.
+        base_url: the endpoint, such as `http://localhost:8000/v1`.
+        name: who judged, in every score; else the form and the model.
+        revision: of the served weights, for whoever reads the scores.
+        reference_pairs: pairs whose probabilities the server has to give before anything is scored.
+        api_key: sent as a bearer token.
+        languages: ISO 639-1 codes that the guard was trained for; None is any.
+        template: Lynx only: a prompt with the fields `{question}`, `{document}` and `{answer}`.
+        max_context_chars: characters of all contexts that are sent; long ones are cut to their beginnings.
+        timeout: seconds for one attempt.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        form: GuardForm,
+        *,
+        base_url: str,
+        name: str | None = None,
+        revision: str | None = None,
+        reference_pairs: Sequence[ReferencePair] = (),
+        api_key: str | None = None,
+        languages: frozenset[str] | None = frozenset({"en"}),
+        template: str | None = None,
+        max_context_chars: int = 60_000,
+        timeout: float = 60.0,
+        max_retries: int = 2,
+    ) -> None:
+        if form not in get_args(GuardForm):
+            raise ConfigurationError(f"form should be {' or '.join(map(repr, get_args(GuardForm)))}, not {form!r}")
+        if template is not None and not all(f"{{{field}}}" in template for field in _FIELDS):
+            raise ConfigurationError(
+                f"template should have the fields {', '.join(f'{{{field}}}' for field in _FIELDS)}"
+            )
+        self.name = name or f"{form}:{model}"
+        self.languages = languages
+        self.revision = revision
+        self.reference_pairs = tuple(reference_pairs)
+        self._model = model
+        self._form = form
+        self._template = template or _LYNX
+        self._max_context_chars = max_context_chars
+        self._endpoint = Endpoint(base_url, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries)
+        self._copy = partial(
+            GuardDetector,
+            model,
+            form,
+            base_url=base_url,
+            name=name,
+            revision=revision,
+            reference_pairs=reference_pairs,
+            api_key=api_key,
+            languages=languages,
+            template=template,
+            max_context_chars=max_context_chars,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
+
+    def __reduce__(self) -> tuple[partial[GuardDetector], tuple[()]]:
+        return self._copy, ()
+
+    async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
+        texts = [context.text for context in record.contexts or () if context.text.strip()]
+        limit = fair_limit([len(text) for text in texts], self._max_context_chars)
+        contexts = [text[:limit] for text in texts]
+        is_cut = any(len(text) > limit for text in texts)
+        free = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(index: int, unit: Unit) -> Finding | None:
+            async with free:
+                return await self._ask(index, unit, record.question or "", contexts, is_cut=is_cut)
+
+        found = await asyncio.gather(*(ask(index, unit) for index, unit in enumerate(units)))
+        return [finding for finding in found if finding is not None]
+
+    async def _ask(
+        self, index: int, unit: Unit, question: str, contexts: Sequence[str], *, is_cut: bool
+    ) -> Finding | None:
+        """None where the guard answers in another form than its own."""
+        build, read = _FORMS[self._form]
+        body = {"model": self._model, "temperature": 0.0, **build(self._template, question, contexts, unit.text)}
+        async with self._endpoint.asking([question, *contexts, unit.text]) as post:
+            reply = await post(body)
+        completion = read_completions(reply)[0]
+        report_usage(completion.usage)
+        verdict = read(completion.text, reply)
+        if verdict is None:
+            return None
+        supported, probability, reason = verdict
+        words = f"{self.name} finds it {'supported' if supported else 'not supported'}"
+        cut = " [it read only the beginnings of the contexts]" if is_cut else ""
+        return Finding(
+            unit=index,
+            supported=supported,
+            probability=probability,
+            explanation=f"{words}{f': {reason}' if reason else ''}{cut}",
+        )
+
+
+_Verdict: TypeAlias = "tuple[bool, float | None, str]"
+"""Whether the text is supported, with which probability if the guard gives one, and why if it says so."""
+
+
+def _granite_body(_template: str, question: str, contexts: Sequence[str], text: str) -> dict[str, Any]:
+    asked = [{"role": "user", "content": question}] if question else []
+    return {
+        "messages": [*asked, {"role": "assistant", "content": text}],
+        "documents": [{"doc_id": str(number), "text": context} for number, context in enumerate(contexts)],
+        "chat_template_kwargs": {"guardian_config": {"criteria_id": "groundedness"}, "think": False},
+        "max_tokens": 32,
+        "logprobs": True,
+        "top_logprobs": 20,
+    }
+
+
+def _read_granite(text: str, reply: object) -> _Verdict | None:
+    found = _SCORE.findall(text)
+    if not found:
+        return None
+    supported = found[-1].lower() == "no"  # the criterion is met by text that is not grounded
+    probability = _probability_of_no(reply)
+    if probability is not None and (probability >= _HALF) != supported:
+        probability = None  # of another word than the verdict's
+    return supported, probability, ""
+
+
+def _lynx_body(template: str, question: str, contexts: Sequence[str], text: str) -> dict[str, Any]:
+    fields = {"question": question, "document": "\n\n".join(contexts), "answer": text}
+    prompt = _FIELD.sub(lambda match: fields[match[1]], template)  # in one pass: a text may hold a field's name
+    return {"messages": [{"role": "user", "content": prompt}], "max_tokens": 1024}
+
+
+def _read_lynx(text: str, _reply: object) -> _Verdict | None:
+    """The verdict; the reasons where the reply is the JSON that was asked for."""
+    found = _PASS_OR_FAIL.findall(text)
+    if not found:
+        return None
+    try:
+        reasoning = json.loads(text).get("REASONING", "")
+    except (ValueError, AttributeError, RecursionError):
+        reasoning = ""
+    lines = reasoning if isinstance(reasoning, list) else [reasoning]
+    return found[-1].upper() == "PASS", None, " ".join(str(line).strip() for line in lines)[:_MAX_REASON]
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    top_logprobs: list[_Token] = []
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Token] = []
+
+
+def _probability_of_no(reply: object) -> float | None:
+    """P(no) / (P(no) + P(yes)) at the place of the last of the two words; None where the endpoint gives no logprobs."""
+    try:
+        choice = reply["choices"][0] if isinstance(reply, Mapping) else {}
+        tokens = msgspec.convert(choice.get("logprobs"), _Logprobs).content
+    except (msgspec.ValidationError, AttributeError):
+        return None
+    place = next((token for token in reversed(tokens) if _word(token) in _ANSWERS), None)
+    if place is None:
+        return None
+    sums = dict.fromkeys(_ANSWERS, 0.0)
+    for token in place.top_logprobs or [place]:
+        if _word(token) in sums:
+            sums[_word(token)] += math.exp(min(0.0, token.logprob))
+    total = sum(sums.values())
+    return sums["no"] / total if total else None
+
+
+def _word(token: _Token) -> str:
+    return token.token.strip().lower()
+
+
+_FORMS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str, object], _Verdict | None]]] = {
+    "granite-guardian": (_granite_body, _read_granite),
+    "lynx": (_lynx_body, _read_lynx),
+}
+_ANSWERS = ("no", "yes")
+_HALF = 0.5
+_MAX_REASON = 500
+_SCORE = re.compile(r"<score>\s*(yes|no)\s*</score>", re.IGNORECASE)
+_PASS_OR_FAIL = re.compile(r"""["']?SCORE["']?\s*:\s*["']?(PASS|FAIL)\b""", re.IGNORECASE)
+_FIELDS = ("question", "document", "answer")
+_FIELD = re.compile(r"\{(question|document|answer)\}")
+_LYNX = """\
+Decide whether the ANSWER is faithful to the DOCUMENT: it adds nothing to the DOCUMENT and contradicts nothing in it. \
+The QUESTION is no source of facts. The score is "PASS" for a faithful answer and "FAIL" for any other. Show your reasoning.
+
+--
+QUESTION (THIS DOES NOT COUNT AS BACKGROUND INFORMATION):
+{question}
+
+--
+DOCUMENT:
+{document}
+
+--
+ANSWER:
+{answer}
+
+--
+
+Reply in JSON with the keys "REASONING" and "SCORE":
+{"REASONING": <your reasoning as bullet points>, "SCORE": <your final score>}
+"""
+"""The headings, keys and scores are those that Lynx was trained with; the sentences around them are ours."""

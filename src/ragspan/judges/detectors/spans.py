@@ -1,0 +1,132 @@
+"""Span classifiers behind an HTTP server: they mark the parts of a response that the contexts do not support."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+
+import msgspec
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
+from ragspan.judges.endpoint import Endpoint
+from ragspan.records import RagRecord
+
+_PATH = "/v1/lettucedetect/spans"
+_BETWEEN = " "
+
+
+class SpanDetector(Detector):
+    """Asks a span classifier that LettuceDetect's own server serves (`POST /v1/lettucedetect/spans`).
+
+    One request checks all claims of a record: they are sent as one text, in their order. A span that the server marks makes
+    each claim unsupported that it touches, with one minus the span's score as the probability that the contexts support it.
+    A claim without a span is supported, without a probability: the server names none.
+
+    It pickles. The server cuts what is longer than its model's window (4,096 or 8,192 tokens) and does not say so.
+
+    Checked against a scripted server that answers as LettuceDetect 0.1.8 documents it, not against its weights.
+
+    Source: LettuceDetect (Kovács and Recski 2025, arXiv 2502.17125).
+
+    Args:
+        base_url: the server's, such as `http://localhost:8000`.
+        name: who judged, in every score; give each model its own.
+        languages: ISO 639-1 codes that the served model was trained for; None is any.
+        revision: of the served weights, for whoever reads the scores.
+        reference_pairs: pairs whose probabilities the server has to give before anything is scored.
+        api_key: sent as a bearer token, for a server behind a gateway.
+        timeout: seconds for one attempt.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        name: str = "lettucedetect",
+        languages: frozenset[str] | None = frozenset({"en"}),
+        revision: str | None = None,
+        reference_pairs: Sequence[ReferencePair] = (),
+        api_key: str | None = None,
+        timeout: float = 30.0,
+        max_retries: int = 2,
+    ) -> None:
+        if not name.strip():
+            raise ConfigurationError("name should be a text that is not empty")
+        self.name = name
+        self.languages = languages
+        self.revision = revision
+        self.reference_pairs = tuple(reference_pairs)
+        self._endpoint = Endpoint(
+            base_url, path=_PATH, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries
+        )
+        self._copy = partial(
+            SpanDetector,
+            base_url,
+            name=name,
+            revision=revision,
+            reference_pairs=reference_pairs,
+            languages=languages,
+            api_key=api_key,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
+
+    def __reduce__(self) -> tuple[partial[SpanDetector], tuple[()]]:
+        return self._copy, ()
+
+    async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
+        texts = [unit.text for unit in units]
+        contexts = [context.text for context in record.contexts or ()]
+        question, answer = record.question or "", _BETWEEN.join(texts)
+        async with self._endpoint.asking([question, *contexts, answer]) as post:
+            reply = await post({"contexts": contexts, "question": question, "answer": answer})
+        starts = [0, *accumulate(len(text) + len(_BETWEEN) for text in texts)]
+        marked = [finding for span in _spans(reply) for finding in _by_unit(span, texts, starts)]
+        clean = set(range(len(texts))) - {finding.unit for finding in marked}
+        return marked + [
+            Finding(unit=index, supported=True, explanation=f"{self.name} marks nothing in it")
+            for index in sorted(clean)
+        ]
+
+
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+    hallucination_score: float
+
+
+class _Reply(msgspec.Struct):
+    predictions: list[_Span]
+
+
+def _spans(reply: object) -> list[_Span]:
+    try:
+        spans = msgspec.convert(reply, _Reply).predictions
+    except msgspec.ValidationError as error:
+        raise JudgeError("InvalidResponse", f"the server's answer holds no spans: {error}", outage=True) from None
+    if any(not 0 <= span.hallucination_score <= 1 for span in spans):
+        raise JudgeError("InvalidResponse", "the server's answer has a score that is not from 0 to 1")
+    return spans
+
+
+def _by_unit(span: _Span, texts: Sequence[str], starts: Sequence[int]) -> Iterator[Finding]:
+    """A finding for each unit that the span touches; one that begins with the blank between two touches the second only."""
+    for index, (text, start) in enumerate(zip(texts, starts, strict=False)):
+        first, last = max(span.start - start, 0), min(span.end - start, len(text))
+        if first >= last:
+            continue
+        part = text[first:last].strip()
+        yield Finding(
+            unit=index,
+            supported=False,
+            probability=1 - span.hallucination_score,
+            start=first,
+            end=last,
+            explanation=f'"{part}" is marked as unsupported with a probability of {span.hallucination_score:.2f}',
+        )
