@@ -14,8 +14,8 @@ from ragspan.telemetry.values import error_type, named
 Attributes = Mapping[str, object]
 
 _OWN_IDENTIFIER = "ragspan"
-_CODE_JUDGES = ("overlap", "hhem")
-"""Judges that are no language model: the embedded one, and the classifier, of which a copy has a name after a colon."""
+_CODE_JUDGES = ("overlap", "hhem", "lettucedetect")
+"""Judges that are no language model: the embedded one, and classifiers; another model of a kind has its name after a colon."""
 
 
 def annotator_kind(score: Score) -> str:
