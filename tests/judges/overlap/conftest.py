@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import as_claim
-from ragspan.judges.overlap.evidence import read_passages
+from ragspan.judges.overlap.contexts import read_contexts
 from ragspan.judges.overlap.grounding import grade_claims
 from ragspan.judges.overlap.text import keys
 from ragspan.records import RagRecord
@@ -30,10 +31,11 @@ def record_of():
 
 @pytest.fixture
 def grade():
-    """Grades one sentence against passages."""
+    """Grades one sentence against contexts."""
 
-    def one(sentence, *passages, question=""):
-        return grade_claims([as_claim(sentence)], read_passages(passages), frozenset(keys(question)))[0]
+    def one(sentence, *texts, question=""):
+        claims, contexts = [as_claim(sentence)], read_contexts(texts)
+        return grade_claims(claims, contexts, Alignment(claims, contexts), frozenset(keys(question)))[0]
 
     return one
 

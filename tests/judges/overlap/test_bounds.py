@@ -10,7 +10,7 @@ import time
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.evidence import MAX_CHARACTERS, MAX_PASSAGES
+from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,
@@ -85,7 +85,7 @@ def test_no_record_takes_much_of_the_processor(texts):
 
 def test_what_is_asked_of_each_context_does_not_apply_to_more_than_are_told_apart():
     few = RagRecord(
-        question="What is Beta?", contexts=["Beta settles payments."] * MAX_PASSAGES, response="Beta settles."
+        question="What is Beta?", contexts=["Beta settles payments."] * MAX_CONTEXTS, response="Beta settles."
     )
     many = RagRecord(question=few.question, contexts=[*few.contexts, few.contexts[0]], response=few.response)
     names = {metric.name for metric in OF_EACH_CONTEXT}

@@ -3,26 +3,26 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap.completeness import cover, main_words
-from ragspan.judges.overlap.evidence import read_passages
+from ragspan.judges.overlap.contexts import read_contexts
 from ragspan.judges.overlap.text import key, keys
 
-PASSAGES = read_passages(
+CONTEXTS = read_contexts(
     ["The visa costs 80 euros. The visa takes fifteen days.", "The zoo keeps pandas. The zoo closes at night."]
 )
 
 
 def covered(answer, question):
-    return cover(frozenset(keys(answer)), PASSAGES, frozenset(keys(question)))
+    return cover(frozenset(keys(answer)), CONTEXTS, frozenset(keys(question)))
 
 
 def test_the_main_words_come_from_the_sentences_that_share_words_with_the_question():
-    main = main_words(PASSAGES, frozenset(keys("How much is the visa?")))
+    main = main_words(CONTEXTS, frozenset(keys("How much is the visa?")))
 
     assert set(main) == {key(word) for word in ("visa", "costs", "80", "euros", "fifteen", "days")}
 
 
 def test_without_a_question_all_sentences_count():
-    assert key("pandas") in main_words(PASSAGES, frozenset())
+    assert key("pandas") in main_words(CONTEXTS, frozenset())
 
 
 def test_an_answer_with_all_main_words_covers_everything():
@@ -31,12 +31,12 @@ def test_an_answer_with_all_main_words_covers_everything():
     assert (full.share, full.missing) == (1.0, ())
 
 
-def test_what_an_answer_leaves_out_is_named_as_the_passages_write_it():
+def test_what_an_answer_leaves_out_is_named_as_the_contexts_write_it():
     partial = covered("The visa costs 80 euros.", "What about the visa?")
 
     assert partial.share == pytest.approx(4 / 6)
     assert set(partial.missing) == {"fifteen", "days"}
 
 
-def test_passages_without_words_cover_nothing():
-    assert cover(frozenset({"visa"}), read_passages(["", "..."]), frozenset({"visa"})).share == 0.0
+def test_contexts_without_words_cover_nothing():
+    assert cover(frozenset({"visa"}), read_contexts(["", "..."]), frozenset({"visa"})).share == 0.0

@@ -16,14 +16,14 @@ def test_a_sentence_taken_from_a_passage_has_the_full_score(grade):
     found = grade("She discovered polonium and radium with Pierre Curie.", "Something else.", PASSAGE)
 
     assert found.score == pytest.approx(1.0)
-    assert found.passage == 1
+    assert found.context == 1
 
 
 def test_a_sentence_of_which_nothing_is_there_scores_below_zero(grade):
     found = grade("Bananas ripen quicker beside avocados.", PASSAGE)
 
     assert found.score < 0
-    assert found.passage is None
+    assert found.context is None
     assert found.longest_gap == 5
 
 

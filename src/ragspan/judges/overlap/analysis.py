@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragspan.judges.base import require_few_contexts
+from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.judges.overlap.claims import as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
-from ragspan.judges.overlap.evidence import MAX_CHARACTERS, MAX_PASSAGES, Passage, read_passages
+from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
 from ragspan.judges.overlap.text import keys
-from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_answer
+from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_response
 from ragspan.records import RagRecord
 
 _MAX_QUESTION = 20_000
@@ -19,24 +20,25 @@ _MAX_QUESTION = 20_000
 
 
 class Analysis:
-    """One record's claims and passages, and the grades of its claims once they are asked for.
+    """One record's claims and contexts, and the grades of its claims once they are asked for.
 
     No `functools.cached_property`: up to Python 3.11 it takes a lock, which a fork could leave locked for ever.
     """
 
-    def __init__(self, record: RagRecord) -> None:
+    def __init__(self, record: RagRecord, reader: ContextReader | None = None) -> None:
         self.record = record
         self.size = record.size_hint
         self.claims = read_claims(record.response or "")
         self._question = frozenset(keys((record.question or "")[:_MAX_QUESTION]))
-        self._passages = read_passages([context.text for context in record.contexts or ()])
+        self._contexts = (reader or ContextReader()).read([context.text for context in record.contexts or ()])
+        self._found: Alignment | None = None
         self._grades: list[Grade] | None = None
 
     @property
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
         if self._grades is None:
-            self._grades = grade_claims(self.claims, self._passages, self._question)
+            self._grades = grade_claims(self.claims, self._contexts, self._alignment, self._question)
         return self._grades
 
     @property
@@ -48,28 +50,34 @@ class Analysis:
         """One grade for each of any claims."""
         if list(claims) == [claim.text for claim in self.claims]:
             return self.grades
-        return grade_claims(list(map(as_claim, claims)), self._passages, self._question)
+        read = list(map(as_claim, claims))
+        return grade_claims(read, self._contexts, Alignment(read, self._contexts), self._question)
 
     def coverage(self) -> Coverage:
-        """What the response has of what the passages say about the question."""
-        answer = frozenset().union(*(claim.keys for claim in self.claims))
-        return cover(answer, self._passages, self._question)
+        """What the response has of what the contexts say about the question."""
+        return cover(self._alignment.content, self._contexts, self._question)
 
     def shared(self) -> list[float]:
-        """What each passage shares with the response."""
-        return shared_with_answer([claim.keys for claim in self.claims], self._each_passage())
+        """What each context shares with the response."""
+        return shared_with_response(self._alignment, self._each_context())
 
     def conveyed(self) -> list[float]:
-        """The share of each passage that the response conveys."""
-        return conveyed_shares([claim.keys for claim in self.claims], self._each_passage())
+        """The share of each context that the response conveys."""
+        return conveyed_shares(self._alignment.content, self._each_context())
 
     def asked(self) -> list[float]:
-        """The share of the question's words that each passage holds."""
-        return held_shares(self._question, self._each_passage())
+        """The share of the question's words that each context holds."""
+        return held_shares(self._question, self._each_context())
 
-    def _each_passage(self) -> Sequence[Passage]:
-        require_few_contexts(len(self.record.contexts or ()), MAX_PASSAGES)
-        return self._passages
+    @property
+    def _alignment(self) -> Alignment:
+        if self._found is None:
+            self._found = Alignment(self.claims, self._contexts)
+        return self._found
+
+    def _each_context(self) -> Sequence[Context]:
+        require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
+        return self._contexts
 
 
 def share_read(record: RagRecord) -> float:
@@ -95,6 +103,7 @@ class RecentAnalyses:
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._entries: tuple[Analysis, ...] = ()
+        self._reader = ContextReader()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -103,7 +112,7 @@ class RecentAnalyses:
         for analysis in self._entries:
             if analysis.record is record:  # ids may repeat, records that are equal may differ in what they hold
                 return analysis
-        analysis = Analysis(record)
+        analysis = Analysis(record, self._reader)
         self._entries = (analysis, *self._fitting(self._entries, self._max_bytes - analysis.size))
         return analysis
 

@@ -1,66 +1,86 @@
-"""How much of what the passages say about the question is in the answer, guessed from words.
+"""How much of what the contexts say about the question is in the response, guessed from words.
 
-The passages' sentences are weighted by their share of the question's words, and the words of the passages by the
-sentences they stand in. This finds the topic, not the facts: the weakest of the embedded judge's answers.
+The contexts' sentences are weighted by their share of the question's words, and the words of the contexts by the
+sentences that have them. This finds the topic, not the facts: the weakest of the embedded judge's answers.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from heapq import nsmallest
-from itertools import chain
+from operator import or_
 
-from ragspan.judges.overlap.evidence import Passage
+from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
 
 _MAIN_WORDS = 25
+_MOST_NAMED = 9
+"""More than an explanation lists."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Coverage:
-    """Which of the main words of the passages an answer has."""
+    """Which of the main words of the contexts a response has."""
 
     share: float
-    """Of the main words, 0..1; 0 when the passages have none."""
+    """Of the main words, 0..1; 0 when the contexts have none."""
     missing: tuple[str, ...]
-    """The others as the passages write them, the weightiest first."""
+    """The weightiest of the others, as the contexts write them."""
 
 
-def cover(answer: Collection[str], passages: Sequence[Passage], question: frozenset[str]) -> Coverage:
-    """What an answer with these keys has of what the passages say about a question with those keys."""
-    main = main_words(passages, question)
-    missing = [key for key in main if key not in answer]
-    spellings = _spellings(frozenset(missing), passages)
+def cover(response: Collection[str], contexts: Sequence[Context], question: frozenset[str]) -> Coverage:
+    """What a response with these keys has of what the contexts say about a question with those keys."""
+    main = main_words(contexts, question)
+    missing = [key for key in main if key not in response]
     return Coverage(
         share=(len(main) - len(missing)) / len(main) if main else 0.0,
-        missing=tuple(spellings[key] for key in missing),
+        missing=tuple([_spelling(key, contexts) for key in missing[:_MOST_NAMED]]),
     )
 
 
-def _spellings(wanted: frozenset[str], passages: Sequence[Passage]) -> dict[str, str]:
-    """Each key as a passage writes it."""
-    return {
-        key: words[keys.index(key)]
-        for passage in passages
-        for keys, words in zip(passage.sentences, passage.words, strict=True)
-        for key in wanted.intersection(keys)
-    }
+def _spelling(key: str, contexts: Sequence[Context]) -> str:
+    """The key as the last sentence that has it writes it."""
+    context = next(context for context in reversed(contexts) if key in context.places)
+    at = context.places[key].bit_length() - 1
+    return context.sentence(at).words[context.keys[at].index(key)]
 
 
-def main_words(passages: Sequence[Passage], question: frozenset[str]) -> list[str]:
-    """The keys that matter most for the question, the weightiest first; without a question, for the passages."""
-    sentences = [frozenset(sentence) - FUNCTION_WORDS for passage in passages for sentence in passage.sentences]
-    frequency = Counter(chain.from_iterable(sentences))
-    rarity_of = {count: math.log((len(sentences) + 1) / (count + 0.5)) for count in set(frequency.values())}
+def main_words(contexts: Sequence[Context], question: frozenset[str]) -> list[str]:
+    """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
+    sentences = sum(len(context.keys) for context in contexts)
+    frequency: dict[str, int] = {}
+    for context in contexts:
+        for key, places in context.places.items():
+            frequency[key] = frequency.get(key, 0) + places.bit_count()
+    rarity_of = {count: math.log((sentences + 1) / (count + 0.5)) for count in set(frequency.values())}
     rarity = {key: rarity_of[count] for key, count in frequency.items()}
     asked = question & rarity.keys()
-    weights: dict[str, float] = defaultdict(float)
-    for sentence in sentences:
-        relevance = math.fsum(rarity[key] for key in asked & sentence) if asked else 1.0
-        if relevance:
-            for key in sentence:
-                weights[key] += relevance * rarity[key]
+    weights: dict[str, float] = {}
+    for context in contexts:
+        for keys, relevance in _relevant(context, asked, rarity):
+            for key in keys:
+                weights[key] = weights.get(key, 0.0) + relevance * rarity[key]
     return nsmallest(_MAIN_WORDS, weights, key=lambda key: (-weights[key], key))  # ties in a fixed order
+
+
+def _relevant(
+    context: Context, asked: Collection[str], rarity: Mapping[str, float]
+) -> Iterator[tuple[Collection[str], float]]:
+    """The content keys of each sentence that has any that is asked for, with the sum of the rarities of these.
+
+    Where nothing is asked for, those of every sentence.
+    """
+    if not asked:
+        yield from ((set(keys) - FUNCTION_WORDS, 1.0) for keys in context.keys)
+        return
+    found = [(context.places[key], rarity[key]) for key in asked if key in context.places]
+    left = reduce(or_, [places for places, _ in found], 0)
+    while left:
+        first = left & -left
+        left ^= first
+        relevance = math.fsum([weight for places, weight in found if places & first])
+        if relevance:
+            yield set(context.keys[first.bit_length() - 1]) - FUNCTION_WORDS, relevance

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from ragspan.judges.overlap.evidence import Passage
+from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.structured import Flag
 from ragspan.judges.overlap.text import is_written_as_one, key, keys, tokens
 from ragspan.judges.overlap.vocabulary import NEGATIONS
@@ -66,13 +66,13 @@ class Topics:
         return sorted(found, key=self._places.__getitem__)
 
 
-def read_topics(passages: Sequence[Passage]) -> Topics:
+def read_topics(contexts: Sequence[Context]) -> Topics:
     """The topics of all flags that say one thing.
 
-    A name with different values (a list of businesses), and one of which the passages speak elsewhere as well, are left
+    A name with different values (a list of businesses), and one of which the contexts speak elsewhere as well, are left
     out: an answer may follow the other place.
     """
-    flags = [flag for passage in passages for flag in passage.flags][:MAX_FLAGS]
+    flags = [flag for context in contexts for flag in context.flags][:MAX_FLAGS]
     if not flags:
         return Topics(())
     counts = Counter(word for name in {flag.name for flag in flags} for word in set(_words(name)))
@@ -82,7 +82,7 @@ def read_topics(passages: Sequence[Passage]) -> Topics:
         if topic.words:
             named.setdefault(topic.name, set()).add(topic)
     statements = {tuple(keys(flag.statement)) for flag in flags}
-    others = [frozenset(said) for passage in passages for said in passage.sentences if said not in statements]
+    others = [frozenset(said) for context in contexts for said in context.keys if tuple(said) not in statements]
     clear = Topics(topics.pop() for topics in named.values() if len(topics) == 1)
     spoken_of = {topic for said in others for topic in clear.among(said) if topic.words <= said}
     return Topics(topic for topic in clear if topic not in spoken_of)

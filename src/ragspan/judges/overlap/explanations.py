@@ -35,7 +35,7 @@ def explain_sentence(grade: Grade) -> str:
     ]
     if lacks:
         return "; ".join(lacks)
-    if grade.passage is None:
+    if grade.context is None:
         return "its words are too general to be looked for"
     return f"{grade.window:.0%} of its content words stand close together in a passage"
 

@@ -1,50 +1,52 @@
-"""How well the passages cover the sentences of an answer, and the answer as a whole.
+"""How well the contexts cover the sentences of an answer, and the answer as a whole.
 
-The weights are round numbers, not fitted ones; only the map to a probability is fitted. A sentence gains by content words that stand close together in one passage and by
-runs of three words in the same order; it loses by numbers, names and runs of words that no passage holds, and most by
-saying the opposite of a structured value. An answer is as good as its sentences are on average and as its worst one is.
+The weights are round numbers, not fitted ones; only the map to a probability is fitted. A sentence gains by content words
+that are close together in one context and by runs of three words in the same order. It loses by numbers, names and runs of
+words that no context holds, and most by saying the opposite of a structured value. A response is as good as its sentences
+are on average and as its worst one is.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
-from ragspan.judges.overlap.evidence import Passage, WindowIndex
+from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.text import is_content, is_number, neutral_keys
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grade:
-    """What the passages hold of one sentence."""
+    """What the contexts hold of one sentence."""
 
     sentence: str
     window: float = 0.0
-    """Share of its content words in the best three consecutive sentences of one passage, 0..1."""
-    passage: int | None = None
-    """Index of the passage with these sentences; None when no passage holds any of the words."""
+    """Share of its content words in the best three consecutive sentences of one context, 0..1."""
+    context: int | None = None
+    """Index of the context with these sentences; None when no context holds any of the words."""
     structured: bool = False
-    """That passage is JSON."""
+    """That context is JSON."""
     trigrams: float = 0.0
-    """Share of its words inside a run of three that a passage has as well, 0..1."""
+    """Share of its words inside a run of three that a context has as well, 0..1."""
     numbers: tuple[str, ...] = ()
-    """Numbers, dates and times that no passage holds."""
+    """Numbers, dates and times that no context holds."""
     names: tuple[str, ...] = ()
-    """Capitalised words, the first of the sentence aside, that no passage holds."""
+    """Capitalised words, the first of the sentence aside, that no context holds."""
     words: tuple[str, ...] = ()
-    """Other content words that no passage holds."""
+    """Other content words that no context holds."""
     longest_gap: int = 0
-    """Most content words in a row that no passage holds."""
+    """Most content words in a row that no context holds."""
     conflicts: tuple[str, ...] = ()
     """Structured values of which the sentence says the opposite."""
 
     @property
     def score(self) -> float:
-        """1 for a sentence that a passage holds word for word, below 0 for one of which nothing is there."""
+        """1 for a sentence that a context holds word for word, below 0 for one of which nothing is there."""
         score = (
             0.7 * self.window
             + 0.3 * self.trigrams
@@ -82,65 +84,58 @@ _SLOPE, _MIDDLE = 5.3, 0.47
 
 
 def grade_claims(
-    claims: Sequence[Claim], passages: Sequence[Passage], question: frozenset[str] = frozenset()
+    claims: Sequence[Claim],
+    contexts: Sequence[Context],
+    alignment: Alignment,
+    question: frozenset[str] = frozenset(),
 ) -> list[Grade]:
-    """A grade for each claim. `question` holds the keys of the question: to repeat its words is no invention."""
-    grader = _Grader(claims, passages, question)
+    """A grade for each claim.
+
+    `alignment` is that of these claims with these contexts. `question` holds the keys of the question: to repeat its words
+    is no invention.
+    """
+    grader = _Grader(contexts, alignment, question)
     return list(map(grader.grade, claims))
 
 
 class _Grader:
-    """Looks up all claims at once, so that each passage is read once."""
-
-    def __init__(self, claims: Sequence[Claim], passages: Sequence[Passage], question: frozenset[str]) -> None:
-        self._passages = passages
-        self._windows = WindowIndex(passages, frozenset().union(*(claim.keys for claim in claims)))
-        wanted = set().union(*(_trigrams(claim.keys) for claim in claims))
-        self._trigrams = set().union(*(wanted.intersection(_trigrams(list(passage.keys()))) for passage in passages))
+    def __init__(self, contexts: Sequence[Context], alignment: Alignment, question: frozenset[str]) -> None:
+        self._contexts = contexts
+        self._alignment = alignment
         self._excused = neutral_keys() | question
         self._question = question - neutral_keys()
-        self._topics = read_topics(passages)
+        self._topics = read_topics(contexts)
 
     def grade(self, claim: Claim) -> Grade:
         words, sought = claim.words, claim.keys
         content = [at for at, word in enumerate(sought) if is_content(word)]
         if not content:
             return Grade(sentence=claim.text)
-        held, passage = self._windows.best(sought[at] for at in content)
-        absent = [at for at in content if self._is_absent(sought[at])]
+        held, context = self._alignment.best_window([sought[at] for at in content])
+        missing = [at for at in content if sought[at] not in self._alignment]
+        absent = [at for at in missing if sought[at] not in self._excused]
         numbers = {at for at in absent if is_number(sought[at])}
         names = {at for at in absent if at and words[at][0].isupper()} - numbers
         return Grade(
             sentence=claim.text,
-            window=(held + sum(self._credit(sought[at]) for at in content)) / len(content),
-            passage=passage,
-            structured=passage is not None and self._passages[passage].structured,
-            trigrams=self._covered(sought) / len(sought),
-            numbers=tuple(words[at] for at in absent if at in numbers),
-            names=tuple(words[at] for at in absent if at in names),
-            words=tuple(words[at] for at in absent if at not in numbers and at not in names),
-            longest_gap=_longest_run(content, frozenset(absent)),
+            window=(held + sum([self._credit(sought[at]) for at in missing])) / len(content),
+            context=context,
+            structured=context is not None and self._contexts[context].structured,
+            trigrams=self._alignment.covered(sought) / len(sought),
+            numbers=tuple([words[at] for at in absent if at in numbers]),
+            names=tuple([words[at] for at in absent if at in names]),
+            words=tuple([words[at] for at in absent if at not in numbers and at not in names]),
+            longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
         )
 
-    def _is_absent(self, word: str) -> bool:
-        return word not in self._windows and word not in self._excused
-
     def _credit(self, word: str) -> float:
-        """What a word counts that no passage holds: all for a neutral word, half for one of the question."""
-        if word in self._windows or word not in self._excused:
+        """What a word counts that no context holds: all for a neutral word, half for one of the question."""
+        if word not in self._excused:
             return 0.0
         return 0.5 if word in self._question else 1.0
-
-    def _covered(self, sentence: Sequence[str]) -> int:
-        places = (at for at, trigram in enumerate(_trigrams(sentence)) if trigram in self._trigrams)
-        return len({at + offset for at in places for offset in range(3)})
 
 
 def _longest_run(places: Sequence[int], absent: frozenset[int]) -> int:
     """The most places in a row that are absent."""
     return max((len(list(run)) for is_absent, run in groupby(places, absent.__contains__) if is_absent), default=0)
-
-
-def _trigrams(keys: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    return zip(keys, keys[1:], keys[2:], strict=False)

@@ -1,59 +1,58 @@
-"""Which passages an answer was made from, and how much of them, guessed from the words that they share."""
+"""Which contexts a response was made from, and how much of them, guessed from the words that they share."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain
 
-from ragspan.judges.overlap.evidence import Passage
-from ragspan.judges.overlap.text import is_content
+from ragspan.judges.overlap.alignment import Alignment
+from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
 
 _NEAR_BEST = 0.8
-"""A passage is useful that shares so much of what the best one shares with the answer ..."""
+"""A context is useful that shares so much of what the best one shares with the response ..."""
 _FLOOR = 0.12
-"""... if that is no less than what answers share with the passages of other questions, by chance (of 2)."""
+"""... if that is no less than what responses share with the contexts of other questions, by chance (of 2)."""
 
 
-def shared_with_answer(answer: Sequence[Sequence[str]], passages: Sequence[Passage]) -> list[float]:
-    """For each passage the share of the answer's words plus that of its word pairs that it holds, 0..2.
+def shared_with_response(alignment: Alignment, contexts: Sequence[Context]) -> list[float]:
+    """For each context the share of the response's words plus that of its word pairs that it holds, 0..2.
 
-    `answer` holds the keys of each sentence. Words count by their rarity among the passages.
+    Words count by their rarity among the contexts.
     """
-    words = frozenset(key for sentence in answer for key in sentence if is_content(key))
-    pairs = frozenset(pair for sentence in answer for pair in pairwise(sentence))
-    held = [words.intersection(passage.keys()) for passage in passages]
-    frequency = Counter(key for keys in held for key in keys)
-    rarity = {key: math.log((len(passages) + 1) / (frequency[key] + 0.5)) for key in words}
+    words, pairs = alignment.content, alignment.pairs
+    held = [words & context.places.keys() for context in contexts]
+    frequency = Counter(chain.from_iterable(held))
+    rarity_of = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *frequency.values()}}
+    rarity = {key: rarity_of[frequency[key]] for key in words}
     whole = math.fsum(rarity.values())
     return [
-        _share(math.fsum(map(rarity.__getitem__, keys)), whole)
-        + _share(len(pairs.intersection(pairwise(passage.keys()))), len(pairs))
-        for keys, passage in zip(held, passages, strict=True)
+        _share(math.fsum(map(rarity.__getitem__, keys)), whole) + _share(len(held_pairs), len(pairs))
+        for keys, held_pairs in zip(held, alignment.held_pairs, strict=True)
     ]
 
 
 def are_useful(shared: Sequence[float]) -> list[bool]:
-    """Whether each passage was useful, from what `shared_with_answer` says of all."""
+    """Whether each context was useful, from what `shared_with_response` says of all."""
     best = max(shared, default=0.0)
     return [share >= _FLOOR and share >= _NEAR_BEST * best for share in shared]
 
 
-def conveyed_shares(answer: Sequence[Sequence[str]], passages: Sequence[Passage]) -> list[float]:
-    """For each passage the share of its content words in sentences most of whose content words the answer has, 0..1."""
-    words = frozenset(key for sentence in answer for key in sentence if is_content(key))
-    return [_conveyed(words, passage) for passage in passages]
+def conveyed_shares(words: frozenset[str], contexts: Sequence[Context]) -> list[float]:
+    """For each context the share of its content words in sentences most of whose content words are among these, 0..1."""
+    return [_conveyed(words, context) for context in contexts]
 
 
-def held_shares(question: frozenset[str], passages: Sequence[Passage]) -> list[float]:
-    """For each passage the share of the question's content words that it holds, 0..1; 0 where the question has none."""
-    words = {key for key in question if is_content(key)}
-    return [_share(len(words.intersection(passage.keys())), len(words)) for passage in passages]
+def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
+    """For each context the share of the question's content words that it holds, 0..1; 0 where the question has none."""
+    words = question - FUNCTION_WORDS
+    return [_share(len(words & context.places.keys()), len(words)) for context in contexts]
 
 
-def _conveyed(words: frozenset[str], passage: Passage) -> float:
-    sentences = [[key for key in sentence if is_content(key)] for sentence in passage.sentences]
+def _conveyed(words: frozenset[str], context: Context) -> float:
+    sentences = [[key for key in sentence if key not in FUNCTION_WORDS] for sentence in context.keys]
     conveyed = [sentence for sentence in sentences if 2 * len(words.intersection(sentence)) > len(set(sentence))]
     return _share(sum(map(len, conveyed)), sum(map(len, sentences)))
 

@@ -1,0 +1,116 @@
+"""What contexts have in common with claims, found once for all that is asked about it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+
+from ragspan.judges.overlap.claims import Claim
+from ragspan.judges.overlap.contexts import Context, Place
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+
+_GAP = 2
+"""Numbers left free between two contexts, so that no window of three sentences spans both."""
+
+
+class Alignment:
+    """The words, the pairs and the runs of three words of some claims that contexts hold as well."""
+
+    def __init__(self, claims: Sequence[Claim], contexts: Sequence[Context]) -> None:
+        self.content = frozenset(chain.from_iterable(claim.keys for claim in claims)) - FUNCTION_WORDS
+        """The keys of the claims' content words."""
+        self.pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
+        self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]
+        """Of the pairs those that each context has."""
+        self._contexts = contexts
+        self._numbers: list[int] = []  # of the first sentence of each context
+        self._sentences: dict[str, int] = {}
+        number = 0
+        for context in contexts:
+            number += _GAP
+            self._numbers.append(number)
+            for word in context.places.keys() & self.content:
+                self._sentences[word] = self._sentences.get(word, 0) | context.places[word] << number
+            number += len(context.keys)
+        self._trigrams = self._held_trigrams(claims)
+
+    def __contains__(self, word: str) -> bool:
+        """Whether a context holds this content word of a claim."""
+        return word in self._sentences
+
+    def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
+        """The most of these keys that three consecutive sentences of one context hold, and the index of that context.
+
+        `(0, None)` where none holds any.
+        """
+        planes: list[int] = []
+        for word in words:
+            sentences = self._sentences.get(word)
+            if sentences:
+                _count(planes, sentences | sentences >> 1 | sentences >> 2)
+        most, best = _most(planes)
+        return (most, self._place(best).context) if most else (0, None)
+
+    def closest(self, words: Iterable[str], most: int) -> list[Place]:
+        """The sentences that hold most of these keys, the best first, of equals the first; at most so many."""
+        planes: list[int] = []
+        for word in words:
+            _count(planes, self._sentences.get(word, 0))
+        found: list[Place] = []
+        left = -1
+        while len(found) < most:
+            held, best = _most(planes, left)
+            if not held:
+                break
+            found.append(self._place(best))
+            left &= ~(1 << best)
+        return found
+
+    def covered(self, keys: Sequence[str]) -> int:
+        """How many of the words of a claim are in a run of three that a context has as well."""
+        trigrams = zip(keys, keys[1:], keys[2:], strict=False)
+        places = [at for at, trigram in enumerate(trigrams) if trigram in self._trigrams]
+        return len({*places, *[at + 1 for at in places], *[at + 2 for at in places]})
+
+    def _place(self, number: int) -> Place:
+        # A window may begin before the first sentence of its context.
+        context = bisect_right(self._numbers, number + _GAP) - 1
+        return Place(context, number - self._numbers[context])
+
+    def _held_trigrams(self, claims: Sequence[Claim]) -> set[tuple[str, str, str]]:
+        wanted = {
+            trigram for claim in claims for trigram in zip(claim.keys, claim.keys[1:], claim.keys[2:], strict=False)
+        }
+        held: set[tuple[str, str, str]] = set()
+        for context, pairs in zip(self._contexts, self.held_pairs, strict=True):
+            # Only a context with two pairs that follow each other can have a run, and few have.
+            if not {first for first, _ in pairs}.isdisjoint([second for _, second in pairs]):
+                keys = list(context.all_keys())
+                held |= wanted.intersection(zip(keys, keys[1:], keys[2:], strict=False))
+        return held
+
+
+# Sentences and windows are the bits of large integers, one for each word. Counts are added up bit plane by bit plane, where
+# the bits of one plane stand for 2**plane, so that a word costs a few operations whatever the number of windows.
+
+
+def _count(planes: list[int], bits: int) -> None:
+    """Add one to the count of each of the bits."""
+    carry = bits
+    for plane, had in enumerate(planes):
+        if not carry:
+            return
+        planes[plane], carry = had ^ carry, had & carry
+    if carry:
+        planes.append(carry)
+
+
+def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
+    """The highest count among these bits, and the number of the first bit that has it; `(0, -1)` where all are 0."""
+    most, best = 0, among
+    for plane in reversed(range(len(planes))):
+        if planes[plane] & best:
+            best &= planes[plane]
+            most += 1 << plane
+    return (most, (best & -best).bit_length() - 1) if most else (0, -1)

@@ -1,0 +1,224 @@
+"""The contexts of a record as they are compared: their sentences as keys, read once and kept by their text.
+
+Guarantees:
+- What is read of a text depends on nothing but the text, so that a context that was kept scores as one that was not.
+- No lock, so that a fork leaves none locked. What two threads do at once costs no more than doing it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.judges.overlap.structured import Flag, read_structure
+from ragspan.judges.overlap.text import key, readable, tokens
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+
+MAX_CHARACTERS = 80_000
+"""Characters of contexts that are read for one record; long contexts give way first."""
+MAX_CONTEXTS = 1000
+"""Contexts that are told apart; beyond that, neighbours count as one."""
+MAX_SENTENCES = 4096
+"""Sentences of contexts that are told apart; beyond that, neighbours count as one."""
+
+Pair: TypeAlias = tuple[str, str]
+_T = TypeVar("_T")
+
+
+class Place(NamedTuple):
+    """Where a sentence is."""
+
+    context: int
+    sentence: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSentence:
+    """One sentence of a context."""
+
+    text: str
+    """As it is written, list markers left out."""
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
+    """What each of the words is compared by."""
+
+
+class Context:
+    """One context as it is compared."""
+
+    __slots__ = (
+        "_facts",
+        "_pairs",
+        "_sentences",
+        "_times_paired",
+        "flags",
+        "keys",
+        "most_breaks",
+        "places",
+        "structured",
+    )
+
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        keys: Sequence[Sequence[str]],
+        *,
+        structured: bool = False,
+        flags: Sequence[Flag] = (),
+        most_breaks: int = 0,
+    ) -> None:
+        self._sentences = sentences
+        self.keys = keys
+        """Of the words of each sentence, in order."""
+        self.places = _places(keys)
+        """For each key with content the sentences that have it, as the bits of an integer."""
+        self.structured = structured
+        """True for JSON: its sentences are statements made of paths and values."""
+        self.flags = tuple(flags)
+        self.most_breaks = most_breaks
+        """No fewer than the places where its text may be cut into sentences."""
+        self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
+        self._pairs: frozenset[Pair] | None = None
+        self._times_paired = 0
+
+    def all_keys(self) -> Iterator[str]:
+        """The keys of all sentences, in order."""
+        return chain.from_iterable(self.keys)
+
+    def sentence(self, index: int) -> ContextSentence:
+        text = self._sentences[index]
+        return ContextSentence(text=text, words=tuple(tokens(text)), keys=tuple(self.keys[index]))
+
+    def fact(self, find: Callable[[ContextSentence], _T], index: int) -> _T:
+        """What `find` says of a sentence; found once, and kept as long as the context is.
+
+        `find` is a module's function, and what it returns depends on the sentence alone.
+        """
+        known = find, index
+        if known not in self._facts:
+            self._facts[known] = find(self.sentence(index))
+        fact: _T = self._facts[known]
+        return fact
+
+    def shared_pairs(self, wanted: frozenset[Pair]) -> set[Pair]:
+        """Those of the pairs of keys that follow each other in it, across sentences as well."""
+        if self._pairs is None:
+            self._times_paired += 1
+            if self._times_paired < _OFTEN:
+                return set(wanted.intersection(pairwise(self.all_keys())))
+            self._pairs = frozenset(pairwise(self.all_keys()))
+        return set(wanted & self._pairs)
+
+    def joined(self, size: int) -> Context:
+        """The same with so many neighbours as one sentence."""
+        groups = [slice(at, at + size) for at in range(0, len(self.keys), size)]
+        return Context(
+            [" ".join(self._sentences[group]) for group in groups],
+            [list(chain.from_iterable(self.keys[group])) for group in groups],
+            structured=self.structured,
+            flags=self.flags,
+        )
+
+
+_OFTEN = 2
+"""A set of all pairs pays from the second question on, and most contexts are asked but once."""
+
+
+def _places(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
+    places: dict[str, int] = {}
+    bit = 1
+    for keys in sentences:
+        for word in keys:
+            places[word] = places.get(word, 0) | bit
+        bit <<= 1
+    for word in FUNCTION_WORDS & places.keys():
+        del places[word]
+    return places
+
+
+class ContextReader:
+    """Reads contexts, and keeps those that it read last, because the same documents are retrieved again and again."""
+
+    def __init__(self, max_bytes: int = 32 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._room = max_bytes // 2
+        # Two generations: what was asked for since the younger one began survives when the next one begins.
+        self._younger: dict[str, Context] = {}
+        self._older: dict[str, Context] = {}
+
+    def __len__(self) -> int:
+        return len(self._younger.keys() | self._older.keys())
+
+    def read(self, texts: Sequence[str]) -> tuple[Context, ...]:
+        """One for each text or, of more than `MAX_CONTEXTS`, for several, as far as `MAX_CHARACTERS` allow."""
+        at_a_time = -(-len(texts) // MAX_CONTEXTS) or 1
+        if at_a_time > 1:
+            texts = ["\n".join(texts[at : at + at_a_time]) for at in range(0, len(texts), at_a_time)]
+        shares = fair_shares([len(text) for text in texts], MAX_CHARACTERS)
+        whole = sum(shares) or 1
+        contexts = [
+            self._one(text[:share], MAX_SENTENCES * share // whole) for text, share in zip(texts, shares, strict=True)
+        ]
+        joined = -(-sum(len(context.keys) for context in contexts) // MAX_SENTENCES)
+        return tuple(contexts) if joined <= 1 else tuple(context.joined(joined) for context in contexts)
+
+    def _one(self, text: str, most: int) -> Context:
+        """The context; of plain text with more than `most` sentences the last ones count as one."""
+        context = self._younger.get(text)
+        if context is not None and context.most_breaks < most:
+            return context
+        context = self._older.get(text)
+        if context is None or context.most_breaks >= most:
+            context = _read(text, most)
+        if context.most_breaks < most:
+            self._keep(text, context)
+        return context
+
+    def _keep(self, text: str, context: Context) -> None:
+        size = _BYTES + _BYTES_A_CHARACTER * len(text)
+        self._room -= size
+        if self._room < 0:
+            self._older, self._younger, self._room = self._younger, {}, self._max_bytes // 2 - size
+        self._younger[text] = context
+
+
+_BYTES, _BYTES_A_CHARACTER = 2_000, 24
+"""What a context takes, with its pairs and a few facts about its sentences."""
+
+
+def read_contexts(texts: Sequence[str]) -> tuple[Context, ...]:
+    """The contexts of one record."""
+    return ContextReader().read(texts)
+
+
+def _read(text: str, most: int) -> Context:
+    text = readable(text)
+    structure = read_structure(text)
+    if structure is None:
+        sentences = split_sentences(text, most)
+    else:
+        sentences = chain.from_iterable(map(split_sentences, structure.statements))
+    read = [(sentence, list(map(key, tokens(sentence)))) for sentence in sentences]
+    return Context(
+        [sentence for sentence, keys in read if keys],
+        [keys for _, keys in read if keys],
+        structured=structure is not None,
+        flags=structure.flags if structure else (),
+        most_breaks=sum(map(text.count, _BREAKS)) if structure is None else 0,
+    )
+
+
+_BREAKS = ".!?\n\u3002\uff01\uff1f•▪●◦‣"
+
+
+def fair_shares(lengths: Sequence[int], total: int) -> list[int]:
+    """How much of each text may be read when all of it is more than `total`: short texts whole, long ones alike."""
+    shares = [0] * len(lengths)
+    left = total
+    for done, index in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        shares[index] = min(lengths[index], left // (len(lengths) - done))
+        left -= shares[index]
+    return shares

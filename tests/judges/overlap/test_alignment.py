@@ -1,0 +1,90 @@
+"""What an alignment finds is what a plain search finds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.judges.overlap.alignment import Alignment
+from ragspan.judges.overlap.claims import Claim, as_claim
+from ragspan.judges.overlap.contexts import Context, Place, read_contexts
+
+words = st.sampled_from(["ant", "bee", "cat", "dog", "elk", "the", "of"])
+FUNCTION_WORDS = {"the", "of"}
+sentences = st.lists(words, min_size=1, max_size=6)
+texts = st.lists(st.lists(sentences, max_size=7), max_size=5)
+
+
+def aligned(claims, contexts):
+    return Alignment(
+        [Claim(text=" ".join(claim), words=tuple(claim), keys=tuple(claim)) for claim in claims],
+        [Context([" ".join(sentence) for sentence in text], text) for text in contexts],
+    )
+
+
+def content(sentence):
+    return [word for word in sentence if word not in FUNCTION_WORDS]
+
+
+@given(texts, st.lists(sentences, min_size=1, max_size=4))
+def test_the_best_window_has_most_words_of_a_claim_in_three_neighbours(contexts, claims):
+    alignment = aligned(claims, contexts)
+
+    for claim in claims:
+        held, context = alignment.best_window(content(claim))
+        windows = [
+            (at, set().union(*text[start : start + 3]))
+            for at, text in enumerate(contexts)
+            for start in range(len(text))
+        ]
+        counts = [(sum(word in window for word in content(claim)), at) for at, window in windows]
+        assert held == max((count for count, _ in counts), default=0)
+        assert (context is None and not held) or (held, context) == max(counts, key=lambda count: (count[0], -count[1]))
+
+
+@given(texts, sentences)
+def test_the_closest_sentences_have_most_words_of_a_claim(contexts, claim):
+    found = aligned([claim], contexts).closest(content(claim), 3)
+
+    counts = [
+        (-sum(word in sentence for word in content(claim)), Place(context, at))
+        for context, text in enumerate(contexts)
+        for at, sentence in enumerate(text)
+    ]
+    assert found == [place for count, place in sorted(counts)[:3] if count]
+
+
+@given(texts, st.lists(sentences, min_size=1, max_size=4))
+def test_words_pairs_and_runs_of_three_are_held_where_a_context_has_them(contexts, claims):
+    alignment = aligned(claims, contexts)
+    flat = [[word for sentence in text for word in sentence] for text in contexts]
+
+    held = set().union(*flat)
+    assert all((word in alignment) == (word in held) for claim in claims for word in content(claim))
+    wanted = {pair for claim in claims for pair in pairwise(claim)}
+    assert alignment.held_pairs == [wanted & set(pairwise(text)) for text in flat]
+    runs = {run for text in flat for run in zip(text, text[1:], text[2:], strict=False)}
+    for claim in claims:
+        covered = {
+            at + offset
+            for at, run in enumerate(zip(claim, claim[1:], claim[2:], strict=False))
+            if run in runs
+            for offset in range(3)
+        }
+        assert alignment.covered(claim) == len(covered)
+
+
+@given(texts, sentences)
+def test_a_context_that_was_asked_before_has_the_same_pairs(contexts, claim):
+    read = [Context([" ".join(sentence) for sentence in text], text) for text in contexts]
+    wanted = frozenset(pairwise(claim))
+
+    assert [context.shared_pairs(wanted) for context in read] == [context.shared_pairs(wanted) for context in read]
+
+
+def test_a_window_never_spans_two_contexts():
+    claims, contexts = [as_claim("alpha beta")], read_contexts(["alpha", "beta"])
+
+    assert Alignment(claims, contexts).best_window(["alpha", "beta"]) == (1, 0)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.judges.overlap.contexts import (
+    MAX_CHARACTERS,
+    MAX_SENTENCES,
+    ContextReader,
+    fair_shares,
+    read_contexts,
+)
+
+
+def count_words(context):
+    return sum(map(len, context.keys))
+
+
+@given(st.lists(st.integers(min_value=0, max_value=100)), st.integers(min_value=0, max_value=300))
+def test_shares_use_the_whole_room_and_cut_only_the_longest(lengths, total):
+    shares = fair_shares(lengths, total)
+
+    assert all(share <= length for share, length in zip(shares, lengths, strict=True))
+    assert total - len(lengths) < sum(shares) <= total or shares == lengths
+    cut = [share for share, length in zip(shares, lengths, strict=True) if share < length]
+    assert not cut or max(shares) <= min(cut) + 1
+
+
+def test_short_contexts_are_read_whole_beside_a_huge_one():
+    huge, short = read_contexts(["word " * MAX_CHARACTERS, "a short context"])
+
+    assert short.keys == [["a", "short", "context"]]
+    assert 0 < len("word ") * count_words(huge) <= MAX_CHARACTERS
+
+
+def test_neighbours_count_as_one_sentence_when_there_are_too_many():
+    (context,) = read_contexts(["ab\n" * 3 * MAX_SENTENCES])
+
+    assert len(context.keys) <= MAX_SENTENCES
+    assert count_words(context) == 3 * MAX_SENTENCES
+
+
+def test_a_context_of_json_is_read_as_its_statements():
+    (context,) = read_contexts(['{"name": "Blue Door", "open": false}'])
+
+    assert context.structured
+    assert context.keys == [["name", "blue", "door"], ["no", "open"]]
+    assert [flag.holds for flag in context.flags] == [False]
+
+
+def test_a_sentence_has_its_text_its_words_and_their_keys():
+    (context,) = read_contexts(["- Eat apples.\n- The Tower opened in 1889!"])
+
+    sentence = context.sentence(1)
+
+    assert sentence.text == "The Tower opened in 1889!"
+    assert sentence.words == ("The", "Tower", "opened", "in", "1889")
+    assert sentence.keys == ("the", "tower", "open", "in", "1889")
+
+
+def test_sentences_that_count_as_one_have_the_words_of_all():
+    (context,) = read_contexts(["ab cd\n" * 2 * MAX_SENTENCES])
+
+    assert context.sentence(0).words == tuple(["ab", "cd"] * (len(context.keys[0]) // 2))
+
+
+def test_what_is_found_out_about_a_sentence_is_found_out_once():
+    (context,) = read_contexts(["It opened in 1889. It is tall."])
+    asked = []
+
+    def length(sentence):
+        asked.append(sentence.text)
+        return len(sentence.words)
+
+    assert [context.fact(length, 0), context.fact(length, 1), context.fact(length, 0)] == [4, 3, 4]
+    assert asked == ["It opened in 1889.", "It is tall."]
+
+
+def test_facts_are_kept_with_the_context_that_is_kept():
+    reader = ContextReader()
+    asked = []
+
+    for _ in range(3):
+        (context,) = reader.read(["It opened in 1889."])
+        context.fact(asked.append, 0)
+
+    assert len(asked) == 1
+
+
+def test_a_context_is_known_by_its_text():
+    reader = ContextReader()
+
+    first, second, other = reader.read(["It is tall.", "It is tall. "[:-1], "It is tall!"])
+
+    assert first is second
+    assert other is not first
+    assert len(reader) == 2
+
+
+@pytest.mark.parametrize("text", ["x. " * 3000, "x\n" * 3000, "x • " * 3000, "x。" * 3000])
+def test_a_context_that_is_read_differently_beside_others_is_not_kept(text):
+    reader = ContextReader()
+
+    (alone,) = reader.read([text])
+    beside_others = reader.read([text, "word " * MAX_CHARACTERS])[0]
+    (alone_again,) = reader.read([text])
+
+    assert len(beside_others.keys) < len(alone.keys) == len(alone_again.keys)
+    assert beside_others.keys == read_contexts([text, "word " * MAX_CHARACTERS])[0].keys
+
+
+def test_what_is_kept_is_bounded_by_its_bytes():
+    reader = ContextReader(max_bytes=1 << 20)
+    for number in range(500):
+        reader.read([f"{number} " * 500])
+
+    assert 0 < len(reader) < 30
+
+
+def test_a_huge_context_is_read_but_does_not_stay():
+    reader = ContextReader(max_bytes=1 << 16)
+    small, huge = "It is tall.", "word " * 10_000
+
+    reader.read([small])
+    (context,) = reader.read([huge])
+    reader.read([small])
+
+    assert len(context.keys) == 1
+    assert len(reader) <= 2
+
+
+def test_what_is_asked_for_again_outlives_what_is_not():
+    reader = ContextReader(max_bytes=1 << 20)
+    (popular,) = reader.read(["It is tall."])
+    for number in range(500):
+        reader.read([f"{number} " * 500])
+        assert reader.read(["It is tall."]) == (popular,)
+
+
+def test_threads_share_a_reader():
+    reader = ContextReader(max_bytes=1 << 18)
+    texts = [f"The number is {number}. It opened in {number}." for number in range(64)] * 20
+
+    with ThreadPoolExecutor(8) as pool:
+        read = list(pool.map(lambda text: reader.read([text])[0], texts))
+
+    assert [context.keys for context in read] == [read_contexts([text])[0].keys for text in texts]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_goes_on_with_what_was_kept():
+    reader = ContextReader()
+    (context,) = reader.read(["It opened in 1889."])
+
+    child = os.fork()
+    if not child:
+        os._exit(0 if reader.read(["It opened in 1889."]) == (context,) else 1)
+    _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == 0
