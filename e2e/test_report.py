@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,7 @@ def is_wider_than_the_screen(page):
 def test_the_report_fits_the_screen_and_draws_its_plots(opened, report, name, size, scheme):
     screen = opened(report, size=size, scheme=scheme)
 
-    assert screen.page.locator("[data-figure] .main-svg").first.is_visible()
-    assert (
-        screen.page.locator("[data-figure] svg.bars").count() == 0
-    )  # the plots have taken the place of the still ones
+    assert screen.page.locator("figure svg.plot").count() == len(METRICS)
     assert screen.page.locator("article.card").count() == len(METRICS)
     assert not is_wider_than_the_screen(screen.page)
     screen.keep(f"report-{name}-{scheme}")
@@ -81,15 +79,12 @@ def test_the_report_fits_the_screen_and_draws_its_plots(opened, report, name, si
 
 def test_the_plots_follow_the_theme(opened, report):
     page = opened(report).page
-    bar = page.locator("[data-figure] .barlayer .point path").first
+    bar = page.locator("figure svg.plot rect.pass").first
     light = bar.evaluate("bar => getComputedStyle(bar).fill")
 
     page.emulate_media(color_scheme="dark")
 
-    page.wait_for_function(
-        "light => getComputedStyle(document.querySelector('[data-figure] .barlayer .point path')).fill !== light",
-        arg=light,
-    )
+    assert bar.evaluate("bar => getComputedStyle(bar).fill") != light
 
 
 def test_answers_are_filtered_by_metric_label_and_text(opened, report, evaluation):
@@ -202,7 +197,7 @@ def test_without_scripts_everything_is_to_be_read(browser, report):
     page = context.new_page()
     page.goto(report.as_uri())
 
-    assert page.locator("[data-figure] svg.bars").count() == len(METRICS)
+    assert page.locator("figure svg.plot").count() == len(METRICS)
     assert not page.locator("form.filter").is_visible()
     first = page.locator("details.answer").first
     first.locator("summary").first.click()
@@ -213,13 +208,13 @@ def test_without_scripts_everything_is_to_be_read(browser, report):
 def test_on_paper_it_is_light(opened, report):
     page = opened(report, scheme="dark").page
     colours = "() => ['body', 'mark'].map((name) => getComputedStyle(document.querySelector(name)).backgroundColor)"
-    bar = "() => getComputedStyle(document.querySelector('[data-figure] .barlayer .point path')).fill"
+    bar = "() => getComputedStyle(document.querySelector('figure svg.plot rect.pass')).fill"
     on_screen = page.evaluate(bar)
 
     page.emulate_media(media="print", color_scheme="dark")
 
     assert page.evaluate(colours) == ["rgb(255, 255, 255)", "rgb(253, 235, 225)"]
-    page.wait_for_function(f"before => ({bar})() !== before", arg=on_screen)
+    assert page.evaluate(bar) != on_screen
 
 
 def test_on_paper_answers_are_unfolded(opened, report):
@@ -242,6 +237,38 @@ def test_two_runs_side_by_side(opened, evaluation, tmp_path):
     assert screen.page.locator("#comparison td.change").all_inner_texts() == ["no clear difference"] * len(METRICS)
     screen.page.locator("#comparison").scroll_into_view_if_needed()
     screen.keep("report-comparison")
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 1280, "height": 900}], ids=["phone", "desk"])
+def test_no_table_is_cut(opened, worse_than_before, size):
+    page = opened(worse_than_before, size=size).page
+
+    cut = page.locator(".scroll").evaluate_all("tables => tables.filter((t) => t.scrollWidth > t.clientWidth).length")
+    assert page.locator(".scroll").count() > 2
+    assert (cut, is_wider_than_the_screen(page)) == (0, False)
+
+
+def test_newly_failing_links_to_the_answers(opened, worse_than_before):
+    page = opened(worse_than_before).page
+
+    page.locator("#comparison td[data-label='newly failing'] a").first.click()
+    fall = page.locator(":target + p + .scroll tbody tr").first
+    assert "pass → fail" in fall.inner_text()
+    fall.locator("a").click()
+
+    page.wait_for_selector("details.answer[open]")
+
+
+@pytest.fixture(scope="module")
+def worse_than_before(evaluation, tmp_path_factory):
+    """The report of a run in which every third answer became a wrong one."""
+    file = tmp_path_factory.mktemp("worse") / "report.html"
+    after = [
+        record if number % 3 else replace(record, response="It was built by the Romans in 1789.")
+        for number, record in enumerate(answered_questions())
+    ]
+    write_report(evaluate(after, METRICS, judge=OverlapJudge()), file, baseline=evaluation)
+    return file
 
 
 def test_the_pictures_of_the_documentation(opened, report):

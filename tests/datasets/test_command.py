@@ -176,7 +176,6 @@ def test_a_report_that_cannot_be_written_is_known_before_anything_is_judged(run,
 
 
 def test_a_report_is_written_and_compared_with_an_earlier_run(run, table, tmp_path):
-    pytest.importorskip("plotly")
     first = run(table, "--metrics", "faithfulness", "--output", tmp_path / "r.csv")
     second = run(
         *(table, "--metrics", "faithfulness", "--report", tmp_path / "r.html", "--compare", tmp_path / "r.csv"),
@@ -185,7 +184,7 @@ def test_a_report_is_written_and_compared_with_an_earlier_run(run, table, tmp_pa
 
     assert (first.exit_code, second.exit_code) == (0, 0), second.stderr
     assert "faithfulness" in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert list((tmp_path / "plots").glob("*.png"))
+    assert list((tmp_path / "plots").glob("*.svg"))
 
 
 def test_the_journal_of_an_earlier_run_is_not_written_over(run, table, tmp_path):

@@ -36,7 +36,7 @@ def evaluate(
     compare: Annotated[
         Path | None, typer.Option(metavar="BASELINE", help="Compare in the report with the results of an earlier run.")
     ] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="The report's plots, as PNG files.")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="The report's plots, as SVG files.")] = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="The summary for a program.")] = None,
     fail_under: Annotated[
         list[str] | None,

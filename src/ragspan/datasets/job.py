@@ -163,11 +163,8 @@ def _require_writable(job: Job) -> None:
             raise ConfigurationError(
                 f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
             )
-    wanted = ["plotly", "jinja2"] if job.report is not None else []
-    wanted += ["matplotlib"] if job.plots is not None else []
-    missing = [name for name in wanted if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(f'reports and plots need {", ".join(missing)}: pip install "ragspan[report]"')
+    if (job.report or job.plots) and importlib.util.find_spec("jinja2") is None:
+        raise ConfigurationError('reports and plots need jinja2: pip install "ragspan[report]"')
 
 
 def _print_summary(evaluation: Evaluation, *, new_rows: int) -> None:

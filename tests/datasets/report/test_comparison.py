@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan import NotApplicable, Score
-from ragspan.datasets.report.comparison import REGRESSIONS_SHOWN, compare
+from ragspan.datasets.report.comparison import FALLS_SHOWN, compare
 
 
 def rows_with(answered, values, *, ids=None, metric="faithfulness"):
@@ -26,7 +26,7 @@ def test_a_run_beside_itself_has_no_difference(run_of):
 
     (change,) = compared.metrics
     assert (change.difference, change.interval, change.verdict) == (0.0, (0.0, 0.0), "no clear difference")
-    assert compared.regressions == ()
+    assert not compared.falls["faithfulness"]
     assert compared.in_both == 3
 
 
@@ -42,7 +42,7 @@ def test_scores_that_all_fell_are_worse_and_the_largest_falls_are_listed_first(r
     compared = compare(run_of([0.4, 0.1, 0.3]), run_of([0.5, 0.9, 0.8]))
 
     assert compared.metrics[0].verdict == "worse"
-    assert [(fall.row, fall.before, fall.after) for fall in compared.regressions] == [
+    assert [(fall.row, fall.before, fall.after) for fall in compared.falls["faithfulness"]] == [
         (2, 0.9, 0.1),
         (3, 0.8, 0.3),
         (1, 0.5, 0.4),
@@ -54,8 +54,14 @@ def test_of_many_falls_the_largest_are_kept(run_of):
 
     compared = compare(run_of([0.0] * 100), run_of(values))
 
-    assert len(compared.regressions) == REGRESSIONS_SHOWN
-    assert compared.regressions[0].before == 0.99
+    assert len(compared.falls["faithfulness"]) == FALLS_SHOWN
+    assert compared.falls["faithfulness"][0].before == 0.99
+
+
+def test_answers_that_passed_before_and_fail_now_come_before_larger_falls(run_of):
+    compared = compare(run_of([0.5, 0.0, 0.4]), run_of([1.0, 0.4, 0.5]))
+
+    assert [fall.row for fall in compared.falls["faithfulness"]] == [3, 1, 2]
 
 
 def test_labels_that_changed_are_counted_both_ways(run_of):

@@ -34,14 +34,23 @@ def test_quartiles_and_whiskers_are_those_of_a_box_plot():
 def test_few_scores_have_a_distribution_as_well(values):
     scores = distribution(values)
 
-    assert scores.scored == len(values)
+    assert sum(scores.counts) == len(values)
     assert (
         scores.lower_whisker <= scores.lower_quartile <= scores.median <= scores.upper_quartile <= scores.upper_whisker
     )
 
 
-def test_shares_count_whole_bins():
-    scores = distribution([0.05, 0.15, 0.95, 0.95])
+def roles(threshold):
+    return [bar.role for bar in distribution([0.5]).bars(threshold)]
 
-    assert scores.share_below(1) == 0.25
-    assert scores.share_from(9) == 0.5
+
+def test_bars_below_the_threshold_fail_and_those_from_it_on_pass():
+    assert roles(0.8) == ["fail"] * 8 + ["pass"] * 2
+
+
+def test_a_bar_with_the_threshold_inside_is_neither():
+    assert roles(0.25) == ["fail"] * 2 + ["bar"] + ["pass"] * 7
+
+
+def test_without_a_threshold_bars_have_no_side():
+    assert roles(None) == ["bar"] * 10

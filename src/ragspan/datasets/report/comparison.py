@@ -21,7 +21,7 @@ from ragspan.datasets.results import ResultRow
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
-REGRESSIONS_SHOWN = 20
+FALLS_SHOWN = 20
 
 
 class ScoredRun(Protocol):
@@ -79,6 +79,10 @@ class Regression:
     def fall(self) -> float:
         return self.before - self.after
 
+    @property
+    def is_newly_failing(self) -> bool:
+        return (self.label_before, self.label_after) == ("pass", "fail")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
@@ -92,8 +96,8 @@ class Comparison:
     only_in_baseline: int
     cautions: tuple[str, ...] = ()
     """Reasons why scores may differ though no answer does."""
-    regressions: tuple[Regression, ...] = ()
-    """The largest falls, the largest first: at most `REGRESSIONS_SHOWN`."""
+    falls: Mapping[str, Sequence[Regression]] = field(default_factory=dict)
+    """By metric, at most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
 
 def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
@@ -101,7 +105,7 @@ def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
     before = _Baseline.read(baseline, by_id=_have_common_ids(run, baseline))
     tallies: dict[str, _Tally] = defaultdict(_Tally)
     judges: dict[str, set[str]] = defaultdict(set)
-    falls: list[Regression] = []
+    falls: dict[str, list[Regression]] = {metric: [] for metric in before.scored}
     rows = in_both = 0
     for key, results in _answers(run, by_id=before.by_id):
         known = before.scores.get(key)
@@ -111,8 +115,8 @@ def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
             _note_judge(judges, result)
             earlier = (known or {}).get(result.metric)
             tallies[result.metric].add(result, earlier)
-            falls += _fall(result, earlier)
-        falls = _largest(falls)
+            if earlier is not None and result.score is not None and result.score < earlier.score:
+                falls[result.metric] = _largest([*falls[result.metric], _fall(result, result.score, earlier)])
     return Comparison(
         metrics=tuple(tally.comparison(metric, before) for metric, tally in _with_lost(tallies, before).items()),
         paired_by="record id" if before.by_id else "row number",
@@ -120,7 +124,7 @@ def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
         only_here=rows - in_both,
         only_in_baseline=len(before.scores) - in_both,
         cautions=tuple(_cautions(judges, before.judges)),
-        regressions=tuple(falls),
+        falls=defaultdict(tuple, falls),
     )
 
 
@@ -211,21 +215,20 @@ def _with_lost(tallies: dict[str, _Tally], baseline: _Baseline) -> dict[str, _Ta
     return tallies | {metric: _Tally() for metric in baseline.scored if metric not in tallies}
 
 
-def _fall(result: ResultRow, earlier: _Earlier | None) -> Iterator[Regression]:
-    if earlier is not None and result.score is not None and result.score < earlier.score:
-        yield Regression(
-            metric=result.metric,
-            row=result.row,
-            record_id=result.record_id,
-            before=earlier.score,
-            after=result.score,
-            label_before=earlier.label,
-            label_after=result.label,
-        )
+def _fall(result: ResultRow, score: float, earlier: _Earlier) -> Regression:
+    return Regression(
+        metric=result.metric,
+        row=result.row,
+        record_id=result.record_id,
+        before=earlier.score,
+        after=score,
+        label_before=earlier.label,
+        label_after=result.label,
+    )
 
 
 def _largest(falls: list[Regression]) -> list[Regression]:
-    return heapq.nlargest(REGRESSIONS_SHOWN, falls, key=lambda regression: regression.fall)
+    return heapq.nlargest(FALLS_SHOWN, falls, key=lambda fall: (fall.is_newly_failing, fall.fall))
 
 
 def _note_judge(judges: dict[str, set[str]], result: ResultRow) -> None:

@@ -6,6 +6,9 @@ import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Role: TypeAlias = Literal["pass", "fail", "bar"]
 
 BINS = 10
 """Of a histogram, each 0.1 wide; 1.0 belongs to the last."""
@@ -27,17 +30,40 @@ class Distribution:
     outliers: int
     """Scores beyond the whiskers."""
 
-    @property
-    def scored(self) -> int:
-        return sum(self.counts)
+    def bars(self, threshold: float | None) -> list[Bar]:
+        """The histogram's bars, from the lowest scores to the highest."""
+        edges = [place / BINS for place in range(BINS + 1)]
+        return [
+            Bar(
+                span=f"{low:.1f} to {'' if high == 1 else 'below '}{high:.1f}",
+                count=count,
+                share=count / sum(self.counts),
+                height=count / max(self.counts),
+                role=_role(low, high, threshold),
+            )
+            for low, high, count in zip(edges, edges[1:], self.counts, strict=False)
+        ]
 
-    def share_below(self, edge: int) -> float:
-        """The share of scores in the first `edge` bins, 0..1."""
-        return sum(self.counts[:edge]) / self.scored
 
-    def share_from(self, edge: int) -> float:
-        """The share of scores in the bins from number `edge` on, 0..1."""
-        return sum(self.counts[edge:]) / self.scored
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bar:
+    """One bar of a histogram."""
+
+    span: str
+    """From where to where, in words."""
+    count: int
+    share: float
+    """Of all scores, 0..1."""
+    height: float
+    """Of the highest bar's, 0..1."""
+    role: Role
+    """Whether scores in there pass; `bar` where some do, or where there is no threshold."""
+
+
+def _role(low: float, high: float, threshold: float | None) -> Role:
+    if threshold is None or low < threshold < high:
+        return "bar"
+    return "pass" if low >= threshold else "fail"
 
 
 def distribution(values: Sequence[float]) -> Distribution | None:

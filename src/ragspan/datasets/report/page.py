@@ -7,43 +7,41 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from ragspan.datasets.report.figures import metric_figure
 from ragspan.datasets.report.script_data import content_policy, script_json
-from ragspan.datasets.report.view import ReportView
+from ragspan.datasets.report.view import MetricView, ReportView
 from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:
     import jinja2
 
-_INSTALL = "a report needs plotly and jinja2: pip install 'ragspan[report]'"
+_INSTALL = "a report needs jinja2: pip install 'ragspan[report]'"
 
 
 def render(view: ReportView) -> str:
     """The whole page as text that any encoder takes.
 
     Raises:
-        ImportError: plotly or jinja2 is not installed.
+        ImportError: jinja2 is not installed.
     """
-    try:
-        from markupsafe import Markup
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ImportError(_INSTALL) from error
-    figures = {metric.anchor: metric_figure(metric.summary, metric.scores) for metric in view.metrics if metric.scores}
-    # What stands between the tags has to be, byte for byte, what the policy's hashes are of.
-    plotly, script = (get_plotlyjs() if figures else ""), _own("report.js")
-    return (
-        _environment()
-        .get_template("report.html")
-        .render(
-            view=view,
-            policy=content_policy([plotly, script]),
-            style=Markup(_own("report.css")),  # noqa: S704 - our own files, and JSON that is escaped
-            plotly=Markup(plotly),  # noqa: S704
-            script=Markup(script),  # noqa: S704
-            figures=Markup(script_json(figures)),  # noqa: S704
-        )
+    template = _environment().get_template("report.html")
+    from markupsafe import Markup
+
+    script = _own("report.js")  # what stands between the tags has to be, byte for byte, what the policy's hash is of
+    return template.render(
+        view=view,
+        policy=content_policy([script]),
+        style=Markup(_own("report.css")),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704
     )
+
+
+def render_plot(metric: MetricView) -> str:
+    """A metric's plot as an SVG file.
+
+    Raises:
+        ImportError: jinja2 is not installed.
+    """
+    return _environment().get_template("plot.svg").render(metric=metric)
 
 
 @cache
@@ -65,6 +63,7 @@ def _environment() -> jinja2.Environment:
         "signed": signed,
         "figure": figure,
         "moment": moment,
+        "place": place,
         "script_json": script_json,
     }
     return environment
@@ -82,6 +81,11 @@ def _legible(value: Any) -> Any:
 def figure(value: float | None, digits: int = 2) -> str:
     """A score in figures, or a dash."""
     return "\N{EN DASH}" if value is None else f"{value:.{digits}f}"
+
+
+def place(score: float) -> float:
+    """Where a score stands in a plot, from left to right."""
+    return round(10 + 380 * score, 1)
 
 
 def signed(value: float) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from ragspan.datasets.report.distribution import BINS, Distribution
 from ragspan.datasets.report.guides import GUIDES, REASONS
 from ragspan.datasets.results import MetricSummary
 
@@ -20,14 +19,14 @@ DEFAULT_THRESHOLD = 0.5
 """Stands in for the threshold of a metric that has none."""
 VERY_LOW = 0.75
 """Of its threshold, below which a mean or a median is very low."""
+FEW_PASS = 0.4
+"""With a smaller share of answers that pass, most answers fail by more than chance and a strict judge explain."""
 WIDE_DEVIATION = 0.3
 """Standard deviations from here on are high. Scores spread evenly over the whole scale have 0.29; the most there can be
 is 0.5, for zeros and ones in equal numbers."""
-GROUP_EDGE = 3
-"""Bins of the histogram from either end that make up a group: scores below 0.3, and from 0.7 on."""
-GROUP_SHARE = 0.1
-LITTLE_BETWEEN = 0.2
-"""Scores fall into two groups where each end holds at least the one share of them, and the middle at most the other."""
+MANY_FAIL = 0.2
+"""A high deviation deserves a look only where at least this share of the answers fails: good answers and a few bad ones
+deviate as much, and faithfulness is near 0 or 1 by its nature."""
 MANY_NOT_SCORED = 0.2
 """Of all answers, from here on a large share."""
 MANY_FAILURES = 0.02
@@ -50,29 +49,30 @@ class Sign:
     """What to look at."""
 
 
-def signs_of(summary: MetricSummary, scores: Distribution | None) -> list[Sign]:
+def signs_of(summary: MetricSummary) -> list[Sign]:
     """The signs that a metric's scores give, those of high risk first."""
     found = [_gaps(summary)]
-    if scores is not None:
-        found += [_low_maximum(summary) or _low_centre(summary), _spread(summary, scores), _few(summary)]
+    if summary.scored:
+        found += [_low_maximum(summary) or _low_centre(summary), _spread(summary), _few(summary)]
     return sorted(filter(None, found), key=lambda sign: sign.level != "high")
 
 
 def _low_centre(summary: MetricSummary) -> Sign | None:
     """A mean or median below the threshold: by the metric's own measure, the typical answer is not good enough.
 
-    A low median says that most answers fail. A mean is low as well where few answers fail badly, so it is high risk by
-    itself only where it is very low.
+    Judges are stricter than people where an answer fails by a single claim, so it is high risk only where few answers
+    pass, or where the typical score is very low.
     """
     threshold = _threshold(summary)
     low = {name: value for name, value in _centres(summary).items() if value < threshold}
     if not low:
         return None
     is_very_low = min(low.values()) < VERY_LOW * threshold
+    few_pass = summary.threshold is not None and summary.passed < FEW_PASS * summary.scored
     return Sign(
         metric=summary.metric,
-        level="high" if is_very_low or "median" in low else "notice",
-        title=f"{'Very low' if is_very_low else 'Low'} {' and '.join(low)}",
+        level="high" if is_very_low or few_pass else "notice",
+        title="Most answers fail" if few_pass else f"{'Very low' if is_very_low else 'Low'} {' and '.join(low)}",
         figures=f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {_passing(summary)}.",
         advice=_advice(summary.metric),
     )
@@ -91,30 +91,20 @@ def _low_maximum(summary: MetricSummary) -> Sign | None:
     )
 
 
-def _spread(summary: MetricSummary, scores: Distribution) -> Sign | None:
+def _spread(summary: MetricSummary) -> Sign | None:
     deviation = summary.standard_deviation or 0.0
-    low, high = scores.share_below(GROUP_EDGE), scores.share_from(BINS - GROUP_EDGE)
-    between = max(0.0, 1 - low - high)
-    if min(low, high) >= GROUP_SHARE and between <= LITTLE_BETWEEN:
-        return Sign(
-            metric=summary.metric,
-            level="high" if deviation >= WIDE_DEVIATION else "notice",
-            title="Two groups of answers",
-            figures=f"{low:.0%} of the scores are below {GROUP_EDGE / BINS:.1f} and {high:.0%} from "
-            f"{1 - GROUP_EDGE / BINS:.1f} on, {between:.0%} between; the mean stands for neither group. "
-            f"Standard deviation {deviation:.2f}.",
-            advice="find out what sets the low group apart: a kind of question, a source of passages, a model. "
-            "Filter the worst answers below by this metric.",
-        )
+    if summary.threshold is not None and summary.scored - summary.passed < MANY_FAIL * summary.scored:
+        return None
     if deviation < WIDE_DEVIATION:
         return None
     return Sign(
         metric=summary.metric,
-        level="high",
+        level="notice",
         title="High deviation",
         figures=f"Standard deviation {deviation:.2f} around a mean of {summary.mean or 0:.2f}; evenly spread scores "
-        "would have 0.29.",
-        advice="one answer says little about the next. Compare the worst answers with the best: what do they share?",
+        "would have 0.29. The mean stands for few of the answers.",
+        advice="find out what sets the low answers apart: a kind of question, a source, a model. Filter the worst "
+        "answers below by this metric.",
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.metadata import version
 
 from ragspan.datasets.report.answers import ShownAnswer, show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, ScoredRun, compare
-from ragspan.datasets.report.distribution import Distribution, distribution
-from ragspan.datasets.report.figures import Bar, bars
+from ragspan.datasets.report.distribution import Bar, Distribution, distribution
 from ragspan.datasets.report.guides import GUIDES, REASONS, Guide
 from ragspan.datasets.report.signs import Sign, signs_of
 from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, MetricSummary
@@ -66,8 +66,15 @@ class ReportView:
     """The page."""
 
     title: str
+    source: str | None
+    """The table's file."""
+    columns: str
+    """What was read as what."""
+    version: str
+    """Of ragspan."""
     written_at: datetime
     rows: int
+    skipped: Mapping[str, int]
     is_complete: bool
     judges: tuple[str, ...]
     """With the versions of their prompts, as far as the answers below tell."""
@@ -102,14 +109,18 @@ def view_of(
     """What there is to show."""
     comparison = None if baseline is None else compare(evaluation, baseline)
     return ReportView(
-        title=title or "RAG evaluation",
+        title=title or (f"RAG evaluation of {evaluation.source}" if evaluation.source else "RAG evaluation"),
+        source=evaluation.source,
+        columns=evaluation.columns,
+        version=version("ragspan"),
         written_at=written_at,
         rows=evaluation.rows,
+        skipped=evaluation.skipped,
         is_complete=evaluation.is_complete,
         judges=tuple(_judges(evaluation.worst)),
         usage=evaluation.usage,
         seconds=evaluation.seconds,
-        metrics=tuple(_metrics(evaluation, comparison)),
+        metrics=tuple(metric_views(evaluation, comparison)),
         answers=tuple(show_answers(evaluation.worst)),
         comparison=comparison,
         bad_rows=tuple(evaluation.bad_rows[:BAD_ROWS_SHOWN]),
@@ -117,7 +128,8 @@ def view_of(
     )
 
 
-def _metrics(evaluation: Evaluation, comparison: Comparison | None) -> Iterator[MetricView]:
+def metric_views(evaluation: Evaluation, comparison: Comparison | None = None) -> Iterator[MetricView]:
+    """Each metric, with what there is to compare it with."""
     changes = {change.metric: change for change in comparison.metrics} if comparison else {}
     for number, name in enumerate(evaluation.metrics, start=1):
         summary = evaluation.summary[name]
@@ -126,8 +138,8 @@ def _metrics(evaluation: Evaluation, comparison: Comparison | None) -> Iterator[
             anchor=f"metric-{number}",
             summary=summary,
             scores=scores,
-            bars=tuple(bars(scores, summary.threshold)) if scores else (),
-            signs=tuple(signs_of(summary, scores)),
+            bars=tuple(scores.bars(summary.threshold)) if scores else (),
+            signs=tuple(signs_of(summary)),
             guide=GUIDES.get(name),
             change=changes.get(name),
         )

@@ -30,7 +30,7 @@ def write_report(
         written_at: the time that the page tells, now if not given.
 
     Raises:
-        ImportError: plotly or jinja2 is not installed; the extra `report` has both.
+        ImportError: jinja2 is not installed; the extra `report` has it.
         OSError: the file cannot be written.
     """
     when = written_at or datetime.now(timezone.utc)

@@ -1,44 +1,11 @@
 "use strict";
-// The page is whole without this script: it draws the plots and makes the answers and tables sortable.
+// The page is whole without this script: it makes the answers and tables sortable.
 
 (() => {
   const list = document.getElementById("answer-list");
   const answers = list ? [...list.children] : [];
   const scoresOf = new Map(answers.map((answer) => [answer, JSON.parse(answer.dataset.scores)]));
   const textOf = new Map(); // lower case, made when it is first searched
-
-  // Plots --------------------------------------------------------------------------------------------------------
-
-  const figures = JSON.parse(document.getElementById("figures").textContent);
-  const themes = ["(prefers-color-scheme: dark)", "print"].map((query) => matchMedia(query));
-
-  function drawPlots() {
-    if (typeof Plotly === "undefined") return;
-    const style = getComputedStyle(document.documentElement);
-    const colour = (role) => style.getPropertyValue("--" + role).trim();
-    const themed = (figure) => {
-      const [histogram, box] = structuredClone(figure.data);
-      histogram.marker.color = histogram.marker.color.map(colour);
-      box.line.color = colour(box.line.color);
-      box.fillcolor = colour(box.fillcolor);
-      const layout = structuredClone(figure.layout);
-      for (const shape of layout.shapes || []) shape.line.color = colour(shape.line.color);
-      for (const note of layout.annotations || []) note.font.color = colour(note.font.color);
-      for (const axis of [layout.xaxis, layout.yaxis, layout.yaxis2]) axis.gridcolor = colour("line");
-      layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
-      layout.font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colour("soft") };
-      layout.hoverlabel = { bgcolor: colour("panel"), bordercolor: colour("line"), font: { color: colour("ink") } };
-      return [[histogram, box], layout];
-    };
-    for (const place of document.querySelectorAll("[data-figure]")) {
-      const still = place.querySelector("svg.bars");
-      const [data, layout] = themed(figures[place.dataset.figure]);
-      if (still) still.remove();
-      Plotly.react(place, data, layout, { displayModeBar: false, responsive: true });
-    }
-  }
-  drawPlots();
-  for (const theme of themes) theme.addEventListener("change", drawPlots);
 
   // Filter and order ---------------------------------------------------------------------------------------------
 
