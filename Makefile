@@ -28,7 +28,7 @@ E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
+.PHONY: docs docs-build e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
 
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
@@ -99,6 +99,20 @@ test-environments: .venv-environments/.installed  ## the servers, workers and to
 	$(call install_into,$(@D),constraints.txt,-e '.[otlp]' $(ENVIRONMENT_TOOLS))
 	@touch $@
 
+docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
+	$(MKDOCS) serve
+
+docs-build: .venv-docs/.installed  ## the site into site/; a broken link or a name without its entry is an error
+	$(MKDOCS) build --strict --quiet
+
+# The variable silences an announcement of another tool.
+MKDOCS := NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs
+
+.venv-docs/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),constraints.txt,--group docs)
+	@touch $@
+
 e2e: $(E2E) chromium  ## answers with their scores in a real Phoenix and a real MLflow, as a browser shows them
 	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e
 
@@ -161,4 +175,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-environments .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .phoenix dist
+	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-environments .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .phoenix dist site

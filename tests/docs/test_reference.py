@@ -1,0 +1,60 @@
+"""The API reference has an entry for every public name."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+import yaml
+from doc_pages import PAGES, ROOT, name_of
+
+MODULES = (
+    "ragspan",
+    "ragspan.datasets",
+    "ragspan.datasets.report",
+    "ragspan.delivery",
+    "ragspan.engine",
+    "ragspan.judges",
+    "ragspan.metrics",
+    "ragspan.telemetry",
+    "ragspan.testing",
+    "ragspan_langchain",
+    "ragspan_llama_index",
+    "ragspan_mlflow",
+    "ragspan_nats",
+    "ragspan_phoenix",
+)
+ENTRIES = [
+    entry
+    for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
+    for entry in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+def named(path):
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_has_an_entry(module):
+    home = importlib.import_module(module)
+    documented = [named(entry) for entry in ENTRIES]
+
+    assert [name for name in home.__all__ if not any(getattr(home, name) is one for one in documented)] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_entries_are_public(module):
+    entries = [entry for entry in ENTRIES if entry.rpartition(".")[0] == module]
+
+    assert [entry for entry in entries if entry.rpartition(".")[2] not in importlib.import_module(module).__all__] == []
+
+
+def test_every_page_is_in_the_navigation():
+    configured = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = [name_of(page).removeprefix("docs/") for page in PAGES if name_of(page).startswith("docs/")]
+    navigation = str(yaml.safe_load(configured)["nav"])
+
+    assert [page for page in pages if f"'{page}'" not in navigation] == []
