@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 
 from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.contexts import Context, Place
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.judges.overlap.text import content_of
 
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
@@ -18,7 +18,7 @@ class Alignment:
     """The words, the pairs and the runs of three words of some claims that contexts hold as well."""
 
     def __init__(self, claims: Sequence[Claim], contexts: Sequence[Context]) -> None:
-        self.content = frozenset(chain.from_iterable(claim.keys for claim in claims)) - FUNCTION_WORDS
+        self.content = content_of(chain.from_iterable(claim.keys for claim in claims))
         """The keys of the claims' content words."""
         self.pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
         self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]

@@ -11,7 +11,7 @@ from ragspan.judges.overlap.claims import as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
 from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
-from ragspan.judges.overlap.text import keys
+from ragspan.judges.overlap.languages import language_of
 from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_response
 from ragspan.records import RagRecord
 
@@ -28,9 +28,12 @@ class Analysis:
     def __init__(self, record: RagRecord, reader: ContextReader | None = None) -> None:
         self.record = record
         self.size = record.size_hint
-        self.claims = read_claims(record.response or "")
-        self._question = frozenset(keys((record.question or "")[:_MAX_QUESTION]))
-        self._contexts = (reader or ContextReader()).read([context.text for context in record.contexts or ()])
+        texts = [context.text for context in record.contexts or ()]
+        question = (record.question or "")[:_MAX_QUESTION]
+        self.language, self.is_comparable = language_of(record.response or "", texts, question)
+        self.claims = read_claims(record.response or "", self.language)
+        self._question = frozenset(self.language.keys(question))
+        self._contexts = (reader or ContextReader()).read(texts, self.language)
         self._found: Alignment | None = None
         self._grades: list[Grade] | None = None
 
@@ -38,20 +41,20 @@ class Analysis:
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
         if self._grades is None:
-            self._grades = grade_claims(self.claims, self._contexts, self._alignment, self._question)
+            self._grades = grade_claims(self.claims, self._contexts, self._alignment, self._question, self.language)
         return self._grades
 
     @property
     def grounding(self) -> float:
         """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
-        return probability(answer_score(self.grades)) if self.grades else 0.0
+        return probability(answer_score(self.grades), self.language) if self.grades else 0.0
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
         if list(claims) == [claim.text for claim in self.claims]:
             return self.grades
-        read = list(map(as_claim, claims))
-        return grade_claims(read, self._contexts, Alignment(read, self._contexts), self._question)
+        read = [as_claim(claim, self.language) for claim in claims]
+        return grade_claims(read, self._contexts, Alignment(read, self._contexts), self._question, self.language)
 
     def coverage(self) -> Coverage:
         """What the response has of what the contexts say about the question."""

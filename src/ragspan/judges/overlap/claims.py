@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
+from ragspan.judges.overlap.languages import ENGLISH, Language
 from ragspan.judges.overlap.sentences import split_sentences
-from ragspan.judges.overlap.text import is_content, key, readable, tokens
+from ragspan.judges.overlap.text import is_content, readable
 
 MAX_CHARACTERS = 30_000
 """Characters of a response that are read."""
@@ -42,14 +43,15 @@ class Claim:
     keys: tuple[str, ...]
 
 
-def as_claim(text: str) -> Claim:
-    words = tuple(tokens(text))
-    return Claim(text=text, words=words, keys=tuple(map(key, words)))
+def as_claim(text: str, language: Language = ENGLISH) -> Claim:
+    words = tuple(language.tokens(text))
+    return Claim(text=text, words=words, keys=tuple(map(language.key, words)))
 
 
-def read_claims(response: str) -> tuple[Claim, ...]:
+def read_claims(response: str, language: Language = ENGLISH) -> tuple[Claim, ...]:
     """The sentences with content, list markers left out; greetings, courtesies and "Here is ...:" are none."""
-    sentences = map(as_claim, split_sentences(readable(response[:MAX_CHARACTERS])))
+    lines = split_sentences(readable(response[:MAX_CHARACTERS]), language=language)
+    sentences = (as_claim(line, language) for line in lines)
     return tuple(islice(filter(_claims_something, sentences), MAX_CLAIMS))
 
 

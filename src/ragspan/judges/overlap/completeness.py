@@ -14,7 +14,7 @@ from heapq import nsmallest
 from operator import or_
 
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.judges.overlap.text import content_of
 
 _MAIN_WORDS = 25
 _MOST_NAMED = 9
@@ -74,7 +74,7 @@ def _relevant(
     Where nothing is asked for, those of every sentence.
     """
     if not asked:
-        yield from ((set(keys) - FUNCTION_WORDS, 1.0) for keys in context.keys)
+        yield from ((content_of(keys), 1.0) for keys in context.keys)
         return
     found = [(context.places[key], rarity[key]) for key in asked if key in context.places]
     left = reduce(or_, [places for places, _ in found], 0)
@@ -83,4 +83,4 @@ def _relevant(
         left ^= first
         relevance = math.fsum([weight for places, weight in found if places & first])
         if relevance:
-            yield set(context.keys[first.bit_length() - 1]) - FUNCTION_WORDS, relevance
+            yield content_of(context.keys[first.bit_length() - 1]), relevance

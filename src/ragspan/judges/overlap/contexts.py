@@ -1,7 +1,7 @@
 """The contexts of a record as they are compared: their sentences as keys, read once and kept by their text.
 
 Guarantees:
-- What is read of a text depends on nothing but the text, so that a context that was kept scores as one that was not.
+- What is read of a text depends on nothing but the text and its language, so that a context that was kept scores as one that was not.
 - No lock, so that a fork leaves none locked. What two threads do at once costs no more than doing it twice.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.sentences import FULL_STOPS, split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
-from ragspan.judges.overlap.text import key, readable, tokens
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.judges.overlap.text import content_of, readable
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -44,6 +44,8 @@ class ContextSentence:
     words: tuple[str, ...]
     keys: tuple[str, ...]
     """What each of the words is compared by."""
+    language: Language = ENGLISH
+    """As which it was read."""
 
 
 class Context:
@@ -51,6 +53,7 @@ class Context:
 
     __slots__ = (
         "_facts",
+        "_language",
         "_pairs",
         "_sentences",
         "_times_paired",
@@ -66,11 +69,13 @@ class Context:
         sentences: Sequence[str],
         keys: Sequence[Sequence[str]],
         *,
+        language: Language = ENGLISH,
         structured: bool = False,
         flags: Sequence[Flag] = (),
         most_breaks: int = 0,
     ) -> None:
         self._sentences = sentences
+        self._language = language
         self.keys = keys
         """Of the words of each sentence, in order."""
         self.places = _places(keys)
@@ -90,7 +95,8 @@ class Context:
 
     def sentence(self, index: int) -> ContextSentence:
         text = self._sentences[index]
-        return ContextSentence(text=text, words=tuple(tokens(text)), keys=tuple(self.keys[index]))
+        words = tuple(self._language.tokens(text))
+        return ContextSentence(text=text, words=words, keys=tuple(self.keys[index]), language=self._language)
 
     def fact(self, find: Callable[[ContextSentence], _T], index: int) -> _T:
         """What `find` says of a sentence; found once, and kept as long as the context is.
@@ -118,6 +124,7 @@ class Context:
         return Context(
             [" ".join(self._sentences[group]) for group in groups],
             [list(chain.from_iterable(self.keys[group])) for group in groups],
+            language=self._language,
             structured=self.structured,
             flags=self.flags,
         )
@@ -134,7 +141,7 @@ def _places(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
         for word in keys:
             places[word] = places.get(word, 0) | bit
         bit <<= 1
-    for word in FUNCTION_WORDS & places.keys():
+    for word in places.keys() - content_of(places):
         del places[word]
     return places
 
@@ -146,13 +153,13 @@ class ContextReader:
         self._max_bytes = max_bytes
         self._room = max_bytes // 2
         # Two generations: what was asked for since the younger one began survives when the next one begins.
-        self._younger: dict[str, Context] = {}
-        self._older: dict[str, Context] = {}
+        self._younger: dict[tuple[str, str], Context] = {}
+        self._older: dict[tuple[str, str], Context] = {}
 
     def __len__(self) -> int:
         return len(self._younger.keys() | self._older.keys())
 
-    def read(self, texts: Sequence[str]) -> tuple[Context, ...]:
+    def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
         """One for each text or, of more than `MAX_CONTEXTS`, for several, as far as `MAX_CHARACTERS` allow."""
         at_a_time = -(-len(texts) // MAX_CONTEXTS) or 1
         if at_a_time > 1:
@@ -160,58 +167,61 @@ class ContextReader:
         shares = fair_shares([len(text) for text in texts], MAX_CHARACTERS)
         whole = sum(shares) or 1
         contexts = [
-            self._one(text[:share], MAX_SENTENCES * share // whole) for text, share in zip(texts, shares, strict=True)
+            self._one(text[:share], language, MAX_SENTENCES * share // whole)
+            for text, share in zip(texts, shares, strict=True)
         ]
         joined = -(-sum(len(context.keys) for context in contexts) // MAX_SENTENCES)
         return tuple(contexts) if joined <= 1 else tuple(context.joined(joined) for context in contexts)
 
-    def _one(self, text: str, most: int) -> Context:
+    def _one(self, text: str, language: Language, most: int) -> Context:
         """The context; of plain text with more than `most` sentences the last ones count as one."""
-        context = self._younger.get(text)
+        known = language.code, text
+        context = self._younger.get(known)
         if context is not None and context.most_breaks < most:
             return context
-        context = self._older.get(text)
+        context = self._older.get(known)
         if context is None or context.most_breaks >= most:
-            context = _read(text, most)
+            context = _read(text, language, most)
         if context.most_breaks < most:
-            self._keep(text, context)
+            self._keep(known, context)
         return context
 
-    def _keep(self, text: str, context: Context) -> None:
-        size = _BYTES + _BYTES_A_CHARACTER * len(text)
+    def _keep(self, known: tuple[str, str], context: Context) -> None:
+        size = _BYTES + _BYTES_A_CHARACTER * len(known[1])
         self._room -= size
         if self._room < 0:
             self._older, self._younger, self._room = self._younger, {}, self._max_bytes // 2 - size
-        self._younger[text] = context
+        self._younger[known] = context
 
 
 _BYTES, _BYTES_A_CHARACTER = 2_000, 24
 """What a context takes, with its pairs and a few facts about its sentences."""
 
 
-def read_contexts(texts: Sequence[str]) -> tuple[Context, ...]:
+def read_contexts(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
     """The contexts of one record."""
-    return ContextReader().read(texts)
+    return ContextReader().read(texts, language)
 
 
-def _read(text: str, most: int) -> Context:
+def _read(text: str, language: Language, most: int) -> Context:
     text = readable(text)
     structure = read_structure(text)
     if structure is None:
-        sentences = split_sentences(text, most)
+        sentences = split_sentences(text, most, language)
     else:
         sentences = chain.from_iterable(map(split_sentences, structure.statements))
-    read = [(sentence, list(map(key, tokens(sentence)))) for sentence in sentences]
+    read = [(sentence, language.keys(sentence)) for sentence in sentences]
     return Context(
         [sentence for sentence, keys in read if keys],
         [keys for _, keys in read if keys],
+        language=language,
         structured=structure is not None,
         flags=structure.flags if structure else (),
         most_breaks=sum(map(text.count, _BREAKS)) if structure is None else 0,
     )
 
 
-_BREAKS = ".!?\n\u3002\uff01\uff1f•▪●◦‣"
+_BREAKS = f".!?\n•▪●◦‣…{FULL_STOPS}"
 
 
 def fair_shares(lengths: Sequence[int], total: int) -> list[int]:

@@ -17,7 +17,8 @@ from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.text import is_content, is_number, neutral_keys
+from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.text import is_content, is_number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,18 +70,18 @@ def answer_score(grades: Sequence[Grade]) -> float:
     return 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
 
 
-def probability(score: float) -> float:
+def probability(score: float, language: Language = ENGLISH) -> float:
     """The score of a sentence or an answer as a probability that people call it supported, 0..1.
 
     A monotone map, so that it changes no ranking. Half means as likely supported as not where both are equally frequent.
     """
-    return 1 / (1 + math.exp(_SLOPE * (_MIDDLE - score)))
+    return 1 / (1 + math.exp(_SLOPE * (language.middle - score)))
 
 
 # Logistic regression on the answers of one half of the sources of five sets of human judgements, sets and labels
 # weighted equally, gives 5.3 and .47, which `benchmarks/agreement.py` repeats; on the sentences of the three sets with
-# marked spans it gives 4.3 and .45. One pair serves both.
-_SLOPE, _MIDDLE = 5.3, 0.47
+# marked spans it gives 4.3 and .45. One pair serves both; the middle of other languages is `Language.middle`.
+_SLOPE = 5.3
 
 
 def grade_claims(
@@ -88,22 +89,25 @@ def grade_claims(
     contexts: Sequence[Context],
     alignment: Alignment,
     question: frozenset[str] = frozenset(),
+    language: Language = ENGLISH,
 ) -> list[Grade]:
     """A grade for each claim.
 
     `alignment` is that of these claims with these contexts. `question` holds the keys of the question: to repeat its words
     is no invention.
     """
-    grader = _Grader(contexts, alignment, question)
+    grader = _Grader(contexts, alignment, question, language)
     return list(map(grader.grade, claims))
 
 
 class _Grader:
-    def __init__(self, contexts: Sequence[Context], alignment: Alignment, question: frozenset[str]) -> None:
+    def __init__(
+        self, contexts: Sequence[Context], alignment: Alignment, question: frozenset[str], language: Language
+    ) -> None:
         self._contexts = contexts
         self._alignment = alignment
-        self._excused = neutral_keys() | question
-        self._question = question - neutral_keys()
+        self._excused = language.neutral_keys | question
+        self._question = question - language.neutral_keys
         self._topics = read_topics(contexts)
 
     def grade(self, claim: Claim) -> Grade:

@@ -10,6 +10,7 @@ from ragspan.judges.computing import computed
 from ragspan.judges.overlap.analysis import RecentAnalyses, share_read
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
 from ragspan.judges.overlap.grounding import Grade, probability
+from ragspan.judges.overlap.languages import Language
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.judges.overlap.usefulness import are_useful
 from ragspan.records import RagRecord
@@ -70,8 +71,8 @@ class OverlapJudge:
     @computed
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
-        grades = self._recent.of(record).grade(claims)
-        return [_verdict(index, grade) for index, grade in enumerate(grades)]
+        analysis = self._recent.of(record)
+        return [_verdict(index, grade, analysis.language) for index, grade in enumerate(analysis.grade(claims))]
 
     @computed
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
@@ -114,8 +115,8 @@ class OverlapJudge:
         ]
 
 
-def _verdict(index: int, grade: Grade) -> ClaimVerdict:
-    supported = probability(grade.score)
+def _verdict(index: int, grade: Grade, language: Language) -> ClaimVerdict:
+    supported = probability(grade.score, language)
     return ClaimVerdict(
         index=index,
         supported=supported >= _THRESHOLD,

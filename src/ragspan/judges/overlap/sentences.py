@@ -1,4 +1,4 @@
-"""Sentences of passages and answers."""
+"""Sentences of contexts and responses."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ import re
 import sys
 from collections.abc import Iterator
 
-from ragspan.judges.overlap.vocabulary import ABBREVIATIONS, STOP_WORDS
+from ragspan.judges.overlap.languages.language import ENGLISH, Language
 
-# One character each, with at most a few closing marks: linear for any run of them.
-_BREAK = re.compile(r"""[.!?]["')\]*_]{0,3}(?=\s)|[\u3002\uff01\uff1f\n•▪●◦‣]""")
-_MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[A-Za-z]\)\s)")
+# One character each, with at most a few closing marks: linear for any run of them. Full stops of other scripts end a
+# sentence whatever follows; one of ASCII after a letter of Chinese, Japanese or Thai does, too.
+FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
+_BREAK = re.compile(
+    rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?=\s)|[{FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}|(?<=[\u0e00-\u0eff\u3040-\u9fff])[.!?]|[\n•▪●◦‣]"""
+)
+_MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")
-_NEXT_WORD = re.compile(r"\s{1,4}([A-Z][a-z]{0,12})\b")
-_INITIALS = re.compile(r"[A-Z]|[A-Za-z](?:\.[A-Za-z]){1,6}")
+_NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b")
+_INITIALS = re.compile(r"[^\W\d_]|[^\W\d_](?:\.[^\W\d_]){1,6}")
+_LONGEST_ORDINAL = 2
 _EDGES = " \t\r\n*_#|•▪●◦‣"
 
 
-def split_sentences(text: str, most: int = sys.maxsize) -> Iterator[str]:
+def split_sentences(text: str, most: int = sys.maxsize, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a text, list markers left out, each with at least one letter or digit.
 
-    A sentence ends after `.`, `!` or `?` before a space, at a line break, and before a bullet. A full stop after an
+    A sentence ends after `.`, `!` or `?` before a space, after the full stops of other scripts, at a line break, and before
+    a bullet. A full stop after an
     abbreviation, an initial or a list number ends none, unless the next word can only begin a sentence. The text is
     expected to be `readable`. Of more than `most` sentences, what is left counts as one.
     """
-    return filter(_has_content, map(_stripped, _pieces(text, most)))
+    return filter(_has_content, map(_stripped, _pieces(text, most, language)))
 
 
-def _pieces(text: str, most: int) -> Iterator[str]:
+def _pieces(text: str, most: int, language: Language) -> Iterator[str]:
     start, left = 0, most
     for match in _BREAK.finditer(text):
-        if match[0][0] != "." or not _stands_inside(text, start, match):
+        if match[0][0] != "." or not _stands_inside(text, start, match, language):
             left -= 1
             if left <= 0:
                 break
@@ -48,15 +54,22 @@ def _has_content(sentence: str) -> bool:
     return any(map(str.isalnum, sentence))
 
 
-def _stands_inside(text: str, start: int, match: re.Match[str]) -> bool:
+def _stands_inside(text: str, start: int, match: re.Match[str], language: Language) -> bool:
     """True for the full stop of an abbreviation, an initial or a list number."""
     before = _LAST_WORD.search(text, max(start, match.start() - 12), match.start())
     if before is None:
         return False
     word = before[0]
     if word.isdigit():
+        if language.has_ordinal_points and len(word) <= _LONGEST_ORDINAL:
+            return True
         return not text[start : before.start()].strip(_EDGES)
-    if word.lower() not in ABBREVIATIONS and not _INITIALS.fullmatch(word):
+    if word.lower() not in language.abbreviations and not _is_initial(word):
         return False
     following = _NEXT_WORD.match(text, match.end())
-    return following is None or following[1].lower() not in STOP_WORDS
+    return following is None or not following[1][0].isupper() or following[1].lower() not in language.stop_words
+
+
+def _is_initial(word: str) -> bool:
+    """True for "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
+    return _INITIALS.fullmatch(word) is not None and (len(word) > 1 or word.isupper())

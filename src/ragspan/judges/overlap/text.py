@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import cache, lru_cache
+from collections.abc import Iterable
+from functools import lru_cache
 
-from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEUTRAL_WORDS, NUMBER_WORDS
+from ragspan.judges.overlap.stems import stemmer_of
+from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
 
 _LONGEST = 64
 """Longer words and numbers are cut into pieces."""
@@ -39,6 +41,10 @@ _TIME = re.compile(r"(\d{1,2})(?::(\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?"
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
 _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
 _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
+
+MARK, NEGATION = "\u00b7", "\u00ac"
+"""What the keys of function words and of negations begin with in languages other than English, where they are the words."""
+_MARKS = frozenset({MARK, NEGATION})
 
 _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 
@@ -95,7 +101,18 @@ def is_number(token_key: str) -> bool:
 
 def is_content(token_key: str) -> bool:
     """True for what can show where a sentence comes from: all but stop words and negations."""
-    return token_key not in FUNCTION_WORDS
+    return token_key not in FUNCTION_WORDS and token_key[:1] not in _MARKS
+
+
+def content_of(token_keys: Iterable[str]) -> frozenset[str]:
+    """Those of the keys that are content."""
+    found = frozenset(token_keys) - FUNCTION_WORDS
+    return frozenset([one for one in found if one[0] not in _MARKS])
+
+
+def is_negation(token_key: str) -> bool:
+    """True for the keys of words that deny, of any language."""
+    return token_key in NEGATIONS or token_key[:1] == NEGATION
 
 
 def is_written_as_one(first: str, second: str) -> bool:
@@ -105,11 +122,6 @@ def is_written_as_one(first: str, second: str) -> bool:
 
 
 _SHORT = 4
-
-
-@cache
-def neutral_keys() -> frozenset[str]:
-    return frozenset(map(key, NEUTRAL_WORDS))
 
 
 def _number_key(word: str) -> str:
@@ -131,9 +143,4 @@ def _time_key(word: str) -> str:
     return f"{hour}:{minute:02}"
 
 
-def _stem(word: str) -> str:
-    from snowballstemmer import stemmer
-
-    # A stemmer holds the word it works on; a fresh one a word costs little and needs no lock.
-    stem: str = stemmer("english").stemWord(word)
-    return stem
+_stem = stemmer_of("english")

@@ -9,7 +9,7 @@ from itertools import chain
 
 from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.judges.overlap.text import content_of, is_content
 
 _NEAR_BEST = 0.8
 """A context is useful that shares so much of what the best one shares with the response ..."""
@@ -47,12 +47,12 @@ def conveyed_shares(words: frozenset[str], contexts: Sequence[Context]) -> list[
 
 def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
     """For each context the share of the question's content words that it holds, 0..1; 0 where the question has none."""
-    words = question - FUNCTION_WORDS
+    words = content_of(question)
     return [_share(len(words & context.places.keys()), len(words)) for context in contexts]
 
 
 def _conveyed(words: frozenset[str], context: Context) -> float:
-    sentences = [[key for key in sentence if key not in FUNCTION_WORDS] for sentence in context.keys]
+    sentences = [[key for key in sentence if is_content(key)] for sentence in context.keys]
     conveyed = [sentence for sentence in sentences if 2 * len(words.intersection(sentence)) > len(set(sentence))]
     return _share(sum(map(len, conveyed)), sum(map(len, sentences)))
 

@@ -1,0 +1,184 @@
+"""Which language is a text in? A light guess, from its script and its function words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Final
+
+from ragspan.judges.overlap.languages.language import CODES, ENGLISH, UNKNOWN, Language, language
+from ragspan.judges.overlap.languages.scripts import MARKS, letters_by_script, main_script
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+
+_SAMPLE = 1_500
+"""Characters of a response or a question that are looked at ..."""
+_HEAD = 600
+"""... and of a context."""
+_MOST_CONTEXTS = 8
+_MOST_READ = 20_000
+"""Characters of contexts that are looked at before their language counts as another than the response's."""
+_ENOUGH = 4
+"""Function words that it takes to name a language ..."""
+_SHARE = 0.1
+"""... and their share of the words."""
+_TRACES = 0.1
+"""A script with fewer of a text's letters is there for names and quotations only."""
+
+_NO_PROSE = re.compile(
+    r"```.{0,1500}?(?:```|$)|`[^`\n]{1,200}`|https?://\S{1,300}|\S{1,80}@\S{1,80}|<[^>\n]{1,200}>", re.DOTALL
+)
+_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|'(?=[^\W\d_])){{0,30}}")
+
+_OF_SCRIPT: Final = {
+    "cyrillic": ("ru", "uk", "bg", "sr"),
+    "greek": ("el",),
+    "armenian": ("hy",),
+    "hebrew": ("he",),
+    "arabic": ("ar", "fa", "ur"),
+    "devanagari": ("hi", "ne"),
+    "bengali": ("bn",),
+    "tamil": ("ta",),
+    "thai": ("th",),
+    "hangul": ("ko",),
+    "kana": ("ja",),
+    "han": ("zh",),
+}
+_WITH_SCRIPTS_OF_THEIR_OWN = frozenset(code for codes in _OF_SCRIPT.values() for code in codes)
+_LATIN: Final = tuple(sorted(CODES - {"en"} - _WITH_SCRIPTS_OF_THEIR_OWN))
+
+
+def guess(text: str) -> Language | None:
+    """The language of a text; None where it does not tell, `und` where its script is known and its language is not.
+
+    Only the beginning is read. Code, addresses and tags are passed over.
+    """
+    sample = _prose(text[:_SAMPLE])
+    script = main_script(letters_by_script(sample))
+    if script is None:
+        return None
+    if script != "latin":
+        return _of_script(script, sample)
+    words = _words(sample)
+    found = _best(_latin_counts(words), words)
+    return language(found) if found else None
+
+
+def language_of(response: str, contexts: Sequence[str], question: str = "") -> tuple[Language, bool]:
+    """The language that a record is read in, and whether its response can be compared with its contexts word by word.
+
+    All texts together decide, unless the response is clearly in a language that none of the contexts is in. Where they do
+    not tell, the question does; else a response in ASCII is read as English.
+    """
+    heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
+    said, read = guess(response), list(filter(None, map(_guess_of_head, heads)))
+    if said is not None and said in read:
+        return said, True
+    if are_apart(response, contexts):
+        return said or UNKNOWN, False
+    found = read[0] if read and said is None else said if not read else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
+    return found or guess(question) or (ENGLISH if response.isascii() else UNKNOWN), True
+
+
+_guess_of_head = lru_cache(maxsize=1024)(guess)
+
+
+def are_apart(response: str, contexts: Sequence[str]) -> bool:
+    """True where the response is clearly in another language than all of the contexts.
+
+    Names alone are no sign of a language: where half of the response's words are written in a context, it is not apart.
+    """
+    sample = _prose(response[:_SAMPLE])
+    script = main_script(letters_by_script(sample))
+    shares = _MOST_READ // (len(contexts) or 1)
+    read = [text[:shares] for text in contexts if any(map(str.isalpha, text[:shares]))]
+    if script is None or not read or not all(_differs(sample, script, _prose(text)) for text in read):
+        return False
+    words = set(_words(sample))
+    there = "\n".join(read).lower()
+    return 2 * sum(word in there for word in words) < len(words)
+
+
+def _differs(response: str, script: str, context: str) -> bool:
+    there = letters_by_script(context)
+    own = sum(there.get(name, 0) for name in _ALIKE.get(script, (script,)))
+    if own < _TRACES * sum(there.values()):
+        return True
+    if script != "latin":
+        return False
+    own_words, words = _words(response), _words(context)
+    said, read = _latin_counts(own_words), _latin_counts(words)
+    first, second = _best(said, own_words), _best(read, words)
+    if first is None or second is None:
+        return False
+    return said[first] > 2 * said[second] and read[second] > 2 * read[first]
+
+
+def _best(counts: Counter[str], words: Sequence[str]) -> str | None:
+    """The language with most function words, if they are enough to tell it."""
+    best = max(counts, key=counts.__getitem__, default="en")
+    return best if counts[best] >= max(_ENOUGH, _SHARE * len(words)) else None
+
+
+_ALIKE = {"han": ("han", "kana"), "kana": ("han", "kana")}
+"""Scripts in which the same names are written."""
+
+
+def _prose(text: str) -> str:
+    return _NO_PROSE.sub(" ", text) if any(map(text.__contains__, "`@<")) or "://" in text else text
+
+
+def _of_script(script: str, sample: str) -> Language:
+    codes = _OF_SCRIPT.get(script, ("und",))
+    if len(codes) == 1:
+        return language(codes[0])
+    counts = _counts(_words(sample), codes)
+    return language(max(codes, key=lambda code: counts[code]))  # the first of equals
+
+
+def _latin_counts(words: Sequence[str]) -> Counter[str]:
+    """For each language in Latin letters how many of the words are function words of it; English alone where it is clear."""
+    english = sum(map(FUNCTION_WORDS.__contains__, words))
+    if english >= _ENOUGH and 3 * english >= len(words):
+        return Counter(en=english)
+    counts = _counts(words, _LATIN)
+    counts["en"] = english
+    return counts
+
+
+def _words(sample: str) -> list[str]:
+    lowered = sample.lower().replace("\u2019", "'")
+    if lowered.isascii():
+        return lowered.translate(_NO_LETTERS).split()  # three times as fast as an expression
+    return _WORD.findall(lowered)
+
+
+_NO_LETTERS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
+
+
+def _counts(words: Iterable[str], codes: tuple[str, ...]) -> Counter[str]:
+    """For each language how many of the words are function words of it or have a letter that few others have."""
+    speakers, letters = _speakers(codes)
+    counts = Counter(code for word in words for code in speakers.get(word, ()))
+    if letters:
+        counts.update(code for word in words if not word.isascii() for code in _writers(word, letters))
+    return counts
+
+
+def _writers(word: str, letters: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    return frozenset(code for letter in letters.keys() & set(word) for code in letters[letter])
+
+
+@cache
+def _speakers(codes: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]]:
+    """For each function word the languages that have it, and for each tell-tale letter those that write it."""
+    speakers: dict[str, list[str]] = {}
+    letters: dict[str, list[str]] = {}
+    for code in codes:
+        found = language(code)
+        for word in found.stop_words | found.negations:
+            speakers.setdefault(word, []).append(code)
+        for letter in found.letters:
+            letters.setdefault(letter, []).append(code)
+    return speakers, letters

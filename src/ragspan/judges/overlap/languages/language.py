@@ -1,0 +1,200 @@
+"""How the text of one language is read: as tokens, as keys, as sentences."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from ragspan.judges.overlap import text as english
+from ragspan.judges.overlap.languages.numbers import ascii_digits, canonical_number, han_number, number_pattern
+from ragspan.judges.overlap.languages.scripts import HAN_KANA, MARKS, SOUTH_EAST_ASIAN, WITHOUT_SPACES
+from ragspan.judges.overlap.languages.segments import segments
+from ragspan.judges.overlap.stems import stemmer_of
+from ragspan.judges.overlap.text import MARK, NEGATION
+from ragspan.judges.overlap.vocabulary import (
+    ABBREVIATIONS,
+    FUNCTION_WORDS,
+    NEGATIONS,
+    NEUTRAL_WORDS,
+    NUMBER_WORDS,
+    STOP_WORDS,
+)
+
+_CODES = """
+    ar bg bn ca cs da de el en es et eu fa fi fr ga he hi hu hy id it ja ko lt ne nl no pl pt ro ru sk sr sv ta th tr uk ur
+    vi zh
+"""
+CODES: Final = frozenset(_CODES.split())
+"""ISO 639-1 codes of the languages with words of their own. All others are read as `und`."""
+
+_LONGEST = 64
+_LONGEST_RUN = 4096
+_INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
+_POINTS = re.compile(f"[{MARKS}\u0640]")
+_CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
+"""Scripts that write vowels as points, or leave them out."""
+
+
+class Language:
+    """How the text of one language is read; `language` gives it, and guesses it are those of `guess`.
+
+    `tokens`, `key` and `keys` are for this language what the functions of the same names in `overlap.text` are for
+    English. Keys tell what they are in all languages alike: `is_number`, `is_content` and `is_negation` of
+    `overlap.text` take any. Safe from any thread.
+    """
+
+    def __init__(self, code: str, words: Mapping[str, Any]) -> None:
+        self.code: Final = code
+        """ISO 639-1; `und` where the language is not known."""
+        self.name: Final[str] = words.get("name", "an unknown language")
+        self.script: Final[str | None] = words.get("script")
+        self.stop_words: Final = frozenset(words.get("function_words", "").split())
+        """Words too common to show where a sentence comes from, in lower case."""
+        self.negations: Final = frozenset(words.get("negations", "").split())
+        """Words that deny, in lower case."""
+        self.number_words: Final[dict[str, str]] = dict(pair.split("=") for pair in words.get("numbers", "").split())
+        """Number words as digits: "drei" → "3"."""
+        self.letters: Final = frozenset(words.get("letters", ""))
+        """Letters that few other languages of the script write."""
+        self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
+        self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
+        """ "24. Mai": a full stop after a number ends no sentence."""
+        self.middle: Final[float] = words.get("middle", 0.47)
+        """The score of an answer that is as likely supported as not."""
+        self._apostrophe = words.get("apostrophe")
+        self._decimal = words.get("decimal", ".")
+        self._whole = self.negations | self.stop_words
+        self._not_negations = frozenset(words.get("not_negations", "").split())
+        self._token = _token_pattern(self._decimal, spaced=words.get("thousands") == " ")
+        self._stem = stemmer_of(words.get("stemmer"))
+        self.key: Final[Callable[[str], str]] = self._key_function()
+        """What a token is compared by."""
+        self._neutral_words = words.get("neutral_words", "").split()
+        self._neutral_keys: frozenset[str] | None = None
+
+    def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
+        return language, (self.code,)
+
+    @property
+    def neutral_keys(self) -> frozenset[str]:
+        """Of words that a response may use though no context does."""
+        if self._neutral_keys is None:
+            self._neutral_keys = frozenset(map(self.key, self._neutral_words))
+        return self._neutral_keys
+
+    def tokens(self, text: str) -> list[str]:
+        """Words, numbers, times, `%` and currency signs, as they are written.
+
+        Where words are not written apart, a token is a pair of neighbouring signs; of Japanese also a run of katakana.
+        """
+        found: list[str] = self._token.findall(text)
+        if text.isascii():
+            return found
+        return [part for token in found for part in self._parts(token)]
+
+    def keys(self, text: str) -> list[str]:
+        """The keys of the text's tokens."""
+        return list(map(self.key, self.tokens(text)))
+
+    def _key_function(self) -> Callable[[str], str]:
+        return lru_cache(maxsize=1 << 15)(self._key)
+
+    def _parts(self, token: str) -> Iterable[str]:
+        first = token[0]
+        if first >= "\u0e00" and _RUN.match(first):
+            return segments(token, self._whole, self._not_negations)
+        if "'" in token and self._apostrophe == "elision":
+            return filter(None, token.partition("'")[::2])
+        return (token,)
+
+    def _key(self, token: str) -> str:
+        word = _INSIDE.sub("", unicodedata.normalize("NFKC", token))
+        if self.code == "tr":
+            word = word.replace("I", "ı").replace("İ", "i")
+        word = word.lower() or token
+        if word[0].isdigit():
+            return canonical_number(ascii_digits(word), self._decimal)
+        if "'" in word:
+            word = word.replace("'", "") if self._apostrophe == "inside" else word.partition("'")[0] or word
+        word = word.replace(".", "") or word
+        if word == "٪":
+            return "%"
+        if "\u3040" <= word <= "\u309f" and len(word) == 1:
+            return MARK + word  # hiragana writes particles and endings
+        if self.script in _CONSONANT_SCRIPTS:
+            word = _POINTS.sub("", word) or word
+        if word in self.negations:
+            return NEGATION + word
+        number = self.number_words.get(word) or han_number(word)
+        if number:
+            return number
+        if word in self.stop_words:
+            return MARK + word
+        stem = self._stem(word)
+        return f"{stem}'" if stem in FUNCTION_WORDS else stem
+
+
+class _English(Language):
+    """English, which `overlap.text` reads."""
+
+    def __init__(self) -> None:
+        super().__init__("en", _ENGLISH_WORDS)
+
+    def tokens(self, text: str) -> list[str]:
+        return english.tokens(text)
+
+    def keys(self, text: str) -> list[str]:
+        return english.keys(text)
+
+    def _key_function(self) -> Callable[[str], str]:
+        return english.key
+
+
+_RUN = re.compile(f"[{WITHOUT_SPACES}]")
+
+
+@cache
+def _token_pattern(decimal: str, *, spaced: bool) -> re.Pattern[str]:
+    letter = rf"[^\W\d_{WITHOUT_SPACES}]"
+    return re.compile(
+        rf"""
+          \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)(?:\s?[AaPp]\.?[Mm]\b\.?)?    # 17:30, 17h30
+        | {number_pattern(decimal, spaced=spaced)}
+        | [%٪％$€£¥₹₽₺₩₫฿₪]
+        | (?:{letter}\.){{2,8}}
+        | [{HAN_KANA}]{{1,{_LONGEST_RUN}}} | [{SOUTH_EAST_ASIAN}]{{1,{_LONGEST_RUN}}}
+        | (?:{letter}{{1,{_LONGEST}}}[{MARKS}]{{0,{_LONGEST}}}){{1,16}}(?:'{letter}{{1,16}})?
+        """,
+        re.VERBOSE,
+    )
+
+
+_ENGLISH_WORDS: Final[Mapping[str, Any]] = {
+    "name": "English",
+    "script": "latin",
+    "stemmer": "english",
+    "function_words": " ".join(STOP_WORDS),
+    "negations": " ".join(NEGATIONS),
+    "neutral_words": " ".join(NEUTRAL_WORDS),
+    "numbers": " ".join(f"{word}={number}" for word, number in NUMBER_WORDS.items()),
+    "abbreviations": " ".join(ABBREVIATIONS),
+}
+ENGLISH: Final = _English()
+
+
+@cache
+def language(code: str) -> Language:
+    """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not in `CODES`."""
+    if code == "en":
+        return ENGLISH
+    if code not in CODES:
+        return UNKNOWN if code == "und" else language("und")
+    return Language(code, json.loads((files(__package__) / "words" / f"{code}.json").read_text("utf-8")))
+
+
+UNKNOWN: Final = Language("und", {})

@@ -1,0 +1,40 @@
+"""The one place where stemmers are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+_CUT = 5
+"""Letters of a word that count where there is no stemmer: what follows is inflection more often than not."""
+
+
+def stemmer_of(name: str | None) -> Callable[[str], str]:
+    """A function from a lower-case word to its stem, safe from any thread.
+
+    Args:
+        name: Snowball's name of an algorithm, such as "german"; None cuts words to their first letters.
+    """
+    return _cut if name is None else _snowball(name)
+
+
+def _cut(word: str) -> str:
+    return word[:_CUT]
+
+
+def _snowball(name: str) -> Callable[[str], str]:
+    def stem(word: str) -> str:
+        # A stemmer holds the word it works on; a fresh one a word costs little and needs no lock.
+        found: str = _algorithm(name)().stemWord(word)
+        return found or word
+
+    return stem
+
+
+@cache
+def _algorithm(name: str) -> Callable[[], Any]:
+    # Not `snowballstemmer.stemmer`, which takes the C stemmers of another version of Snowball where they are installed.
+    algorithm: Callable[[], Any] = getattr(import_module(f"snowballstemmer.{name}_stemmer"), f"{name.title()}Stemmer")
+    return algorithm
