@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.notebook import table
+from ragspan.records import RagRecord, SpanAnchor, named_texts
 
 Label: TypeAlias = Literal["pass", "fail"]
+_MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +72,15 @@ class Score:
         if self.label is None and self.threshold is not None:
             object.__setattr__(self, "label", "pass" if self.value >= self.threshold else "fail")
 
+    def __str__(self) -> str:
+        return f"{self.value:.2f}{_MARKS.get(self.label or '', '')}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        threshold = None if self.threshold is None else f"{self.threshold:.2f}"
+        more = [("explanation", self.explanation), ("passes from", threshold), ("judge", self.judge)]
+        return table(f"Score {self}", [row for row in more if row[1] is not None])
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NotApplicable:
@@ -78,6 +89,13 @@ class NotApplicable:
     reason: str
     """One of few: `answer_aborted`, `no_contexts`, `not_sampled`, ..."""
     detail: str | None = None
+
+    def __str__(self) -> str:
+        return f"not applicable: {self.reason}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return table(str(self), [("detail", self.detail)] if self.detail else [])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +107,13 @@ class MetricFailure:
     message: str
     outage: bool = False
     """It was the judge's service that failed, so that other records would fare no better now."""
+
+    def __str__(self) -> str:
+        return f"failed: {self.error_type}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return table(str(self), [("message", self.message)])
 
 
 Outcome: TypeAlias = Score | NotApplicable | MetricFailure
@@ -110,3 +135,19 @@ class ScoredRecord:
     """The response says that the passages do not hold the answer."""
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds that each metric took."""
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return html_of(self.record, self.outcomes)
+
+
+def html_of(record: RagRecord, outcomes: Mapping[str, Outcome]) -> str:
+    """A record with its outcomes, for notebooks."""
+    rows = [
+        (
+            metric,
+            f"{outcome}\n{outcome.explanation}" if isinstance(outcome, Score) and outcome.explanation else str(outcome),
+        )
+        for metric, outcome in outcomes.items()
+    ]
+    return table(f"{record.name} {record.record_id}", [*named_texts(record), *rows])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
+from ragspan.notebook import table
 from ragspan.record_json import MAX_PASSAGES, MAX_STEPS, check, read_json
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
@@ -211,6 +212,11 @@ class RagRecord:
     def to_record(self) -> RagRecord:
         return self
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        state = "" if self.status == "complete" else f" · {self.status}"
+        return table(f"{self.name} {self.record_id}{state}", named_texts(self))
+
     def to_json(self) -> str:
         """The record as ASCII JSON text, which `from_json` turns back into an equal record.
 
@@ -241,6 +247,18 @@ class RagRecord:
         check("passages", sum(map(len, passages)), MAX_PASSAGES)
         check("searches and model calls", len(searches) + len(record.generations), MAX_STEPS)
         return record
+
+
+def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
+    """A record's texts with their names, as notebooks show them; of many contexts the first."""
+    contexts = record.contexts or ()
+    shown = [
+        (f"context {number} of {len(contexts)}", context.text)
+        for number, context in enumerate(contexts[:_CONTEXTS_IN_NOTEBOOKS], start=1)
+    ]
+    if not contexts:
+        shown = [("contexts", "not observed" if record.contexts is None else "none")]
+    return [("question", record.question), *shown, ("response", record.response)]
 
 
 class Capture(Protocol):
@@ -327,5 +345,6 @@ def _key(key: object) -> str:
     return key if isinstance(key, str) else str(key) if isinstance(key, (int, float)) else type(key).__name__
 
 
+_CONTEXTS_IN_NOTEBOOKS = 3
 _PLAIN_TYPES = (str, bool, int)
 _MAX_DEPTH = 20

@@ -38,7 +38,43 @@ def test_a_notebook_whose_kernel_is_shut_down(start, judge, scores, tmp_path):
     """`jupyter execute` runs its cells and shuts its kernel down, as JupyterLab does."""
     pytest.importorskip("nbclient", reason="runs in `make test-environments`")
     cells = ["from program import *", "answer('first')", "import asyncio; await asyncio.sleep(0); answer('second')"]
-    notebook = {
+    (tmp_path / "notebook.ipynb").write_text(json.dumps(notebook_of(cells)), encoding="utf-8")
+    program = start("", *("-c", "from nbclient.cli import main; main()", "notebook.ipynb"))
+    judge.wait_until_asked(2)
+    judge.release()
+
+    assert program.wait() == 0
+    assert scores() == {"first": 1.0, "second": 1.0}
+
+
+def test_a_notebook_shows_records_outcomes_and_evaluations_as_tables():
+    nbclient = pytest.importorskip("nbclient", reason="runs in `make test-environments`")
+    import nbformat
+
+    cells = [
+        """
+            from ragspan import RagRecord, Score, ScoredRecord
+            from ragspan.datasets import evaluate
+            record = RagRecord(question='<script>alert(1)</script>', contexts=['It rains.'], response='It rains.')
+            score = Score(value=0.9, threshold=0.5)
+        """,
+        "record",
+        "score",
+        "ScoredRecord(record=record, outcomes={'faithfulness': score})",
+        "evaluate([record], 'faithfulness', judge='overlap')",
+    ]
+    notebook = nbformat.from_dict(notebook_of(cells))
+    nbclient.NotebookClient(notebook, timeout=60).execute()
+    (_, *shown) = ["".join(output["data"]["text/html"] for output in cell.outputs) for cell in notebook.cells]
+
+    assert all(html.startswith("<div") and "<table" in html for html in shown)
+    assert ["&lt;script&gt;" in html for html in shown] == [True, False, True, False]
+    assert "Score 0.90 ✓ pass" in shown[1]
+    assert "1.000" in shown[3]
+
+
+def notebook_of(cells):
+    return {
         "nbformat": 4,
         "nbformat_minor": 5,
         "metadata": {"kernelspec": {"name": "python3", "display_name": "python3"}},
@@ -54,10 +90,3 @@ def test_a_notebook_whose_kernel_is_shut_down(start, judge, scores, tmp_path):
             for number, cell in enumerate(cells)
         ],
     }
-    (tmp_path / "notebook.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
-    program = start("", *("-c", "from nbclient.cli import main; main()", "notebook.ipynb"))
-    judge.wait_until_asked(2)
-    judge.release()
-
-    assert program.wait() == 0
-    assert scores() == {"first": 1.0, "second": 1.0}

@@ -12,7 +12,8 @@ from dataclasses import astuple, dataclass, field, fields
 from functools import partial
 from typing import Any, Literal
 
-from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.notebook import table
+from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score, Usage, html_of
 from ragspan.records import RagRecord
 
 
@@ -25,6 +26,10 @@ class EvaluatedRow:
     record: RagRecord
     outcomes: Mapping[str, Outcome]
     """By metric, in the order of the metrics."""
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return html_of(self.record, self.outcomes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,6 +164,22 @@ class Evaluation:
     """False if it was interrupted: what is here is what was done by then."""
     scores: Mapping[str, array[float]] = field(default_factory=dict, repr=False)
     stream: Callable[[], Iterator[ResultRow]] = field(default=lambda: iter(()), repr=False)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [
+            (
+                summary.metric,
+                *(None if value is None else f"{value:.3f}" for value in (summary.mean, summary.median)),
+                f"{summary.scored:,}",
+                f"{summary.passed / summary.scored:.0%}" if summary.scored and summary.threshold is not None else None,
+                ", ".join(f"{reason} {count:,}" for reason, count in summary.not_scored.items()),
+            )
+            for summary in self.summary.values()
+        ]
+        title = f"{self.source or 'Evaluation'}: {self.rows:,} rows, {sum(self.skipped.values()):,} skipped"
+        title += "" if self.is_complete else " (interrupted)"
+        return table(title, rows, header=("metric", "mean", "median", "scored", "passed", "not scored"))
 
     def values(self, metric: str) -> Sequence[float]:
         """All scores of a metric, in the order of the table; rows without a score are left out."""

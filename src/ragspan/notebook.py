@@ -1,0 +1,39 @@
+"""HTML for notebooks: short tables of texts, which stay text whatever they hold.
+
+No colour is set but the theme's own, so that they can be read on light and dark pages. No style sheet and no script is
+needed, which notebooks remove from outputs that they do not trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+TEXT_SHOWN = 300
+"""Characters of a text."""
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:pre-wrap;unicode-bidi:isolate;"
+_STYLES = {"th": _CELL + "overflow-wrap:break-word;max-width:20em", "td": _CELL + "overflow-wrap:anywhere"}
+_MISSING = "\N{EN DASH}"
+
+
+def table(title: str, rows: Iterable[Sequence[str | None]], *, header: Sequence[str] = ()) -> str:
+    """A title, and rows whose first cells name them. Of a long text the beginning is shown, and how much follows."""
+    lines = [_row(header, "th", "th")] if header else []
+    lines += [_row(cells, "th", "td") for cells in rows]
+    style = "border-collapse:collapse;background:transparent;color:inherit"
+    return f'<div style="margin:.5em 0"><strong dir="auto">{_shown(title)}</strong><table style="{style}">{"".join(lines)}</table></div>'
+
+
+def _row(cells: Sequence[str | None], first: str, other: str) -> str:
+    tags = [first, *[other] * (len(cells) - 1)]
+    written = (
+        f'<{tag} dir="auto" style="{_STYLES[tag]}">{_MISSING if cell is None else _shown(cell)}</{tag}>'
+        for tag, cell in zip(tags, cells, strict=True)
+    )
+    return f'<tr style="background:transparent">{"".join(written)}</tr>'
+
+
+def _shown(text: str) -> str:
+    shown, rest = text[:TEXT_SHOWN], len(text) - TEXT_SHOWN
+    whole = escape(shown.encode("utf-8", "replace").decode())  # half of a surrogate pair would end the kernel's message
+    return f'{whole}… <span style="opacity:.7">({rest:,} more characters)</span>' if rest > 0 else whole
