@@ -55,6 +55,18 @@ def test_with_content_on_the_question_and_the_response_are_printed():
     assert "completeness" not in shown
 
 
+def test_what_redact_takes_out_is_on_no_span(otlp_listener):
+    run(
+        {"metrics": ["faithfulness"], "capture_content": True},
+        RAGSPAN_REDACT="privacy:mask",
+        OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url,
+    )
+
+    assert len(otlp_listener.spans) >= 3
+    assert "[bank] settles card payments after midnight." in repr(otlp_listener.spans)
+    assert "Beta" not in repr(otlp_listener.spans)
+
+
 def test_spans_go_where_the_standard_variables_say(otlp_listener):
     shown = run({"metrics": ["faithfulness"]}, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
@@ -125,6 +137,8 @@ def test_switched_off_it_sets_nothing_up():
         ({"judge": "openai"}, "judge is 'openai', but should be 'overlap' or"),
         ({"metrics": ["faithfullness"]}, "there is no metric 'faithfullness' here; .*did you mean 'faithfulness'"),
         ({"emitters": ["langfuse"]}, "there is no emitter 'langfuse' here"),
+        ({"redact": 5}, "redact is of type int, but should be a function that takes a text and returns one"),
+        ({"redact": "mask"}, "RAGSPAN_REDACT is 'mask', but should be module:function"),
         ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
         ({"capture_content": "no"}, "capture_content is 'no', but should be True"),
     ],

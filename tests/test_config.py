@@ -47,6 +47,7 @@ def test_every_variable_is_read():
             "RAGSPAN_EMITTERS": "otel, Phoenix,otel,",
             "RAGSPAN_SPANS": "scores",
             "RAGSPAN_OPENINFERENCE": "off",
+            "RAGSPAN_REDACT": "privacy:mask",
             "RAGSPAN_EXPLANATIONS": "0",
             "RAGSPAN_CAPTURE_CONTENT": "1",
         }
@@ -79,6 +80,7 @@ def test_every_variable_is_read():
         emitters=("otel", "phoenix"),
         spans="scores",
         openinference=False,
+        redact="privacy:mask",
         explanations=False,
         capture_content=True,
     )

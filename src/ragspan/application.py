@@ -19,12 +19,14 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, Synchrono
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.config import CaptureContent, Settings, has_variable, settings_with
-from ragspan.defaults import default_sink, emitter_from, engine_from, set_default_engine
+from ragspan.defaults import emitter_from, engine_from, set_default_engine, set_default_sink
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.judges import Judge
 from ragspan.metrics import Metric
 from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
+from ragspan.redaction import RedactOption
+from ragspan.sinks import sink_from
 from ragspan.telemetry import Emitter, environment
 from ragspan.telemetry.installed import backend_emitter
 
@@ -67,6 +69,7 @@ class Configured:
                 _current = None
                 _capture_with(None)
                 set_default_engine(None)
+                set_default_sink(None)
         return self.sink.shutdown(timeout)
 
 
@@ -77,6 +80,7 @@ def configure(
     emitters: Iterable[str | Emitter] | None = None,
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
+    redact: RedactOption = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
 ) -> Configured:
@@ -97,6 +101,8 @@ def configure(
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
         capture_content: put questions, contexts and responses on spans and on the console.
         sample_rate: the share of answers that are scored, 0..1.
+        redact: runs over questions, contexts, responses and all other text of a record, and over explanations, before judges,
+            emitters and sinks see them: a function from text to text. A record for which it fails is dropped.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
 
@@ -105,7 +111,7 @@ def configure(
             was configured before stays.
     """
     global _current
-    settings = settings_with(judge, capture_content=capture_content, sample_rate=sample_rate)
+    settings = settings_with(judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact)
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with _lock:
         backends = [
@@ -140,8 +146,10 @@ def _configured(
     settings: Settings, emitters: Sequence[Emitter], metrics: Iterable[str | Metric] | None, judge: Judge | None
 ) -> Configured:
     if settings.enabled and settings.sink is not None:
+        sink = sink_from(settings)
         set_default_engine(None)
-        return Configured(engine=None, sink=cast("_Sink", default_sink()))
+        set_default_sink(sink)
+        return Configured(engine=None, sink=cast("_Sink", sink))
     engine = engine_from(
         settings, emitters=emitters, metrics=metrics_from(settings, metrics, judge=judge) if settings.enabled else ()
     )

@@ -40,6 +40,7 @@ def main(
     ] = False,
 ) -> None:
     """Know in production whether a RAG system's answers are grounded."""
+    sys.path.append(str(Path.cwd()))  # where the module of RAGSPAN_REDACT may be
 
 
 @app.command()

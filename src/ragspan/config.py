@@ -107,6 +107,9 @@ class Settings:
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
+    redact: Callable[[str], str] | str | Literal[False] | None = None
+    """`RAGSPAN_REDACT`: `module:function`, which runs over every text of a record and of its explanations before judges,
+    emitters and sinks see them. A record for which it fails is dropped."""
     explanations: bool | None = None
     """`RAGSPAN_EXPLANATIONS`: true sends the judges' explanations as they are, with quotes, and false sends none; else they
     quote where content is captured, and give counts and places elsewhere."""
@@ -209,6 +212,13 @@ def _genai_content(name: str, value: str) -> CaptureContent:
 
 
 def _text(_name: str, value: str) -> str:
+    return value
+
+
+def _function(name: str, value: str) -> str:
+    module, _, function = value.partition(":")
+    if not all(part.isidentifier() for part in [*module.split("."), function]):
+        raise _wrong(name, value, "module:function, such as 'privacy:mask'")
     return value
 
 
@@ -344,6 +354,7 @@ _VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "RAGSPAN_EMITTERS": ("emitters", _names),
     "RAGSPAN_SPANS": ("spans", _choice("answer", "scores")),
     "RAGSPAN_OPENINFERENCE": ("openinference", _boolean),
+    "RAGSPAN_REDACT": ("redact", _function),
     "RAGSPAN_EXPLANATIONS": ("explanations", _boolean),
     "RAGSPAN_CAPTURE_CONTENT": ("capture_content", _boolean),
 }

@@ -88,6 +88,13 @@ def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     return previous
 
 
+def set_default_sink(sink: RecordSink | None) -> None:
+    """Replace the sink that handlers use when they are given none and there is no default engine."""
+    global _sink  # noqa: PLW0603
+    with _lock:
+        _sink = sink
+
+
 def _renew_lock_in_child() -> None:
     """A thread that makes the engine at the moment of a fork is not there in the child, and would hold the lock for good."""
     global _lock  # noqa: PLW0603
@@ -134,6 +141,7 @@ def engine_from(
         drain_on_sigterm=settings.drain_on_sigterm,
         judging=settings.judging,
         export=settings.export,
+        redact=settings.redact,
         meter_provider=providers.meter_provider if providers else None,
     )
 

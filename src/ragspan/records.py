@@ -222,7 +222,7 @@ class RagRecord:
 
         Metadata values that JSON cannot hold (locks, clients, NaN) become the name of their type.
         """
-        return json.dumps(_plain(self), separators=(",", ":"), allow_nan=False)
+        return json.dumps(plain(self), separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
@@ -316,7 +316,7 @@ def _as_context(passage: Any) -> RetrievedContext:
     )
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any, depth: int = 0) -> Any:
     """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
     if depth > _MAX_DEPTH:
         return type(value).__name__
@@ -325,11 +325,11 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, (str, int, float)):
         return _plain_scalar(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: _plain(getattr(value, item.name), depth + 1) for item in fields(value)}
+        return {item.name: plain(getattr(value, item.name), depth + 1) for item in fields(value)}
     if isinstance(value, Mapping):
-        return {_key(key): _plain(item, depth + 1) for key, item in value.items()}
+        return {_key(key): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, depth + 1) for item in value]
+        return [plain(item, depth + 1) for item in value]
     return type(value).__name__
 
 

@@ -45,6 +45,27 @@ def test_a_summary_of_every_metric_is_printed(run, table):
     assert "3 rows evaluated" in done.stdout
 
 
+def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_REDACT", "string:capwords")
+    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "true")
+
+    done = run(table, "--metrics", "faithfulness", "--report", tmp_path / "r.html", "--output", tmp_path / "r.jsonl")
+
+    assert done.exit_code == 0, done.output
+    for file in (tmp_path / "r.html", tmp_path / "r.jsonl"):
+        assert "Built In 1789 By The Romans" in file.read_text(encoding="utf-8"), file
+        assert "built in 1789 by the Romans" not in file.read_text(encoding="utf-8"), file
+
+
+def test_rows_that_cannot_be_redacted_are_skipped(run, table, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_REDACT", "builtins:len")
+
+    done = run(table, "--metrics", "faithfulness")
+
+    assert "it returned a int, not a str" in done.output
+    assert "Romans" not in done.output
+
+
 def test_results_and_the_summary_are_written_for_programs(run, table, tmp_path):
     done = run(table, "--metrics", "faithfulness", "--output", tmp_path / "r.jsonl", "--json", tmp_path / "s.json")
     summary = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))

@@ -52,8 +52,8 @@ class CountingEngine:
         self.most = 0
         self.flushes = 0
 
-    def submit(self, record):
-        self.waiting.append(record)
+    def submit(self, capture):
+        self.waiting.append(capture.to_record())
         self.most = max(self.most, len(self.waiting))
         if len(self.waiting) == self.room:
             self.score_all()

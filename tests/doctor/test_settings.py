@@ -41,6 +41,21 @@ def test_a_secret_is_only_said_to_be_set(set_variables):
     }
 
 
+@pytest.mark.parametrize(
+    ("value", "state", "words"),
+    [
+        ("string:capwords", "ok", "the function of RAGSPAN_REDACT takes a text and returns one"),
+        ("builtins:len", "failed", "fails for a short text (it returned a int, not a str), so every record is dropped"),
+        ("privacy", "failed", "RAGSPAN_REDACT is 'privacy', but should be module:function, such as 'privacy:mask'"),
+        ("no_such_module:mask", "failed", "no_such_module cannot be imported: ModuleNotFoundError"),
+    ],
+)
+def test_the_function_that_redacts_is_tried(set_variables, value, state, words):
+    set_variables(RAGSPAN_REDACT=value)
+
+    assert any(words in text for text in found(state))
+
+
 def test_a_wrong_value_is_a_misuse_with_the_words_of_the_error(set_variables):
     set_variables(RAGSPAN_SAMPLE_RATE="2")
 

@@ -10,7 +10,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from ragspan import ConfigurationError, MetricFailure, RagRecord, Score, ScoredRecord, ScoringEngine, SpanAnchor
 from ragspan.delivery import DeliveryOptions
 from ragspan.judges.base import ClaimVerdict
+from ragspan.metrics import Faithfulness
 from ragspan.telemetry import OTelEmitter
+from ragspan.testing import FakeJudge
 from ragspan_mlflow import MLflowAssessments
 
 AT_ONCE = DeliveryOptions(linger=0.0)
@@ -101,6 +103,25 @@ def test_spans_and_scores_of_an_engine_meet_in_mlflow(mlflow, writer):
     assert assessment["feedback"] == {"value": 0.5}
     assert assessment["metadata"]["ragspan.label"] == "fail"
     assert mlflow.spans[mlflow.experiments["support"]] == ["rag answer"]
+    engine.shutdown(timeout=5)
+    provider.shutdown()
+
+
+def test_what_an_engine_redacts_is_in_no_assessment(mlflow, writer):
+    emitter = writer(mlflow, explanations=True)
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(emitter.span_exporter()))
+    engine = ScoringEngine(
+        metrics=[Faithfulness(judge=FakeJudge(supported=[False]))],
+        emitters=[OTelEmitter(tracer_provider=provider), emitter],
+        redact=lambda text: text.replace("Anna", "[name]"),
+    )
+
+    engine.submit(RagRecord(question="Who is Anna?", contexts=["Anna."], response="Anna lives in Rome."))
+
+    assert engine.flush(timeout=20)
+    assert "[name] lives in Rome." in repr(mlflow.assessments)
+    assert "Anna" not in repr(mlflow.assessments)
     engine.shutdown(timeout=5)
     provider.shutdown()
 

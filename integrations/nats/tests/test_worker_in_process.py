@@ -85,10 +85,10 @@ def test_a_message_that_is_read_when_the_worker_stops_is_given_back(run, broker,
     read = worker_module._read
     is_reading, may_read = threading.Event(), threading.Event()
 
-    def read_later(arrival):
+    def read_later(arrival, redact):
         is_reading.set()
         assert may_read.wait(60)
-        return read(arrival)
+        return read(arrival, redact)
 
     monkeypatch.setattr(worker_module, "_read", read_later)
     publish(broker, a_record(1))
@@ -109,11 +109,11 @@ def test_the_loop_turns_while_a_message_is_read(run, broker, judge, monkeypatch)
     read = worker_module._read
     turns = []
 
-    def read_and_look(arrival):
+    def read_and_look(arrival, redact):
         before = worker._last_tick
         until(lambda: worker._last_tick > before, what="the loop to turn")
         turns.append(arrival.number)
-        return read(arrival)
+        return read(arrival, redact)
 
     monkeypatch.setattr(worker_module, "_read", read_and_look)
     publish(broker, a_record(1))

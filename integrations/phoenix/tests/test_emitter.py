@@ -12,11 +12,13 @@ import pytest
 import requests
 from opentelemetry.metrics import NoOpMeterProvider
 
-from ragspan import ConfigurationError
+from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges.base import ChunkVerdict, ClaimVerdict
+from ragspan.metrics import Faithfulness
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import is_suppressed
+from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan_phoenix import PhoenixAnnotations
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
@@ -37,6 +39,26 @@ def test_scores_arrive_with_their_verdicts_on_documents(phoenix, make_emitter, m
     assert names(phoenix) == ["context_utilization"] * 3 + ["faithfulness"]
     assert [path for path, _ in phoenix.requests] == ["/v1/span_annotations", "/v1/document_annotations"]
     assert emitter.stats().delivered == 4
+
+
+class AnswerSpan(RecordingEmitter):
+    def open(self, record):
+        return ANSWER
+
+
+def test_what_an_engine_redacts_is_in_no_annotation(phoenix, make_emitter):
+    judge = FakeJudge(supported=[False], claims=["Anna lives in Rome."])
+    engine = ScoringEngine(
+        metrics=[Faithfulness(judge=judge)],
+        emitters=[AnswerSpan(), make_emitter(explanations=True)],
+        redact=lambda text: text.replace("Anna", "[name]"),
+    )
+    with engine:
+        engine.submit(RagRecord(question="Who is Anna?", contexts=["Anna."], response="Anna lives in Rome."))
+        assert engine.flush(PATIENCE)
+
+    assert "[name] lives in Rome." in repr(phoenix.requests)
+    assert "Anna" not in repr(phoenix.requests)
 
 
 def test_a_second_scoring_of_a_record_replaces_the_first(phoenix, make_emitter, make_scored, utilization):

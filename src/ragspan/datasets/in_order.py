@@ -21,6 +21,7 @@ from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import MetricFailure, Outcome, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.redaction import RedactedRecord
 
 _LOOK_AGAIN = 0.5  # seconds until it is seen that somebody wants an end, or that the engine lost a record
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
@@ -115,7 +116,7 @@ class InOrder:
             place.done = entry
             return
         self._waiting.setdefault(id(entry.record), deque()).append(place)
-        self._engine.submit(entry.record)
+        self._engine.submit(RedactedRecord(entry.record))  # by its reader
 
     def _advance(self, *, wait: bool = False) -> Iterator[EvaluatedRow | BadRow]:
         """Take what has been scored; give out the rows at the head of the line that have come to their end."""

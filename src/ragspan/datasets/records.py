@@ -15,6 +15,7 @@ from ragspan.datasets.results import BadRow
 from ragspan.datasets.tables.base import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.redaction import RedactionError, redact_from, redacted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,12 +36,14 @@ class RecordReader:
 
     Raises:
         TableError: a column is missing, or several may be meant.
+        ConfigurationError: `RAGSPAN_REDACT` names no function.
     """
 
     def __init__(self, choices: ColumnChoices, table: Table, *, with_spans: bool = False) -> None:
         self._choices = choices
         self._with_spans = with_spans
         self._readers: dict[str, CellReader] | None = None
+        self._redact = redact_from(None)
         self._tool: str | None = None
         self.told = ""
         """What is read as what, in a line."""
@@ -61,7 +64,9 @@ class RecordReader:
         """The record of a row, or what is wrong with the row."""
         try:
             record = entry.data if isinstance(entry.data, RagRecord) else self._record(entry.row, entry.data)
-        except CellError as error:
+            if self._redact is not None:
+                record = redacted(record, self._redact)
+        except (CellError, RedactionError) as error:
             return BadRow(row=entry.row, line=entry.line, reason=str(error))
         self.traced += record.parent is not None
         return RecordRow(row=entry.row, record=record)

@@ -10,6 +10,8 @@ from ragspan.config import Settings, names_by_field, unknown_names
 from ragspan.doctor.findings import Finding
 from ragspan.doctor.installation import examine_installation
 from ragspan.exceptions import ConfigurationError
+from ragspan.records import RagRecord
+from ragspan.redaction import RedactionError, redact_from, redacted
 
 
 def read_settings() -> tuple[Settings | None, list[Finding]]:
@@ -45,6 +47,8 @@ def _known(settings: Settings) -> Iterator[Finding]:
             found="RAGSPAN_EMITTERS leaves 'otel' out: writers such as phoenix and mlflow find no span to write scores to",
             advice=f"set it to {','.join(['otel', *settings.emitters])}",
         )
+    if settings.enabled and settings.redact:
+        yield _redaction(settings)
     if settings.sample_rate == 0:
         yield Finding(
             check="settings",
@@ -52,6 +56,23 @@ def _known(settings: Settings) -> Iterator[Finding]:
             found="RAGSPAN_SAMPLE_RATE is 0: no answer is scored",
             advice="set it to the share of answers that are to be scored, such as 0.1",
         )
+
+
+def _redaction(settings: Settings) -> Finding:
+    try:
+        redact = redact_from(settings.redact)
+    except ConfigurationError as error:
+        return Finding(check="settings", state="failed", found=str(error), is_misuse=True)
+    try:
+        redacted(RagRecord(question="Does redaction work?", contexts=None, response=None), redact or str)
+    except RedactionError as error:
+        return Finding(
+            check="settings",
+            state="failed",
+            found=f"the function of RAGSPAN_REDACT fails for a short text ({error}), so every record is dropped",
+            advice="it takes a str, and returns a str",
+        )
+    return Finding(check="settings", state="ok", found="the function of RAGSPAN_REDACT takes a text and returns one")
 
 
 def changed_settings(settings: Settings) -> dict[str, str]:

@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ragspan.engine._boundary import attempt
 from ragspan.engine._metric_judges import spenders_of, with_judge
+from ragspan.engine._redaction import Redaction
 from ragspan.engine._spending import RunAllowance, Spending
 from ragspan.engine._threads import DaemonThreads
 from ragspan.judges.allowance import allowed_by, lift_limits
@@ -55,6 +56,7 @@ class MetricRunner:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
         concurrency: records that are scored at the same time.
         observer: told of each run that has ended.
+        redaction: of what the metric says.
         spending: the account of the engine's budget, if it has one.
         stand_in: the judge that takes over when the budget is spent; None means that the metric does not apply then.
     """
@@ -65,6 +67,7 @@ class MetricRunner:
         *,
         concurrency: int,
         observer: RunObserver,
+        redaction: Redaction,
         spending: Spending | None = None,
         stand_in: object | None = None,
     ) -> None:
@@ -73,6 +76,7 @@ class MetricRunner:
         self._is_paid_for = any(spenders_of(metric))
         self._fallback = None if stand_in is None else with_judge(metric, stand_in)
         self._metric = metric
+        self._redaction = redaction
         self._observer = observer
         self._threads: DaemonThreads | None = None
         # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
@@ -116,9 +120,10 @@ class MetricRunner:
         if spent is None:
             outcome = await self._try(self._metric, run, record)
             if not isinstance(outcome, MetricFailure) or run.denied_by is None or run.has_ended:
-                run.end(outcome)
+                run.end(await self._redaction.outcome(outcome))
                 return
-        run.end(await self._fall_back(run, record, spent or run.denied_by))
+        outcome = await self._fall_back(run, record, spent or run.denied_by)
+        run.end(await self._redaction.outcome(outcome))
 
     async def _fall_back(self, run: MetricRun, record: RagRecord, limit: str | None) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""

@@ -14,11 +14,13 @@ from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, Settings
 from ragspan.engine._metric_judges import spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
+from ragspan.redaction import Redact, withhold
 
 if TYPE_CHECKING:
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
+_PROTOCOL = 5  # of pickle
 _SECONDS = "a number of seconds, 0 or more"
 _SOME_SECONDS = "a number of seconds, more than 0"
 _SHARE = "a number from 0 to 1"
@@ -48,6 +50,7 @@ class Options:
     exit_timeout: float
     judging: JudgingPlace
     export: ExportPlace
+    redact: Redact | None
     name: str
 
     def __post_init__(self) -> None:
@@ -81,6 +84,14 @@ class Options:
             _check_travel(self.metrics, self.emitters)
             if self.budget is not None:
                 object.__setattr__(self, "budget", _budget_to_travel(self.budget, self.metrics))
+
+    def to_travel(self) -> bytes:
+        """What the helper process makes its engine from.
+
+        Records are redacted before they go there. Explanations are made there, and left out where `redact` cannot go along.
+        """
+        travels = self.redact is None or _reason_not_to_travel(self.redact) is None
+        return pickle.dumps(self if travels else replace(self, redact=withhold), _PROTOCOL)
 
     @property
     def score_wait(self) -> float:

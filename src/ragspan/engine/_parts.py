@@ -9,6 +9,7 @@ from ragspan.engine._backlog import Backlog
 from ragspan.engine._emission import Emission
 from ragspan.engine._options import Options
 from ragspan.engine._queue import BoundedQueue
+from ragspan.engine._redaction import Redaction
 from ragspan.engine._scoring import Scoring
 from ragspan.engine._token_bucket import TokenBucket
 from ragspan.engine._worker import Worker
@@ -43,8 +44,21 @@ def assemble(options: Options, *, self_metrics: SelfMetrics, on_start: Callable[
     forwards = options.export == "helper"
     # Where records go to the helper as a whole, what is scored here is scored because there is none.
     computing = HelperComputing(log) if options.judging == "helper" and not forwards else ThreadComputing()
-    here = Scoring(options, account=backlog, emission=emission, self_metrics=self_metrics, computing=computing, log=log)
-    forwarding = Forwarding(options, account=backlog, scoring=here, emission=emission, log=log) if forwards else None
+    redaction = Redaction(options.redact, timeout=options.metric_timeout, account=backlog, log=log)
+    here = Scoring(
+        options,
+        account=backlog,
+        emission=emission,
+        self_metrics=self_metrics,
+        computing=computing,
+        redaction=redaction,
+        log=log,
+    )
+    forwarding = (
+        Forwarding(options, account=backlog, scoring=here, emission=emission, redaction=redaction, log=log)
+        if forwards
+        else None
+    )
     scoring = forwarding or here
     worker = Worker(
         backlog,

@@ -17,6 +17,7 @@ from ragspan.engine._fallback import fallback_judge
 from ragspan.engine._metric_run import MetricRun, MetricRunner, wait_for_runs
 from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
+from ragspan.engine._redaction import Redaction
 from ragspan.engine._sampling import Sampling
 from ragspan.engine._spending import Spending
 from ragspan.engine.helper.computing import Computing
@@ -39,10 +40,12 @@ class Scoring:
         emission: Emission,
         self_metrics: SelfMetrics,
         computing: Computing,
+        redaction: Redaction,
         log: ThrottledLog,
     ) -> None:
         self._account = account
         self._computing = computing
+        self._redaction = redaction
         self._emission = emission
         self._self_metrics = self_metrics
         self._log = log
@@ -58,19 +61,27 @@ class Scoring:
         spending = Spending(options.budget) if options.budget is not None else None
         stand_in = fallback_judge(options.budget) if options.budget is not None else None
         self._runners = [
-            MetricRunner(metric, concurrency=options.concurrency, observer=self, spending=spending, stand_in=stand_in)
+            MetricRunner(
+                metric,
+                concurrency=options.concurrency,
+                observer=self,
+                redaction=redaction,
+                spending=spending,
+                stand_in=stand_in,
+            )
             for metric in options.metrics
         ]
 
     def prepare_for_exit(self) -> None:
         self._emission.prepare_for_exit()
         self._computing.prepare_for_exit()
+        self._redaction.prepare_for_exit()
         for runner in self._runners:
             runner.prepare_for_exit()
 
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
-        record = record_of(item, self._account, self._log)
+        record = await self._redaction.record_of(item)
         if record is not None:
             await self.score_record(item, record)
 
@@ -114,6 +125,7 @@ class Scoring:
         """Nothing that ends from here on counts."""
         self._is_closed = True
         self._computing.close_for_good()
+        self._redaction.close()
         for runner in self._runners:
             runner.close()
 
@@ -198,20 +210,6 @@ class Scoring:
         """Count something that loses no record, by its place."""
         self._account.went_wrong(place)
         self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
-
-
-def record_of(item: Item, account: Account, log: ThrottledLog) -> RagRecord | None:
-    """The record that the item's capture becomes; None if the item has ended without one."""
-    record, error = attempt(item.capture.to_record)
-    if error is None and record is None:
-        account.end_with_nothing_to_score(item)
-    elif isinstance(record, RagRecord):
-        return record if account.has_in_work(item) else None
-    else:
-        kind = type(record if error is None else error).__name__
-        account.end_dropped(item, "capture_error")
-        log.trouble("capture_error", "a capture could not be made a record: %s", kind)
-    return None
 
 
 @dataclass(kw_only=True, slots=True, eq=False)

@@ -27,6 +27,7 @@ from ragspan.engine._options import Options, with_named
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import EngineStats, ShutdownReport
+from ragspan.redaction import RedactOption, redact_from
 
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
@@ -69,6 +70,9 @@ class ScoringEngine(Admission):
         export: with `"helper"` the helper process gets whole records, scores them, and builds and exports their spans, so
             that the application only sends records. It exports as the `OTEL_*` variables say, which have to name an
             exporter, and metrics and emitters have to pickle.
+        redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
+            in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
+            `RAGSPAN_REDACT`; False redacts nothing.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
 
@@ -95,9 +99,11 @@ class ScoringEngine(Admission):
         drain_on_sigterm: bool = True,
         judging: JudgingPlace = "helper",
         export: ExportPlace = "application",
+        redact: RedactOption = None,
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
+        self._is_enabled = is_enabled()
         self._options = Options(
             metrics=with_named(metrics),
             emitters=emitters,
@@ -114,11 +120,11 @@ class ScoringEngine(Admission):
             exit_timeout=exit_timeout,
             judging=judging,
             export=export,
+            redact=redact_from(redact) if self._is_enabled else None,
             name=name,
         )
         from ragspan.telemetry.self_metrics import SelfMetrics
 
-        self._is_enabled = is_enabled()
         self._self_metrics = SelfMetrics(meter_provider)
         self._assemble()
         watch_forks(self, ScoringEngine._start_afresh)

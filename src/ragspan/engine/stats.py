@@ -12,6 +12,7 @@ DropReason: TypeAlias = Literal[
     "rate_limited",
     "shutdown",
     "capture_error",
+    "redaction_failed",
     "not_running",
     "worker_error",
     "broker_unavailable",
@@ -22,7 +23,8 @@ DropReason: TypeAlias = Literal[
 
 `queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `rate_limited`: more came than
 may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
-say its size or be made a record. `not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the
+say its size or be made a record. `redaction_failed`: `redact` raised, returned no text, or took longer than a metric may.
+`not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the
 record was in work. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record
 for as long as that was tried; `too_large`, it takes no message of this size.
 """

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import functools
-import pickle
 import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,7 +25,8 @@ from ragspan.engine._deadline import Deadline
 from ragspan.engine._emission import Emission
 from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
-from ragspan.engine._scoring import Scoring, record_of
+from ragspan.engine._redaction import Redaction
+from ragspan.engine._scoring import Scoring
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _Answer: TypeAlias = "concurrent.futures.Future[object]"
 
-_PROTOCOL = 5  # of pickle
 _MARGIN = 30.0  # seconds beyond the metrics' own limit, for the way and for what the helper has in work besides
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up
 
@@ -50,15 +49,23 @@ class Forwarding:
     """
 
     def __init__(
-        self, options: Options, *, account: Account, scoring: Scoring, emission: Emission, log: ThrottledLog
+        self,
+        options: Options,
+        *,
+        account: Account,
+        scoring: Scoring,
+        emission: Emission,
+        redaction: Redaction,
+        log: ThrottledLog,
     ) -> None:
         self._account = account
+        self._redaction = redaction
         self._log = log
         self._here = scoring
         self._emission = emission
         self._timeout = options.metric_timeout + _MARGIN
         self._client = HelperClient(
-            lambda: ("score", pickle.dumps(options, _PROTOCOL), _resource_attributes()),
+            lambda: ("score", options.to_travel(), _resource_attributes()),
             max_questions=max(2, options.concurrency),
             log=log,
             on_note=self._noted,
@@ -78,7 +85,7 @@ class Forwarding:
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
         self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
-        record = record_of(item, self._account, self._log)
+        record = await self._redaction.record_of(item)
         if record is None:
             return
         try:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._emission import Emission
 from ragspan.engine._queue import Item
+from ragspan.engine._redaction import Redaction
 from ragspan.engine._scoring import Scoring
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.computing import ThreadComputing
@@ -49,6 +50,7 @@ class ScoringService:
             emission=self._emission,
             self_metrics=SelfMetrics(),
             computing=ThreadComputing(),
+            redaction=Redaction(options.redact, timeout=options.metric_timeout, account=self._account, log=log),
             log=log,
         )
         self._tickets = count(1)
@@ -72,9 +74,10 @@ class ScoringService:
 
     async def _score(self, data: bytes) -> DropReason | None:
         """None when it was scored, else why it was dropped."""
-        item = Item(wire.loads(data), 0, next(self._tickets))
+        record = wire.loads(data)
+        item = Item(record, 0, next(self._tickets))
         self._account.begin(item)
-        await self._scoring.score(item)
+        await self._scoring.score_record(item, record)  # which the application has redacted
         return self._account.ending_of(item)
 
 

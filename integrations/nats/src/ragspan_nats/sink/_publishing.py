@@ -17,6 +17,7 @@ from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._queue import Item
+from ragspan.engine._redaction import Redaction
 from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
@@ -25,6 +26,7 @@ from ragspan_nats.sink._link import Link
 from ragspan_nats.sink._publisher import Publisher
 from ragspan_nats.sink.options import SinkOptions
 
+_REDACTION_TIMEOUT = 60.0  # seconds for one record
 _BREATH = 50e-6  # seconds; less, and a request's thread may not be awake before we go on
 _CLOSE = 1e-3  # seconds from one record to the next within which they count as one stretch of work
 
@@ -36,12 +38,13 @@ class Publishing:
         self._options = options
         self._account = account
         self._log = log
+        self._redaction = Redaction(options.redact, timeout=_REDACTION_TIMEOUT, account=account, log=log)
         self._publisher: Publisher | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._worked_until = 0.0
 
     def prepare_for_exit(self) -> None:
-        """There is nothing to prepare."""
+        self._redaction.prepare_for_exit()
 
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
@@ -51,7 +54,8 @@ class Publishing:
             self._account.end_dropped(item, publisher.obstacle)
             return
         self._breathe()
-        message = self._message_of(item)
+        record = await self._redaction.record_of(item)
+        message = None if record is None else self._message_of(item, record)
         self._worked_until = time.monotonic()
         if message is None:
             return
@@ -61,8 +65,8 @@ class Publishing:
         else:
             self._account.end_dropped(item, reason)
 
-    def close(self, deadline: Deadline) -> None:
-        """Nothing here takes time: what is acknowledged is with the stream."""
+    def close(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
+        self._redaction.close()
 
     def shutdown(self, deadline: Deadline) -> None:
         """Likewise; the connection ends with the event loop."""
@@ -88,25 +92,15 @@ class Publishing:
         if time.monotonic() - self._worked_until < _CLOSE:
             time.sleep(_BREATH)
 
-    def _message_of(self, item: Item) -> Message | None:
-        """The message that the item's capture becomes; None if the item has ended without one."""
-        record, error = attempt(item.capture.to_record)
-        if error is None and record is None:
-            self._account.end_with_nothing_to_score(item)
-            return None
-        if not isinstance(record, RagRecord):
-            self._drop(item, record if error is None else error)
-            return None
+    def _message_of(self, item: Item, record: RagRecord) -> Message | None:
+        """The record as a message; None if the item has ended without one."""
         message, error = attempt(self._written, record)
         if isinstance(error, RecordError):
             self._account.end_dropped(item, "too_large")
         elif error is not None:
-            self._drop(item, error)
+            self._account.end_dropped(item, "capture_error")
+            self._log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
         return message if self._account.has_in_work(item) else None
 
     def _written(self, record: RagRecord) -> Message:
         return message_of(record, compress_above=self._options.compress_above)
-
-    def _drop(self, item: Item, found: object) -> None:
-        self._account.end_dropped(item, "capture_error")
-        self._log.trouble("capture_error", "a capture could not be made a record: %s", type(found).__name__)

@@ -28,6 +28,7 @@ from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.stats import EngineStats, ShutdownReport
 from ragspan.exceptions import ConfigurationError
+from ragspan.redaction import RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan_nats.access import BrokerAccess
 from ragspan_nats.config import stream_limits
@@ -57,6 +58,7 @@ class NatsSink(Admission):
         patience: seconds for which a record is tried that the broker does not take, 0 or more. More than the stream's
             window for duplicates, and a record whose acknowledgement was lost may be there twice.
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
+        redact: runs over every text of a record before it is published, as for `ScoringEngine`.
         name: tells sinks of one process apart, in thread names, in the metrics about ragspan itself, and for the broker.
         meter_provider: where those metrics go; the global one if None.
 
@@ -77,6 +79,7 @@ class NatsSink(Admission):
         compress_above: int = 8192,
         patience: float = 600.0,
         exit_timeout: float = 10.0,
+        redact: RedactOption = None,
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
@@ -91,6 +94,7 @@ class NatsSink(Admission):
             compress_above=compress_above,
             patience=patience,
             exit_timeout=exit_timeout,
+            redact=redact_from(redact) if self._is_enabled else None,
             name=name,
         )
         self._assemble()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ragspan.config import DropPolicy
 from ragspan.exceptions import ConfigurationError
+from ragspan.redaction import Redact
 from ragspan_nats.access import BrokerAccess
 from ragspan_nats.streams import StreamLimits, StreamNames
 
@@ -28,6 +29,7 @@ class SinkOptions:
     compress_above: int
     patience: float
     exit_timeout: float
+    redact: Redact | None
     name: str
 
     def __post_init__(self) -> None:

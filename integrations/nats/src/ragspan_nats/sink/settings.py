@@ -24,4 +24,5 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,
         exit_timeout=settings.exit_timeout,
+        redact=settings.redact,
     )

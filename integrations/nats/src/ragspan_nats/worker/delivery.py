@@ -27,13 +27,14 @@ Reason: TypeAlias = Literal[
     "not_put_aside",
     "not_confirmed",
     "invalid_record",
+    "redaction_failed",
     "deliveries_used_up",
 ]
 """Why a delivery was not acknowledged; `docs/fleet.md` says when that is.
 
 `judge_outage`, `export_failed`: the judge's service, or the tracing tool, was away. `emitter_error`, `lost`: a defect kept the
 record from its end. `stopped`: the worker ended. `not_put_aside`, `not_confirmed`: the broker could not be told.
-`invalid_record`: the message holds none. `deliveries_used_up`: it was delivered more often than it may be.
+`invalid_record`: the message holds none. `redaction_failed`: `RAGSPAN_REDACT` failed for it. `deliveries_used_up`: it was delivered more often than it may be.
 """
 
 

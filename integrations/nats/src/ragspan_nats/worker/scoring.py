@@ -11,6 +11,7 @@ from ragspan.defaults import emitters_from, engine_from
 from ragspan.delivery import DeliveryOptions, ScoreWriter
 from ragspan.delivery.spans import PatientSpanExporter
 from ragspan.exceptions import ConfigurationError
+from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan.throttled_log import ThrottledLog
@@ -117,7 +118,7 @@ class FleetScoring:
 
     def score(self, delivery: Delivery) -> None:
         """Score a delivery; returns at once."""
-        self._engine.submit(delivery.record)
+        self._engine.submit(RedactedRecord(delivery.record))
 
     def stop_exporting(self) -> None:
         """Let nothing end as exported any more, so that the rest can be given back."""

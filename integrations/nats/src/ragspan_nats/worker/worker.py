@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ragspan.config import Settings
     from ragspan.records import RagRecord
-
+from ragspan.redaction import Redact, RedactionError, redact_from, redacted
 
 _TICK = 1.0  # seconds between two looks at what is in hand
 _HANGS = 10.0  # seconds without a tick after which the loop counts as hanging
@@ -80,6 +80,7 @@ class Worker:
         limits: StreamLimits | None = None,
     ) -> None:
         self._options = options
+        self._redact = redact_from(settings.redact)
         self._log = ThrottledLog()
         self._in_hand = InHand()
         self._scoring = FleetScoring(
@@ -172,7 +173,10 @@ class Worker:
             self._settle_message(arrival, Verdict(ending="put_aside", reason="deliveries_used_up", detail=detail))
             return
         try:
-            record, size = await asyncio.to_thread(_read, arrival)
+            record, size = await asyncio.to_thread(_read, arrival, self._redact)
+        except RedactionError as error:
+            self._settle_message(arrival, Verdict(ending="put_aside", reason="redaction_failed", detail=str(error)))
+            return
         except Exception as error:  # noqa: BLE001 - a poison message must not end the worker, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
             self._settle_message(arrival, Verdict(ending="put_aside", reason="invalid_record", detail=detail))
@@ -313,11 +317,13 @@ class Worker:
             await asyncio.wait_for(self._connection.close(), _LAST_WORDS)
 
 
-def _read(arrival: Arrival) -> tuple[RagRecord, int]:
-    """The record of a message, and its size when unpacked.
+def _read(arrival: Arrival, redact: Redact | None) -> tuple[RagRecord, int]:
+    """The record of a message, redacted, and its size when unpacked.
 
     Raises:
         RecordError: it holds none.
+        RedactionError: it cannot be redacted.
     """
     message = unpacked(Message(payload=arrival.payload, headers=arrival.headers))
-    return record_of(message), len(message.payload)
+    record = record_of(message)
+    return record if redact is None else redacted(record, redact), len(message.payload)

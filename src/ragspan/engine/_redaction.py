@@ -1,0 +1,92 @@
+"""Makes captures records, and redacts them and what metrics say of them.
+
+Guarantees:
+- Without `redact` nothing changes and nothing is waited for.
+- `redact` runs in one daemon thread, one text after the other, so it need not be safe for threads, and holds up neither the
+  event loop nor the end of the process.
+- A record that cannot be redacted within the time of a metric is dropped. An explanation that cannot be is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable
+from typing import TypeVar
+
+from ragspan.engine._account import Account
+from ragspan.engine._boundary import attempt
+from ragspan.engine._queue import Item
+from ragspan.engine._threads import DaemonThreads
+from ragspan.engine.stats import DropReason
+from ragspan.outcomes import Outcome
+from ragspan.records import RagRecord
+from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withhold
+from ragspan.telemetry.suppress import suppressed
+from ragspan.throttled_log import ThrottledLog
+
+_T = TypeVar("_T", RagRecord, Outcome)
+
+
+class Redaction:
+    """The redaction of one engine or sink.
+
+    Args:
+        timeout: seconds that one record, or one outcome, may take.
+        account: counts the records that end here.
+    """
+
+    def __init__(self, redact: Redact | None, *, timeout: float, account: Account, log: ThrottledLog) -> None:
+        self._redact = redact
+        self._timeout = timeout
+        self._account = account
+        self._log = log
+        self._thread = None if redact is None else DaemonThreads(1, name="ragspan-redact")
+
+    def prepare_for_exit(self) -> None:
+        if self._thread is not None:
+            self._thread.prepare_for_exit()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.shutdown(cancel_futures=True)
+
+    async def record_of(self, item: Item) -> RagRecord | None:
+        """The record that the item's capture becomes, redacted; None if the item has ended without one."""
+        record, error = attempt(item.capture.to_record)
+        if error is None and record is None:
+            self._account.end_with_nothing_to_score(item)
+            return None
+        if not isinstance(record, RagRecord):
+            kind = type(record if error is None else error).__name__
+            self._drop(item, "capture_error", "a capture could not be made a record: %s", kind)
+            return None
+        if not isinstance(item.capture, RedactedRecord):
+            record, why = await self._run(redacted, record)
+            if record is None:
+                self._drop(item, "redaction_failed", "a record is dropped, because redact failed: %s", why)
+        return record if self._account.has_in_work(item) else None
+
+    async def outcome(self, outcome: Outcome) -> Outcome:
+        """The outcome with its explanations redacted, or without them."""
+        made, _ = await self._run(redacted_outcome, outcome)
+        return redacted_outcome(outcome, withhold) if made is None else made
+
+    async def _run(self, call: Callable[[_T, Redact], _T], value: _T) -> tuple[_T | None, str]:
+        """What the call makes of the value in the thread; or None, and why."""
+        if self._thread is None or self._redact is None:
+            return value, ""
+        with suppressed():
+            context = contextvars.copy_context()
+        try:
+            calling = self._thread.submit(context.run, attempt, call, value, self._redact)
+            made, error = await asyncio.wait_for(asyncio.wrap_future(calling), self._timeout)
+        except asyncio.TimeoutError:
+            return None, f"it took longer than {self._timeout:g} s"
+        except RuntimeError:
+            return None, "no thread can be started"
+        return made, str(error) if isinstance(error, RedactionError) else type(error).__name__
+
+    def _drop(self, item: Item, reason: DropReason, message: str, why: str) -> None:
+        self._account.end_dropped(item, reason)
+        self._log.trouble(reason, message, why)

@@ -1,0 +1,237 @@
+"""What an engine with `redact` shows of a record, to judges, emitters and the log."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import threading
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges import OpenAIJudge
+from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
+from ragspan.outcomes import MetricFailure, Score
+from ragspan.records import Generation, Retrieval, RetrievedContext
+from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.console import ConsoleEmitter
+from ragspan.testing import FakeJudge, InMemoryTelemetry
+
+SECRET = "anna@example.org"
+
+
+def mask(text):
+    return text.replace(SECRET, "[e-mail]")
+
+
+def fail(text):
+    raise ValueError(text)
+
+
+def a_leaky_record(fakes, **changes):
+    found = RetrievedContext(
+        text=f"Anna's address is {SECRET}.", source=f"letters/{SECRET}", metadata={"author": SECRET}
+    )
+    return fakes.a_record(
+        question=f"Where do we write to {SECRET}?",
+        contexts=[found],
+        response=f"To {SECRET}. The moon is of cheese, {SECRET} says.",
+        user_id=SECRET,
+        tags=(SECRET,),
+        metadata={"mail": [SECRET]},
+        retrievals=(Retrieval(name="letters", query=f"mail of {SECRET}", started_ns=1, ended_ns=2, contexts=(found,)),),
+        generations=(Generation(model="small", provider=None, started_ns=2, ended_ns=3),),
+        ended_ns=4,
+        **changes,
+    )
+
+
+@pytest.fixture(autouse=True)
+def no_other_settings(monkeypatch):
+    for name in [name for name in os.environ if name.startswith("RAGSPAN_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize("judging", ["thread", "helper"])
+def test_spans_events_and_the_console_show_no_secret_though_content_is_on(fakes, make_engine, judging):
+    telemetry, printed, events = InMemoryTelemetry(), io.StringIO(), InMemoryLogRecordExporter()
+    loggers = LoggerProvider(shutdown_on_exit=False)
+    loggers.add_log_record_processor(SimpleLogRecordProcessor(events))
+    emitters = [
+        OTelEmitter(
+            capture_content=True,
+            tracer_provider=telemetry.tracer_provider,
+            meter_provider=telemetry.meter_provider,
+            logger_provider=loggers,
+        ),
+        ConsoleEmitter(capture_content=True, explanations=True, file=printed),
+    ]
+    engine = make_engine(
+        "faithfulness", "completeness", emitters=emitters, redact=lambda text: mask(text), judging=judging
+    )
+
+    engine.submit(a_leaky_record(fakes))
+
+    assert engine.flush(fakes.PATIENCE)
+    logs = [event.log_record for event in events.get_finished_logs()]
+    spans = [span.to_json() for span in telemetry.spans()]
+    shown = {
+        "spans": spans,
+        "events": [(log.body, dict(log.attributes)) for log in logs],
+        "console": printed.getvalue(),
+    }
+    assert len(spans) >= 3
+    for channel, texts in shown.items():
+        assert SECRET not in repr(texts), channel
+        assert "[e-mail]" in repr(texts), channel
+    assert engine.stats().dropped == {}
+
+
+def test_a_judge_elsewhere_is_sent_no_secret(fakes, make_engine, fake_openai):
+    judge = OpenAIJudge("small", base_url=fake_openai.base_url, api_key="key")
+    engine = make_engine(ContextAdherence(judge=judge), Completeness(judge=judge), redact=mask)
+    fake_openai.answer = lambda _: fake_openai.fails(400, "no")
+
+    engine.submit(a_leaky_record(fakes))
+
+    assert engine.flush(fakes.PATIENCE)
+    assert fake_openai.requests
+    assert SECRET not in json.dumps(fake_openai.requests)
+    assert "[e-mail]" in json.dumps(fake_openai.requests)
+
+
+def test_explanations_are_redacted_too_and_left_out_where_that_fails(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    judge = FakeJudge(supported=[False], explanations={"claim": f"as {SECRET} wrote"})
+    texts = []
+
+    def fail_for_explanations(text):
+        texts.append(text)
+        if "wrote" in text:
+            raise LookupError(SECRET)
+        return text
+
+    for redact in (mask, fail_for_explanations):
+        engine = make_engine(Faithfulness(judge=judge), emitters=[emitter], redact=redact)
+        engine.submit(fakes.a_record())
+        assert engine.flush(fakes.PATIENCE)
+
+    masked, without = (scored.outcomes["faithfulness"] for scored in emitter.scored)
+    assert "as [e-mail] wrote" in repr(masked)
+    assert SECRET not in repr(emitter.scored)
+    assert (without.value, without.explanation, without.evidence) == (masked.value, None, ())
+
+
+def test_failures_quote_no_secret_either(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    metric = fakes.CallingMetric(lambda _: fail(SECRET))
+    engine = make_engine(metric, emitters=[emitter], redact=mask)
+
+    engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert emitter.scored[0].outcomes["calling"] == MetricFailure(error_type="ValueError", message="[e-mail]")
+
+
+@pytest.mark.parametrize(
+    ("redact", "why"),
+    [(fail, "ValueError"), (lambda _: None, "it returned a NoneType, not a str"), (exit, "SystemExit")],
+    ids=["raises", "returns no text", "ends the thread"],
+)
+def test_a_record_for_which_it_fails_is_dropped_counted_and_never_sent(fakes, make_engine, caplog, redact, why):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=redact)
+    caplog.set_level(logging.WARNING, logger="ragspan")
+
+    for _ in range(3):
+        engine.submit(a_leaky_record(fakes))
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = engine.stats()
+    assert (stats.submitted, stats.scored, stats.dropped) == (3, 0, {"redaction_failed": 3})
+    assert emitter.journal == ["flush"]
+    assert [line for line in caplog.messages if "redact failed" in line] == [
+        f"a record is dropped, because redact failed: {why}",
+    ]
+    assert SECRET not in caplog.text
+
+
+def test_one_that_hangs_costs_records_and_nothing_else(fakes, make_engine):
+    released = threading.Event()
+    emitter = fakes.ListEmitter()
+    engine = make_engine(
+        fakes.ConstantMetric(), emitters=[emitter], redact=lambda _: released.wait(), metric_timeout=0.05
+    )
+    try:
+        engine.submit(fakes.a_record())
+
+        assert engine.flush(fakes.PATIENCE)
+        assert engine.stats().dropped == {"redaction_failed": 1}
+        assert emitter.scored == []
+    finally:
+        released.set()
+
+
+def test_it_runs_beside_the_event_loop_one_text_at_a_time(fakes, make_engine):
+    threads, at_once, running = set(), [], []
+
+    def redact(text):
+        running.append(text)
+        at_once.append(len(running))
+        threads.add(threading.current_thread().name)
+        running.pop()
+        return text
+
+    engine = make_engine(fakes.ConstantMetric(), redact=redact)
+    for _ in range(20):
+        engine.submit(fakes.a_record())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert threads == {"ragspan-redact"}
+    assert set(at_once) == {1}
+
+
+def test_the_environment_names_it_for_engines_made_by_hand(fakes, make_engine, monkeypatch):
+    emitter = fakes.ListEmitter()
+    monkeypatch.setenv("RAGSPAN_REDACT", "string:capwords")
+    redacting, plain = (make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=one) for one in (None, False))
+
+    for engine in (redacting, plain):
+        engine.submit(fakes.a_record(question="who is it"))
+        assert engine.flush(fakes.PATIENCE)
+
+    assert [scored.record.question for scored in emitter.scored] == ["Who Is It", "who is it"]
+
+
+@pytest.mark.parametrize("redact", [5, "mask", "no_such_module:mask"])
+def test_a_wrong_one_is_refused_at_once(fakes, redact):
+    from ragspan.engine import ScoringEngine
+
+    with pytest.raises(ConfigurationError, match=r"(redact|RAGSPAN_REDACT) is"):
+        ScoringEngine(metrics=[fakes.ConstantMetric()], redact=redact)
+
+
+def test_a_switched_off_engine_does_not_look_for_it(fakes, make_engine, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    monkeypatch.setenv("RAGSPAN_REDACT", "no_such_module:mask")
+
+    engine = make_engine(fakes.ConstantMetric())
+
+    engine.submit(fakes.a_record())
+    assert engine.stats().dropped == {"not_running": 1}
+
+
+def test_without_it_records_arrive_as_they_were_made(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
+    record = a_leaky_record(fakes)
+
+    engine.submit(record)
+
+    assert engine.flush(fakes.PATIENCE)
+    assert emitter.scored[0].record is record
+    assert emitter.scored[0].outcomes["constant"] == Score(value=1.0)

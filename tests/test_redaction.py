@@ -1,0 +1,202 @@
+"""What the application's own function is run over, and what becomes of text where it fails."""
+
+import dataclasses
+import functools
+import typing
+
+import pytest
+
+from ragspan import ConfigurationError, RagRecord
+from ragspan.judges.base import ClaimVerdict, Vote
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome
+
+SECRET = "anna@example.org"
+KEPT = {
+    "error_type",
+    "finish_reason",
+    "framework",
+    "id",
+    "model",
+    "name",
+    "provider",
+    "record_id",
+    "status",
+    "swallowed_errors",
+}
+
+
+def mask(text):
+    return text.replace(SECRET, "[e-mail]")
+
+
+async def mask_later(text):
+    return text
+
+
+class Masker:
+    def __call__(self, text):
+        return mask(text)
+
+
+def whole_of(kind):
+    """One of this kind with the secret in every text, whatever fields it has."""
+    types = typing.get_type_hints(kind)
+    values = {}
+    for field in dataclasses.fields(kind):
+        shown = str(types[field.name])
+        nested = next((one for one in (RetrievedContext, Retrieval, Generation) if one.__name__ in shown), None)
+        if nested is not None:
+            values[field.name] = (whole_of(nested),)
+        elif "Mapping" in shown:
+            values[field.name] = {"author": SECRET, "nested": [{"deep": SECRET}], "page": 4}
+        elif "tuple[str" in shown and field.name != "swallowed_errors":
+            values[field.name] = (f"of {SECRET}",)
+        elif ("str" in shown and "Literal" not in shown) and field.name not in KEPT:
+            values[field.name] = f"{field.name} of {SECRET}"
+        elif field.name.endswith("_ns"):
+            values[field.name] = 1
+    required = {
+        field.name: None
+        for field in dataclasses.fields(kind)
+        if field.default is field.default_factory is dataclasses.MISSING
+    }
+    names = {name: name for name in ("name",) if name in required}
+    return kind(**{**required, **names, **values})
+
+
+def test_every_text_of_a_record_is_redacted_also_of_fields_that_are_new():
+    record = whole_of(RagRecord)
+
+    made = redacted(record, mask)
+
+    assert repr(record).count(SECRET) >= 20
+    assert SECRET not in repr(made)
+    assert made.question == "question of [e-mail]"
+    assert made.retrievals[0].contexts[0].metadata == {
+        "author": "[e-mail]",
+        "nested": [{"deep": "[e-mail]"}],
+        "page": 4,
+    }
+
+
+def test_ids_names_and_times_stay_as_they_are():
+    record = RagRecord(
+        question="q",
+        contexts=[RetrievedContext(text="c", id="doc-1", rank=2, score=0.5)],
+        response="r",
+        status="error",
+        error_type="ValueError",
+        name="payments",
+        parent=SpanAnchor(trace_id=1, span_id=2),
+        generations=(Generation(model="small", provider="own", started_ns=1, ended_ns=2, output_tokens=7),),
+    )
+
+    made = redacted(record, lambda _: "[hidden]")
+
+    assert made == dataclasses.replace(
+        record,
+        question="[hidden]",
+        contexts=(dataclasses.replace(record.contexts[0], text="[hidden]"),),
+        response="[hidden]",
+    )
+
+
+def test_the_same_text_is_redacted_once_and_alike():
+    seen = []
+    passage = RetrievedContext(text="the same")
+
+    made = redacted(
+        RagRecord(
+            question="the same",
+            contexts=[passage],
+            response="",
+            retrievals=(Retrieval(name="r", query=None, started_ns=1, ended_ns=1, contexts=(passage,)),),
+        ),
+        lambda text: seen.append(text) or f"{text} {len(seen)}",
+    )
+
+    assert seen == ["the same"]
+    assert made.contexts[0].text == made.retrievals[0].contexts[0].text == made.question == "the same 1"
+    assert made.response == ""
+
+
+@pytest.mark.parametrize("returned", [None, b"bytes", 5])
+def test_what_returns_no_text_has_failed(returned):
+    with pytest.raises(RedactionError, match=f"it returned a {type(returned).__name__}, not a str"):
+        redacted(RagRecord(question="q", contexts=None, response=None), lambda _: returned)
+
+
+@pytest.mark.parametrize("error", [ValueError(SECRET), SystemExit(SECRET), RecursionError(SECRET)])
+def test_what_raises_has_failed_and_is_named_by_its_type_only(error):
+    def fail(_):
+        raise error
+
+    with pytest.raises(RedactionError) as raised:
+        redacted(RagRecord(question="q", contexts=None, response=None), fail)
+
+    assert str(raised.value) == type(error).__name__
+
+
+OUTCOMES = [
+    Score(
+        value=0.5,
+        threshold=0.4,
+        explanation=f"says {SECRET}",
+        evidence=(ClaimVerdict(index=0, supported=True, claim=SECRET), Vote(grounded=True, explanation=SECRET)),
+        judge="own",
+    ),
+    NotApplicable(reason="no_contexts", detail=SECRET),
+    MetricFailure(error_type="ValueError", message=SECRET),
+]
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: type(outcome).__name__)
+def test_explanations_are_redacted(outcome):
+    made = redacted_outcome(outcome, mask)
+
+    assert SECRET not in repr(made)
+    assert "[e-mail]" in repr(made)
+
+
+def test_where_that_fails_they_are_left_out_and_the_score_stays():
+    made = [redacted_outcome(outcome, lambda _: None) for outcome in OUTCOMES]
+
+    assert SECRET not in repr(made)
+    assert made[0] == dataclasses.replace(OUTCOMES[0], explanation=None, evidence=())
+    assert made[1] == NotApplicable(reason="no_contexts")
+
+
+@pytest.mark.parametrize("given", [mask, Masker(), functools.partial(mask), str.lower])
+def test_whatever_can_be_called_is_taken(given):
+    assert redact_from(given) is given
+
+
+def test_the_environment_names_a_function_and_false_overrules_it(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_REDACT", f"{__name__}:mask")
+
+    assert redact_from(None)(SECRET) == "[e-mail]"
+    assert redact_from(False) is None
+
+
+def test_nothing_is_redacted_by_default(monkeypatch):
+    monkeypatch.delenv("RAGSPAN_REDACT", raising=False)
+
+    assert redact_from(None) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (5, "redact is of type int, but should be a function that takes a text and returns one"),
+        (mask_later, "redact is an async function, but should be a function"),
+        ("mask", "RAGSPAN_REDACT is 'mask', but should be module:function, such as 'privacy:mask'"),
+        ("no_such_module:mask", "no_such_module cannot be imported: ModuleNotFoundError"),
+        (f"{__name__}:unmask", f"but {__name__} has no unmask"),
+        (f"{__name__}:SECRET", "which is of type str, but should be a function"),
+    ],
+)
+def test_a_wrong_one_is_refused_in_plain_words(given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        redact_from(given)
