@@ -23,7 +23,7 @@ def script_json(value: Any) -> str:
 def content_policy(scripts: Iterable[str]) -> str:
     """A Content-Security-Policy under which a page asks for nothing, and runs these scripts and no others.
 
-    Styles may stand in the page, because plotly.js sets them; with no source allowed for pictures and fonts but the page
+    Styles may stand in the page, for the widths of its bars; with no source allowed for pictures and fonts but the page
     itself, a style cannot call anyone.
     """
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
