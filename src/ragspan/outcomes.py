@@ -133,6 +133,8 @@ class ScoredRecord:
     """The span of each of the record's retrievals, in order, where an emitter knows them; else empty."""
     refusal: bool = False
     """The response says that the passages do not hold the answer."""
+    language: str | None = None
+    """What the response's language is guessed to be: its ISO 639-1 code, `und` where that is not known."""
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds that each metric took."""
 

@@ -57,6 +57,23 @@ def test_a_refusal_is_flagged(fakes, make_engine, response: str | None, refusal:
 
 
 @pytest.mark.parametrize(
+    ("response", "language"),
+    [
+        ("It was opened in 1931, and it is the oldest of them all.", "en"),
+        ("Er wurde 1931 eröffnet und ist nicht der älteste.", "de"),
+        ("它于1931年开业。", "zh"),
+        ("ის გაიხსნა", "und"),
+        (None, None),
+    ],
+)
+def test_the_language_of_the_response_is_guessed(fakes, make_engine, response: str | None, language: str | None):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
+
+    assert score_one(engine, fakes.a_record(response=response), emitter, fakes.PATIENCE).language == language
+
+
+@pytest.mark.parametrize(
     ("span", "parent", "outcome"),
     [
         (UNSAMPLED, SAMPLED, NotApplicable(reason="not_sampled")),

@@ -20,7 +20,7 @@ def test_the_answers_span_has_the_answers_own_times(telemetry, make_record, answ
 
 def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
     record = make_record(session_id="s1", user_id="u1", tags=("prod",), swallowed_errors=("TimeoutError",))
-    answer(telemetry.emitter(), record, refusal=True)
+    answer(telemetry.emitter(), record, refusal=True, language="de")
 
     span = telemetry.span("rag rivers")
     assert span.kind is SpanKind.INTERNAL
@@ -31,6 +31,7 @@ def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
         "ragspan.framework": "langchain",
         "ragspan.answer.status": "complete",
         "ragspan.answer.refusal": True,
+        "ragspan.language": "de",
         "ragspan.answer.swallowed_errors": ("TimeoutError",),
         "ragspan.contexts.count": 2,
         "session.id": "s1",

@@ -22,6 +22,7 @@ from ragspan.engine._sampling import Sampling
 from ragspan.engine._spending import Spending
 from ragspan.engine.helper.computing import Computing
 from ragspan.judges.computing import computing_at
+from ragspan.judges.overlap.languages import languages_of
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
@@ -94,6 +95,7 @@ class Scoring:
             span=span,
             retrieval_spans=self._emission.retrieval_spans(record),
             refusal=self._is_refusal(record),
+            language=self._language(record),
         )
         self._in_work.add(work)
         try:
@@ -188,6 +190,7 @@ class Scoring:
                 span=work.span,
                 retrieval_spans=work.retrieval_spans,
                 refusal=work.refusal,
+                language=work.language,
                 durations=durations,
             )
         )
@@ -206,6 +209,15 @@ class Scoring:
             self.went_wrong("refusal", error)
         return refusal is True
 
+    def _language(self, record: RagRecord) -> str | None:
+        if not (record.response or "").strip():
+            return None
+        contexts = [context.text for context in record.contexts or ()]
+        found, error = attempt(languages_of, record.response, contexts, record.question or "")
+        if error is not None:
+            self.went_wrong("language", error)
+        return found.response.code if found is not None else None
+
     def went_wrong(self, place: str, error: BaseException) -> None:
         """Count something that loses no record, by its place."""
         self._account.went_wrong(place)
@@ -221,6 +233,7 @@ class _Work:
     span: SpanAnchor | None
     retrieval_spans: tuple[SpanAnchor | None, ...]
     refusal: bool
+    language: str | None
     runs: list[MetricRun] = field(default_factory=list)
     """Those whose outcomes are not emitted yet."""
     is_emitted: bool = False

@@ -68,6 +68,10 @@ class ChunkRating:
 
 
 TOO_MANY_CONTEXTS = "too_many_contexts"
+LANGUAGE = "language"
+NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE})
+"""Types of a `JudgeError` that say that what was asked does not apply: more contexts than a judge tells apart, or texts in
+languages that it cannot compare."""
 
 
 def require_few_contexts(count: int, most: int) -> None:

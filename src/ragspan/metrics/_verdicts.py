@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import TOO_MANY_CONTEXTS
+from ragspan.judges.base import NOT_APPLICABLE
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome
 
 
@@ -23,7 +23,7 @@ async def outcome_of(scoring: Awaitable[Outcome]) -> Outcome:
     try:
         return await scoring
     except JudgeError as error:
-        if error.error_type == TOO_MANY_CONTEXTS:
+        if error.error_type in NOT_APPLICABLE:
             return NotApplicable(reason=error.error_type, detail=str(error))
         return MetricFailure(error_type=error.error_type, message=str(error), outage=error.outage)
 

@@ -78,6 +78,7 @@ def _facts(scored: ScoredRecord) -> Attributes:
     return {
         semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
         semconv.ANSWER_REFUSAL: scored.refusal,
+        semconv.LANGUAGE: scored.language,
         semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,

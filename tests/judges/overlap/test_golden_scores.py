@@ -11,6 +11,7 @@ import json
 import random
 from pathlib import Path
 
+from ragspan.exceptions import JudgeError
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.records import RagRecord
 
@@ -105,15 +106,28 @@ def records():
 
 
 async def scores_of(judge, record):
-    claims = await judge.extract_claims(record)
     return [
-        (await judge.vote_adherence(record, 1))[0].probability,
-        (await judge.rate_completeness(record, 1))[0].value,
-        [verdict.probability for verdict in await judge.verify_claims(record, claims)],
-        [verdict.explanation for verdict in await judge.judge_usefulness(record)],
-        [rating.value for rating in await judge.rate_context_relevance(record)],
-        [rating.value for rating in await judge.measure_utilization(record)],
+        [vote.probability for vote in await answer(judge.vote_adherence(record, 1))],
+        [rating.value for rating in await answer(judge.rate_completeness(record, 1))],
+        [verdict.probability for verdict in await answer(verify_own_claims(judge, record))],
+        [verdict.explanation for verdict in await answer(judge.judge_usefulness(record))],
+        [rating.value for rating in await answer(judge.rate_context_relevance(record))],
+        [rating.value for rating in await answer(judge.measure_utilization(record))],
     ]
+
+
+async def verify_own_claims(judge, record):
+    return await judge.verify_claims(record, await judge.extract_claims(record))
+
+
+async def answer(question):
+    """Nothing where the record's texts are in languages that cannot be compared."""
+    try:
+        return await question
+    except JudgeError as error:
+        if error.error_type != "language":
+            raise
+        return []
 
 
 async def all_scores():

@@ -80,5 +80,6 @@ REASONS: Mapping[str, str] = {
     "no_claims": "the response makes no claims",
     "too_many_contexts": "the metric asks about each context, and there are more than the judge tells apart: 1,000 for the "
     "overlap judge, for an LLM judge as many as fit its prompt",
+    "language": "the response is in another language than the contexts, and the overlap judge compares words",
 }
 """Why a metric of ragspan's has no score; other reasons are those of other metrics, and kinds of failures."""

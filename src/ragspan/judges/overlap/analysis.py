@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragspan.judges.base import require_few_contexts
+from ragspan.judges.overlap.across import (
+    comparable_claims,
+    grade_across,
+    note_on,
+    require_claims,
+    require_comparable,
+)
 from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import MAX_CHARACTERS as MAX_RESPONSE
-from ragspan.judges.overlap.claims import as_claim, read_claims
+from ragspan.judges.overlap.claims import Claim, as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
 from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
-from ragspan.judges.overlap.languages import language_of
+from ragspan.judges.overlap.languages import Languages, guess, languages_of
 from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_response
 from ragspan.records import RagRecord
 
@@ -30,10 +37,13 @@ class Analysis:
         self.size = record.size_hint
         texts = [context.text for context in record.contexts or ()]
         question = (record.question or "")[:_MAX_QUESTION]
-        self.language, self.is_comparable = language_of(record.response or "", texts, question)
+        self.languages = languages_of(record.response or "", texts, question)
+        self.language = self.languages.response
         self.claims = read_claims(record.response or "", self.language)
+        if not self.languages.are_comparable:
+            self.claims = comparable_claims(self.claims, self.languages)
         self._question = frozenset(self.language.keys(question))
-        self._contexts = (reader or ContextReader()).read(texts, self.language)
+        self._contexts = (reader or ContextReader()).read(texts, self.languages.contexts)
         self._found: Alignment | None = None
         self._grades: list[Grade] | None = None
 
@@ -41,7 +51,8 @@ class Analysis:
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
         if self._grades is None:
-            self._grades = grade_claims(self.claims, self._contexts, self._alignment, self._question, self.language)
+            require_claims(self.claims, self.languages)
+            self._grades = self._graded(self.claims, self._alignment)
         return self._grades
 
     @property
@@ -54,23 +65,43 @@ class Analysis:
         if list(claims) == [claim.text for claim in self.claims]:
             return self.grades
         read = [as_claim(claim, self.language) for claim in claims]
-        return grade_claims(read, self._contexts, Alignment(read, self._contexts), self._question, self.language)
+        return self._graded(read, Alignment(read, self._contexts))
+
+    @property
+    def note(self) -> str | None:
+        """What the grades rest on, where that is less than all words."""
+        return None if self.languages.are_comparable else note_on(self.languages)
+
+    def _graded(self, claims: Sequence[Claim], alignment: Alignment) -> list[Grade]:
+        if not self.languages.are_comparable:
+            return grade_across(claims, self._contexts, self.languages)
+        return grade_claims(claims, self._contexts, alignment, self._question, self.language)
 
     def coverage(self) -> Coverage:
         """What the response has of what the contexts say about the question."""
+        require_comparable(self.languages)
         return cover(self._alignment.content, self._contexts, self._question)
 
     def shared(self) -> list[float]:
         """What each context shares with the response."""
+        require_comparable(self.languages)
         return shared_with_response(self._alignment, self._each_context())
 
     def conveyed(self) -> list[float]:
         """The share of each context that the response conveys."""
+        require_comparable(self.languages)
         return conveyed_shares(self._alignment.content, self._each_context())
 
     def asked(self) -> list[float]:
         """The share of the question's words that each context holds."""
+        require_comparable(self._languages_of_question())
         return held_shares(self._question, self._each_context())
+
+    def _languages_of_question(self) -> Languages:
+        question = self.record.question or ""
+        if guess(question) is None:
+            return self.languages
+        return languages_of(question, [context.text for context in self.record.contexts or ()])
 
     @property
     def _alignment(self) -> Alignment:

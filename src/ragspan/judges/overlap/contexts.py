@@ -93,6 +93,10 @@ class Context:
         """The keys of all sentences, in order."""
         return chain.from_iterable(self.keys)
 
+    def all_words(self) -> Iterator[str]:
+        """The words of all sentences, as they are written."""
+        return chain.from_iterable(map(self._language.tokens, self._sentences))
+
     def sentence(self, index: int) -> ContextSentence:
         text = self._sentences[index]
         words = tuple(self._language.tokens(text))

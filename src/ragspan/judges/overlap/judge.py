@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.judges.computing import computed
-from ragspan.judges.overlap.analysis import RecentAnalyses, share_read
+from ragspan.judges.overlap.across import require_claims
+from ragspan.judges.overlap.analysis import Analysis, RecentAnalyses, share_read
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
 from ragspan.judges.overlap.grounding import Grade, probability
-from ragspan.judges.overlap.languages import Language
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.judges.overlap.usefulness import are_useful
 from ragspan.records import RagRecord
@@ -49,7 +49,7 @@ class OverlapJudge:
         """The same vote `votes` times, with the probability that the response is grounded."""
         analysis = self._recent.of(record)
         grounded = analysis.grounding >= _THRESHOLD
-        explanation = explain_answer(analysis.grades, grounded=grounded)
+        explanation = _noted(explain_answer(analysis.grades, grounded=grounded), analysis, analysis.grades)
         return [Vote(grounded=grounded, explanation=explanation, probability=analysis.grounding)] * votes
 
     @computed
@@ -66,13 +66,15 @@ class OverlapJudge:
     @computed
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
-        return [claim.text for claim in self._recent.of(record).claims]
+        analysis = self._recent.of(record)
+        require_claims(analysis.claims, analysis.languages)
+        return [claim.text for claim in analysis.claims]
 
     @computed
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
         analysis = self._recent.of(record)
-        return [_verdict(index, grade, analysis.language) for index, grade in enumerate(analysis.grade(claims))]
+        return [_verdict(index, grade, analysis) for index, grade in enumerate(analysis.grade(claims))]
 
     @computed
     async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
@@ -115,12 +117,19 @@ class OverlapJudge:
         ]
 
 
-def _verdict(index: int, grade: Grade, language: Language) -> ClaimVerdict:
-    supported = probability(grade.score, language)
+def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
+    supported = probability(grade.score, analysis.language)
     return ClaimVerdict(
         index=index,
         supported=supported >= _THRESHOLD,
         claim=grade.sentence,
-        explanation=explain_sentence(grade),
+        explanation=_noted(explain_sentence(grade), analysis, [grade]),
         probability=supported,
     )
+
+
+def _noted(explanation: str, analysis: Analysis, grades: Sequence[Grade]) -> str:
+    if analysis.note is None:
+        return explanation
+    lacks_any = any(grade.numbers or grade.names for grade in grades)
+    return f"{analysis.note}; {explanation if lacks_any else 'the contexts hold all of them'}"

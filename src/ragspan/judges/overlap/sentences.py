@@ -16,7 +16,7 @@ _BREAK = re.compile(
 )
 _MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")
-_NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b")
+_NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b(?!\.)")
 _INITIALS = re.compile(r"[^\W\d_]|[^\W\d_](?:\.[^\W\d_]){1,6}")
 _LONGEST_ORDINAL = 2
 _EDGES = " \t\r\n*_#|•▪●◦‣"
@@ -26,9 +26,8 @@ def split_sentences(text: str, most: int = sys.maxsize, language: Language = ENG
     """The sentences of a text, list markers left out, each with at least one letter or digit.
 
     A sentence ends after `.`, `!` or `?` before a space, after the full stops of other scripts, at a line break, and before
-    a bullet. A full stop after an
-    abbreviation, an initial or a list number ends none, unless the next word can only begin a sentence. The text is
-    expected to be `readable`. Of more than `most` sentences, what is left counts as one.
+    a bullet. A full stop after an abbreviation, an initial or a list number ends none, unless the next word can only begin
+    a sentence. The text is expected to be `readable`. Of more than `most` sentences, what is left counts as one.
     """
     return filter(_has_content, map(_stripped, _pieces(text, most, language)))
 
@@ -67,7 +66,7 @@ def _stands_inside(text: str, start: int, match: re.Match[str], language: Langua
     if word.lower() not in language.abbreviations and not _is_initial(word):
         return False
     following = _NEXT_WORD.match(text, match.end())
-    return following is None or not following[1][0].isupper() or following[1].lower() not in language.stop_words
+    return following is None or not following[1].istitle() or following[1].lower() not in language.stop_words
 
 
 def _is_initial(word: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
@@ -65,8 +66,18 @@ def guess(text: str) -> Language | None:
     return language(found) if found else None
 
 
-def language_of(response: str, contexts: Sequence[str], question: str = "") -> tuple[Language, bool]:
-    """The language that a record is read in, and whether its response can be compared with its contexts word by word.
+@dataclass(frozen=True, slots=True)
+class Languages:
+    """Those that a record is read in."""
+
+    response: Language
+    contexts: Language
+    are_comparable: bool = True
+    """Whether words of the response can be looked for in the contexts."""
+
+
+def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
+    """The languages that a record is read in: one for all, if the response is not in another than the contexts.
 
     All texts together decide, unless the response is clearly in a language that none of the contexts is in. Where they do
     not tell, the question does; else a response in ASCII is read as English.
@@ -74,11 +85,13 @@ def language_of(response: str, contexts: Sequence[str], question: str = "") -> t
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
     said, read = guess(response), list(filter(None, map(_guess_of_head, heads)))
     if said is not None and said in read:
-        return said, True
+        return Languages(said, said)
     if are_apart(response, contexts):
-        return said or UNKNOWN, False
+        first = read[0] if read else UNKNOWN
+        return Languages(said or UNKNOWN, first, are_comparable=False)
     found = read[0] if read and said is None else said if not read else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
-    return found or guess(question) or (ENGLISH if response.isascii() else UNKNOWN), True
+    found = found or guess(question) or (ENGLISH if response.isascii() else UNKNOWN)
+    return Languages(found, found)
 
 
 _guess_of_head = lru_cache(maxsize=1024)(guess)

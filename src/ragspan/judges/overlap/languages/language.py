@@ -53,9 +53,9 @@ class Language:
         """ISO 639-1; `und` where the language is not known."""
         self.name: Final[str] = words.get("name", "an unknown language")
         self.script: Final[str | None] = words.get("script")
-        self.stop_words: Final = frozenset(words.get("function_words", "").split())
+        self.stop_words: Final = _without_joiners(words.get("function_words", ""))
         """Words too common to show where a sentence comes from, in lower case."""
-        self.negations: Final = frozenset(words.get("negations", "").split())
+        self.negations: Final = _without_joiners(words.get("negations", ""))
         """Words that deny, in lower case."""
         self.number_words: Final[dict[str, str]] = dict(pair.split("=") for pair in words.get("numbers", "").split())
         """Number words as digits: "drei" → "3"."""
@@ -64,6 +64,8 @@ class Language:
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
+        self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
+        """So that a capital is no sign of a name."""
         self.middle: Final[float] = words.get("middle", 0.47)
         """The score of an answer that is as likely supported as not."""
         self._apostrophe = words.get("apostrophe")
@@ -156,6 +158,10 @@ class _English(Language):
 
 
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
+
+
+def _without_joiners(words: str) -> frozenset[str]:
+    return frozenset(_INSIDE.sub("", words).split())
 
 
 @cache

@@ -18,7 +18,7 @@ _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
 def segments(run: str, whole: frozenset[str], kept: frozenset[str]) -> Iterator[str]:
     """Numbers, the words of `whole`, katakana words and single hiragana; of all else pairs of neighbouring signs.
 
-    Words of `kept` hold one of `whole` without being it ("不同" is no denial), and are cut into pairs like any other.
+    Words of `kept`, which hold one of `whole` without being it ("不同" is no denial), are words as well.
     """
     for match in _pattern(whole, kept).finditer(run):
         part = match[0]
@@ -37,9 +37,9 @@ def _pattern(whole: frozenset[str], kept: frozenset[str]) -> re.Pattern[str]:
     one = f"{_NUMBER}|{any_of(whole)}"
     return re.compile(
         rf"""
-          (?P<whole>(?!{any_of(kept)})(?:{one})|[\u30a1-\u30ff]{{2,64}}|[\u3040-\u309f])
-        | (?:(?:{any_of(kept)})|(?!{one})[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff])+
-        | (?:(?!{one})[^\u3040-\u30ff\u3005-\u3007\u3400-\u9fff\uf900-\ufaff])+
+          (?P<whole>{any_of(kept)}|{one}|[\u30a1-\u30ff]{{2,64}}|[\u3040-\u309f])
+        | (?:(?!{any_of(kept)}|{one})[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff])+
+        | (?:(?!{any_of(kept)}|{one})[^\u3040-\u30ff\u3005-\u3007\u3400-\u9fff\uf900-\ufaff])+
         | .
         """,
         re.VERBOSE,

@@ -1,0 +1,211 @@
+"""How the text of a language is read, whatever its script."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from importlib.resources import files
+
+import pytest
+
+from ragspan.judges.overlap import text as english
+from ragspan.judges.overlap.languages import ENGLISH, UNKNOWN, Language, guess, language, languages_of
+from ragspan.judges.overlap.languages.language import CODES
+from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.judges.overlap.text import is_content, is_negation, is_number
+
+
+@pytest.mark.parametrize(
+    ("code", "one", "other"),
+    [
+        ("de", "1.234,50", "1234,5"),
+        ("de", "3.5", "3,5"),
+        ("de", "dreißig", "30"),
+        ("de", "Häuser", "Haus"),
+        ("fr", "1 234,5", "1234,5"),
+        ("fr", "17h30", "17:30"),
+        ("fr", "l'eau", "d'eau"),
+        ("hi", "१२", "12"),
+        ("ar", "١٬٢٣٤٫٥", "1,234.5"),
+        ("ar", "٣٠ ٪", "30 %"),
+        ("ar", "كِتَاب", "كتاب"),
+        ("ru", "двадцать", "20"),
+        ("ru", "города", "город"),
+        ("tr", "İstanbul'da", "istanbul"),
+        ("tr", "IŞIK", "ışık"),
+        ("uk", "п'ять", "5"),
+        ("pl", "dwudziestu", "20"),
+        ("el", "ΑΘΗΝΑ", "αθήνα"),
+        ("zh", "三十天", "30天"),
+        ("zh", "3.5万", "35,000"),
+        ("zh", "二〇二四年", "2024年"),
+        ("ja", "１２個", "12個"),
+    ],
+)
+def test_two_spellings_of_one_thing_have_the_same_key(code, one, other):
+    read = language(code)
+
+    assert list(filter(is_content, read.keys(one))) == list(filter(is_content, read.keys(other)))
+
+
+@pytest.mark.parametrize(
+    ("code", "one", "other"),
+    [("de", "1,234", "1234"), ("de", "1.234", "1,234"), ("fr", "12 500", "12 600"), ("zh", "三十天", "九十天")],
+)
+def test_different_things_have_different_keys(code, one, other):
+    assert language(code).keys(one) != language(code).keys(other)
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("de", "Das Medikament darf nicht eingenommen werden"),
+        ("fr", "Il ne faut pas le prendre"),
+        ("es", "No se puede devolver"),
+        ("ru", "Лекарство нельзя принимать"),
+        ("hi", "यह दवा नहीं लेनी चाहिए"),
+        ("zh", "不可以退货"),
+        ("ja", "服用してはいけません"),
+        ("ko", "복용하지 않습니다"),
+        ("th", "ผู้ป่วยไม่ควรรับประทาน"),
+        ("en", "It must not be taken"),
+    ],
+)
+def test_negations_are_known_and_are_no_content(code, sentence):
+    denying = list(filter(is_negation, language(code).keys(sentence)))
+
+    assert denying
+    assert not any(map(is_content, denying))
+
+
+@pytest.mark.parametrize("word", ["不同", "未来", "必ず", "少なく"])
+def test_a_word_that_holds_a_denying_sign_denies_nothing(word):
+    code = "zh" if word in {"不同", "未来"} else "ja"
+
+    assert not any(map(is_negation, language(code).keys(word)))
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_function_words_and_number_words_are_read_as_such(code):
+    read = language(code)
+
+    assert all(not is_content(read.key(word)) for word in read.negations)
+    assert all(is_number(read.key(word)) for word in read.number_words if word not in read.negations)
+    assert read.code == code
+    assert read.name != UNKNOWN.name
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "content"),
+    [
+        ("th", "ผู้ป่วย", ["ผู้ป่", "ป่ว", "วย"]),
+        ("zh", "商品在购买", ["商品", "购买"]),
+        ("ja", "東京都のアルコール", ["東京", "京都", "アルコール"]),
+    ],
+)
+def test_scripts_without_spaces_are_cut_into_pairs_of_signs_and_katakana_words(code, text, content):
+    assert list(filter(is_content, language(code).keys(text))) == content
+
+
+def test_english_is_read_by_the_functions_for_english():
+    text = "Within three days, it wasn't 1,234.50."
+
+    assert ENGLISH.tokens(text) == english.tokens(text)
+    assert ENGLISH.keys(text) == english.keys(text)
+    assert ENGLISH.key is english.key
+
+
+def test_an_unknown_code_is_read_without_words_of_its_own():
+    assert language("xx") is UNKNOWN
+    assert [is_content(key) for key in UNKNOWN.keys("Nyumba kubwa 12")] == [True] * 3
+
+
+def test_a_language_is_the_same_after_pickling():
+    assert pickle.loads(pickle.dumps(language("de"))) is language("de")
+    assert isinstance(language("de"), Language)
+
+
+def test_every_language_has_its_file_and_every_file_its_language():
+    folder = files("ragspan.judges.overlap.languages") / "words"
+    found = {entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json")}
+
+    assert found | {"en"} == CODES
+    for code in found:
+        words = json.loads((folder / f"{code}.json").read_text("utf-8"))
+        assert not set(words["function_words"].split()) & set(words["negations"].split())
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "sentences"),
+    [
+        ("zh", "这是书。那是狗！是吗？", ["这是书。", "那是狗！", "是吗？"]),
+        ("zh", "这是书.那是狗", ["这是书.", "那是狗"]),
+        ("hi", "यह किताब है। वह कुत्ता है।", ["यह किताब है।", "वह कुत्ता है।"]),
+        ("ar", "هل هذا كتاب؟ نعم هو كتاب.", ["هل هذا كتاب؟", "نعم هو كتاب."]),
+        ("ur", "یہ کتاب ہے۔ وہ کتا ہے۔", ["یہ کتاب ہے۔", "وہ کتا ہے۔"]),
+        ("hy", "Սա գիրք է։ Նա շուն է։", ["Սա գիրք է։", "Նա շուն է։"]),
+        (
+            "de",
+            "Am 24. Mai kam Dr. Braun z. B. aus Ulm. Danach ging er.",
+            ["Am 24. Mai kam Dr. Braun z. B. aus Ulm.", "Danach ging er."],
+        ),
+        ("ru", "В 1905 г. А. С. Попов жил там. Он ушёл.", ["В 1905 г. А. С. Попов жил там.", "Он ушёл."]),
+    ],
+)
+def test_sentences_end_where_the_script_ends_them(code, text, sentences):
+    assert list(split_sentences(text, language=language(code))) == sentences
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "The tower was built by a company and it opened in March."),
+        ("de", "Der Turm wurde von einer Firma gebaut und im März eröffnet."),
+        ("fr", "La tour a été construite par une société et elle a ouvert en mars."),
+        ("es", "La torre fue construida por una empresa y se abrió en marzo para todos."),
+        ("pt", "A torre foi construída por uma empresa e não foi aberta em março."),
+        ("it", "La torre è stata costruita da una società e non è stata aperta a marzo."),
+        ("nl", "De toren werd door een bedrijf gebouwd en het is in maart geopend."),
+        ("pl", "Wieża została zbudowana przez firmę i nie jest otwarta w marcu."),
+        ("tr", "Kule bir şirket tarafından inşa edildi ve mart ayında açıldı."),
+        ("vi", "Tòa tháp được xây dựng bởi một công ty và được mở vào tháng ba."),
+        ("ru", "Башня была построена компанией и открыта в марте."),
+        ("uk", "Вежа була збудована компанією, і її відкрили у березні."),
+        ("el", "Ο πύργος χτίστηκε από μια εταιρεία."),
+        ("ar", "تم بناء البرج من قبل شركة وافتتح في مارس."),
+        ("fa", "این برج توسط یک شرکت ساخته شد و در مارس باز شد."),
+        ("he", "המגדל נבנה על ידי חברה."),
+        ("hi", "यह मीनार एक कंपनी ने बनाई थी।"),
+        ("zh", "这座塔是由一家公司建造的。"),
+        ("ja", "この塔は会社によって建てられた。"),
+        ("ko", "이 탑은 회사가 지었습니다."),
+        ("th", "หอคอยนี้สร้างโดยบริษัท"),
+        ("und", "ეს კოშკი კომპანიამ ააშენა."),
+    ],
+)
+def test_the_language_is_guessed_from_script_and_function_words(code, text):
+    assert guess(text).code == code
+
+
+@pytest.mark.parametrize("text", ["", "42", "Berlin", "OK", "!!!", "https://example.com/der/die/das/und"])
+def test_a_text_that_tells_nothing_is_not_guessed(text):
+    assert guess(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```\nfor x in the_list: if x is not None and x or y: return x\n```\nDie Funktion gibt das erste Element der Liste zurück.",
+        "Siehe https://example.com/the/and/of/with/this/that/for. Der Preis ist in der Tabelle und nicht im Text.",
+        "Das Apple iPhone 15 Pro Max ist mit dem MacBook Air und der Apple Watch Ultra kompatibel, nicht mit dem Pixel.",
+        "| Name | Value |\n|---|---|\n| a | 1 |\n\nDie Tabelle zeigt den Wert von a und ist nicht vollständig.",
+    ],
+)
+def test_code_addresses_tables_and_product_names_do_not_break_the_guess(text):
+    assert guess(text).code == "de"
+
+
+def test_a_short_response_is_read_in_the_language_of_its_contexts():
+    found = languages_of("30 Tage", ["Der Artikel kann innerhalb von 30 Tagen nach dem Kauf zurückgegeben werden."])
+
+    assert (found.response.code, found.are_comparable) == ("de", True)
