@@ -116,7 +116,7 @@ def test_what_is_read_as_what_is_told_in_a_line(tool):
     line = told(recognized(ColumnChoices(), list(row), [row]), list(row))
 
     assert line.startswith("reading question from '")
-    assert f"(the names of {tool})" in line
+    assert (f"(the names of {tool})" in line) == (tool != "Ragas before 0.2")  # those are ragspan's own
     assert ("no metric needs a reference" in line) == ("x" in row.values())
 
 

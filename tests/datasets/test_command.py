@@ -112,7 +112,7 @@ def test_skipped_rows_stand_in_the_last_line(run, write_bytes):
 
     assert done.exit_code == 0
     assert done.stdout.splitlines()[-1].startswith(
-        "2 rows evaluated, 3 skipped (no_response 1, contexts_unknown 1, unreadable 1), "
+        "2 rows evaluated by overlap, 3 skipped (no_response 1, contexts_unknown 1, unreadable 1), "
     )
 
 

@@ -129,7 +129,7 @@ def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
     )
 
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
-    assert f"They are saved in {journal_of(output)}: continue with the same command and --resume." in done.stderr
+    assert f"What is done is saved in {journal_of(output)}: continue with the same command and --resume." in done.stderr
     assert "abandoned" not in done.stderr
     assert "time" not in done.stderr
     assert "context_utilization" in done.stdout

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from ragspan.datasets.progress import Lines, Pace, duration, progress_on_stderr, shown
+from ragspan.datasets.progress import Pace, duration, progress_on_stderr, shown
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.run import Standing
 from ragspan.outcomes import Score, Usage
@@ -66,11 +66,11 @@ def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(standing, clock):
 
 def test_where_there_is_no_terminal_a_line_comes_every_ten_seconds(standing, clock):
     file = io.StringIO()
-    lines = Lines(file, clock=clock)
-    for _ in range(25):
-        clock.advance(1)
-        do(standing, 1)
-        lines(standing)
+    with progress_on_stderr(file=file, clock=clock) as on_row:
+        for _ in range(25):
+            clock.advance(1)
+            do(standing, 1)
+            on_row(standing)
 
     assert [line.split(" · ")[0] for line in file.getvalue().splitlines()] == ["10 rows (10%)", "20 rows (20%)"]
 

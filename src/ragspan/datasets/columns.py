@@ -34,7 +34,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {  # the last ones are LangSmith's, whic
     "answer": (*_ANSWERS, *_below(("outputs",), _ANSWERS)),
 }
 _TOOLS: Mapping[tuple[str, ...], str] = {
-    ("question", "contexts", "answer"): "Ragas before 0.2",
+    ("question", "contexts", "answer"): "ragspan",  # and of Ragas before 0.2
     ("question", "contexts", "response"): "ragspan",
     ("user_input", "retrieved_contexts", "response"): "Ragas",
     ("input", "retrieval_context", "actual_output"): "DeepEval",

@@ -18,7 +18,7 @@ from ragspan.datasets.columns import answer_column as one_answer_column
 from ragspan.datasets.metrics import metrics_for
 from ragspan.datasets.plan import Plan, carry_out
 from ragspan.datasets.results import Evaluation
-from ragspan.datasets.run import OnError, Standing
+from ragspan.datasets.run import OnError
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget
 from ragspan.judges.base import Judge
@@ -31,10 +31,6 @@ _T = TypeVar("_T")
 
 def _never() -> bool:
     return False
-
-
-def _look_away(_: Standing) -> None:
-    """Nobody wants to see how far it is."""
 
 
 _should_stop: ContextVar[Callable[[], bool]] = ContextVar("ragspan_should_stop", default=_never)
@@ -95,11 +91,11 @@ def evaluate(
     """
     settings = settings_with(judge, concurrency=concurrency)
     with contextlib.ExitStack() as stack:
-        on_row: Callable[[Standing], None] = _look_away
+        seen: dict[str, Any] = {}
         if progress:
             from ragspan.datasets.progress import progress_on_stderr
 
-            on_row = stack.enter_context(progress_on_stderr())
+            seen["on_row"] = stack.enter_context(progress_on_stderr())
         return carry_out(
             Plan(
                 data=data,
@@ -119,7 +115,7 @@ def evaluate(
                 limit=limit,
                 emitters=emitters,
                 should_stop=_should_stop.get(),
-                on_row=on_row,
+                **seen,
             )
         )
 

@@ -65,7 +65,7 @@ def run_job(job: Job) -> int:
     try:
         return _run(job)
     except KeyboardInterrupt:  # before the first row, or for the second time
-        _tell(*_how_to_go_on(job))
+        _tell(_how_to_go_on(job))
         return INTERRUPTED
 
 
@@ -112,7 +112,7 @@ def _run(job: Job) -> int:
         text = json.dumps(as_plain(evaluation, below), indent=2, allow_nan=False)
         _write(job.json, lambda path: path.write_text(text + "\n", encoding="utf-8"))
     if not evaluation.is_complete:
-        _tell(*_how_to_go_on(job, evaluation.rows + evaluation.bad_row_count))
+        _tell(_how_to_go_on(job, evaluation.rows + evaluation.bad_row_count))
         return INTERRUPTED
     _write_report(job, evaluation, baseline)
     _tell(*(f"--fail-under is not met: {told}" for told in below.values()))
@@ -197,13 +197,13 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
         raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _how_to_go_on(job: Job, rows: int | None = None) -> list[str]:
-    done = "Stopped by Ctrl-C" if rows is None else f"Stopped by Ctrl-C after {rows_in_words(rows)}"
+def _how_to_go_on(job: Job, rows: int = 0) -> str:
+    if not rows and (job.output is None or not journal_of(job.output).exists()):
+        return "Stopped by Ctrl-C before a row was done. Start again with the same command."
+    done = f"Stopped by Ctrl-C after {rows_in_words(rows)}" if rows else "Stopped by Ctrl-C"
     if job.output is None:
-        return [f"{done}. Their scores are not saved: with --output FILE a run can be continued later."]
-    if not (rows or journal_of(job.output).exists()):
-        return [f"{done}. Nothing is saved yet: start again with the same command."]
-    return [f"{done}. They are saved in {journal_of(job.output)}: continue with the same command and --resume."]
+        return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
+    return f"{done}. What is done is saved in {journal_of(job.output)}: continue with the same command and --resume."
 
 
 def _told_delivery(back_fill: BackFill, seen: _Seen) -> bool:

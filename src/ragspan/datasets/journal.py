@@ -12,6 +12,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,12 @@ class Journal:
         """Write nothing more."""
         self._end()
 
-    def remove_if_empty(self) -> None:
-        """A run that failed before its first row leaves nothing behind."""
-        if sum(1 for _ in _whole_lines(self.path)) <= 1:
+    def remove_if_empty(self) -> bool:
+        """A run that ended before its first row leaves nothing behind."""
+        is_empty = sum(1 for _ in islice(_whole_lines(self.path), 2)) <= 1
+        if is_empty:
             self.path.unlink(missing_ok=True)
+        return is_empty
 
     def remove(self) -> None:
         self.close()

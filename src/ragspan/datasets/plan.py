@@ -158,18 +158,7 @@ def _score(plan: Plan, table: Table, reader: RecordReader, journal: Journal, sta
         max_bytes=_MAX_BYTES,
         should_stop=plan.should_stop,
     )
-    run = Run(
-        table=table,
-        reader=reader,
-        journal=journal,
-        standing=standing,
-        score_all=in_order.score,
-        on_error=plan.on_error,
-        limit=plan.limit,
-        on_row=plan.on_row,
-        should_stop=plan.should_stop,
-        reading=plan.reading,
-    )
+    run = Run(plan=plan, table=table, reader=reader, journal=journal, standing=standing, score_all=in_order.score)
     try:
         run.execute()
     finally:
@@ -199,6 +188,8 @@ def _finish(
 ) -> Callable[[], Any]:
     """Make the journal the result file, if the run is complete; returns where the results are to be read."""
     journal.close()
+    if output is not None and not is_complete and journal.remove_if_empty():
+        return lambda: iter(())
     if output is None or chosen is None or not is_complete:
         return partial(results_of, journal)
     unfinished = output.with_name(f".{output.name}.{os.getpid()}.tmp")

@@ -35,26 +35,40 @@ def progress_on_stderr(
     """
     target = sys.stderr if file is None else file
     if quiet or not target.isatty():
-        yield Lines(target, clock=clock)
+        yield Display(lambda text, _: print(text, file=target, flush=True), pause=_LINE_PAUSE, clock=clock)
         return
     with _bar(target) as bar:
-        yield _Bar(bar, clock=clock)
+        task = bar.add_task("", total=1.0)
+        yield Display(
+            lambda text, share: bar.update(task, description=text, completed=share or 0.0),
+            pause=_BAR_PAUSE,
+            clock=clock,
+        )
 
 
-class Lines:
-    """A line every ten seconds."""
+class Display:
+    """Shows how far it is, but not more often than every few seconds.
 
-    def __init__(self, file: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._file = file
-        self._pace = Pace(clock)
+    Args:
+        show: given the words, and the share that is done.
+        pause: seconds from one showing to the next, and to the first.
+        clock: seconds that do not go backwards.
+    """
+
+    def __init__(
+        self, show: Callable[[str, float | None], object], *, pause: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._show = show
+        self._pause = pause
         self._clock = clock
-        self._next = clock() + _LINE_PAUSE
+        self._pace = Pace(clock)
+        self._next = clock() + pause
 
     def __call__(self, standing: Standing) -> None:
         self._pace.note(standing)
         if self._clock() >= self._next:
-            self._next = self._clock() + _LINE_PAUSE
-            print(shown(standing, self._pace), file=self._file, flush=True)
+            self._next = self._clock() + self._pause
+            self._show(shown(standing, self._pace), self._pace.share)
 
 
 class Pace:
@@ -115,24 +129,6 @@ def duration(seconds: float) -> str:
     if whole >= _HOUR:
         return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
     return f"{whole // _MINUTE} min {whole % _MINUTE:02} s" if whole >= _MINUTE else f"{whole} s"
-
-
-class _Bar:
-    def __init__(self, bar: Progress, *, clock: Callable[[], float]) -> None:
-        self._bar = bar
-        self._task = bar.add_task("", total=None)
-        self._clock = clock
-        self._pace = Pace(clock)
-        self._next = clock()
-
-    def __call__(self, standing: Standing) -> None:
-        self._pace.note(standing)
-        if self._clock() < self._next and self._pace.share != 1:
-            return
-        self._next = self._clock() + _BAR_PAUSE
-        if self._pace.share is not None:
-            self._bar.update(self._task, total=1.0, completed=self._pace.share)
-        self._bar.update(self._task, description=shown(standing, self._pace))
 
 
 def _bar(file: TextIO) -> Progress:

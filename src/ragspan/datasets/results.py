@@ -181,6 +181,16 @@ class Evaluation:
         title += "" if self.is_complete else " (interrupted)"
         return table(title, rows, header=("metric", "mean", "median", "scored", "passed", "not scored"))
 
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Who judged, with the versions of the prompts, as far as the worst rows tell."""
+        scores = [outcome for row in self.worst for outcome in row.outcomes.values() if isinstance(outcome, Score)]
+        named = (
+            f"{score.judge} (prompts {score.prompt_version})" if score.prompt_version else score.judge
+            for score in scores
+        )
+        return tuple(dict.fromkeys(filter(None, named)))
+
     def values(self, metric: str) -> Sequence[float]:
         """All scores of a metric, in the order of the table; rows without a score are left out."""
         return self.scores[metric]

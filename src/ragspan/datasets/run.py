@@ -7,21 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ragspan.datasets.journal import Journal, JournalRow
 from ragspan.datasets.records import RecordReader, RecordRow, digest_of
 from ragspan.datasets.results import BAD_ROWS_KEPT, SKIPPED_REASONS, BadRow, EvaluatedRow, Evaluation, ResultRow
-from ragspan.datasets.tables.base import Table, TableRow
+from ragspan.datasets.tables.base import Table
 from ragspan.datasets.tally import Tally
 from ragspan.datasets.worst import Worst
 from ragspan.exceptions import TableError
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 
+if TYPE_CHECKING:
+    from ragspan.datasets.plan import Plan
+
 OnError: TypeAlias = Literal["skip", "stop"]
 Entry: TypeAlias = "RecordRow | BadRow"
 Done: TypeAlias = "EvaluatedRow | BadRow"
-ScoreAll: TypeAlias = "Callable[[Iterator[Entry]], Iterator[Done]]"
 
 
 class Standing:
@@ -92,19 +94,14 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """What a run needs."""
+    """What a run needs besides its plan."""
 
+    plan: Plan
     table: Table
     reader: RecordReader
     journal: Journal
     standing: Standing
-    score_all: ScoreAll
-    on_error: OnError = "skip"
-    limit: int | None = None
-    on_row: Callable[[Standing], None] = lambda _: None
-    should_stop: Callable[[], bool] = lambda: False
-    reading: Callable[[Iterator[TableRow | BadRow]], Iterator[TableRow | BadRow]] = lambda entries: entries
-    """Around the reading of rows, which may have to wait for them."""
+    score_all: Callable[[Iterator[Entry]], Iterator[Done]]
 
     def execute(self) -> None:
         """Evaluate what is not done yet.
@@ -117,20 +114,20 @@ class Run:
         for done in self._replayed(entries):
             self.standing.resumed += 1
             self._count(done)
-        if self.should_stop():  # what was not compared with the journal is not scored after its rows
+        if self.plan.should_stop():  # what was not compared with the journal is not scored after its rows
             return
         for done in self.score_all(entries):
-            if isinstance(done, BadRow) and self.on_error == "stop":
+            if isinstance(done, BadRow) and self.plan.on_error == "stop":
                 raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")
             self.journal.add(done)
             self._count(done)
 
     def _count(self, done: Done) -> None:
         self.standing.add(done)
-        self.on_row(self.standing)
+        self.plan.on_row(self.standing)
 
     def _entries(self) -> Iterator[Entry]:
-        for entry in islice(self.reading(self.table.entries), self.limit):
+        for entry in islice(self.plan.reading(self.table.entries), self.plan.limit):
             yield entry if isinstance(entry, BadRow) else self.reader.read(entry)
 
     def _replayed(self, entries: Iterator[Entry]) -> Iterator[Done]:
@@ -139,7 +136,7 @@ class Run:
             return
         for noted in self.journal.done():
             entry = next(entries, None)
-            if self.should_stop():
+            if self.plan.should_stop():
                 return
             if entry is None:
                 raise TableError(

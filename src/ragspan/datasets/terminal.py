@@ -56,6 +56,8 @@ def headline(evaluation: Evaluation, *, new_rows: int) -> str:
     """How much was done, what was skipped and why, in how long, for how much."""
     skipped = sum(evaluation.skipped.values())
     text = f"{rows_in_words(evaluation.rows + evaluation.bad_row_count - skipped)} evaluated"
+    if evaluation.judges:
+        text += f" by {', '.join(evaluation.judges)}"
     if skipped:
         text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
     if new_rows < evaluation.rows + evaluation.bad_row_count:

@@ -72,7 +72,9 @@ def test_scripts_are_those_that_the_policy_names_and_no_others(scored, page_of):
     ]
     (script,) = running
     assert f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
-    assert "default-src 'none'" in policy
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == rules["form-action"] == rules["base-uri"] == "'none'"
+    assert "connect-src" not in rules  # so it is what default-src says
 
 
 def test_nothing_in_the_page_is_loaded_from_anywhere(scored, page_of):

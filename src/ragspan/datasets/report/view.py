@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -12,8 +12,8 @@ from ragspan.datasets.report.comparison import Comparison, MetricComparison, Sco
 from ragspan.datasets.report.distribution import Bar, Distribution, distribution
 from ragspan.datasets.report.guides import GUIDES, REASONS, Guide
 from ragspan.datasets.report.signs import Sign, signs_of
-from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, MetricSummary
-from ragspan.outcomes import Score, Usage
+from ragspan.datasets.results import BadRow, Evaluation, MetricSummary
+from ragspan.outcomes import Usage
 
 BAD_ROWS_SHOWN = 20
 
@@ -117,7 +117,7 @@ def view_of(
         rows=evaluation.rows,
         skipped=evaluation.skipped,
         is_complete=evaluation.is_complete,
-        judges=tuple(_judges(evaluation.worst)),
+        judges=evaluation.judges,
         usage=evaluation.usage,
         seconds=evaluation.seconds,
         metrics=tuple(metric_views(evaluation, comparison)),
@@ -143,13 +143,3 @@ def metric_views(evaluation: Evaluation, comparison: Comparison | None = None) -
             guide=GUIDES.get(name),
             change=changes.get(name),
         )
-
-
-def _judges(rows: Sequence[EvaluatedRow]) -> Iterable[str]:
-    scores = [outcome for row in rows for outcome in row.outcomes.values() if isinstance(outcome, Score)]
-    named = [
-        f"{score.judge} (prompts {score.prompt_version})" if score.prompt_version else score.judge
-        for score in scores
-        if score.judge
-    ]
-    return dict.fromkeys(named)

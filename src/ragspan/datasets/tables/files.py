@@ -103,7 +103,8 @@ def _format_of(name: str, chosen: str | None) -> FileFormat:
     ending = Path(name.lower().removesuffix(".gz")).suffix
     if ending not in _BY_ENDING:
         raise ConfigurationError(
-            f"what format {name} has cannot be seen from its ending: give --format with one of {', '.join(get_args(FileFormat))}"
+            f"the format of {name} is not known from its ending: name it with --format {'|'.join(get_args(FileFormat))};"
+            " save a spreadsheet as CSV"
         )
     return _BY_ENDING[ending]
 
