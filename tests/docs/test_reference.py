@@ -58,3 +58,14 @@ def test_every_page_is_in_the_navigation():
     navigation = str(yaml.safe_load(configured)["nav"])
 
     assert [page for page in pages if f"'{page}'" not in navigation] == []
+
+
+def test_every_setting_is_documented():
+    source = (ROOT / "src" / "ragspan" / "config.py").read_text(encoding="utf-8")
+    documented = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+    assert [name for name in sorted(set(re.findall(r"RAGSPAN_[A-Z_]*[A-Z]\b", source))) if name not in documented] == []
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120

@@ -68,7 +68,7 @@ def test_a_wrong_value_is_a_misuse_with_the_words_of_the_error(set_variables):
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("RAGSPAN_JUGDE", "did you mean RAGSPAN_JUDGE?"), ("RAGSPAN_SOMETHING_QUITE_DIFFERENT", "docs/operations.md")],
+    [("RAGSPAN_JUGDE", "did you mean RAGSPAN_JUDGE?"), ("RAGSPAN_SOMETHING_QUITE_DIFFERENT", "docs/settings.md")],
 )
 def test_an_unknown_name_is_a_warning_with_a_suggestion(set_variables, name, hint):
     set_variables(**{name: "overlap"})

@@ -105,5 +105,5 @@ def _unknown() -> Iterator[Finding]:
             check="settings",
             state="warning",
             found=f"{name} is set, but ragspan knows no such variable",
-            advice=f"did you mean {close}?" if close else "the variables are listed in docs/operations.md",
+            advice=f"did you mean {close}?" if close else "the variables are listed in docs/settings.md",
         )

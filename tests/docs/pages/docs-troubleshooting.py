@@ -1,0 +1,3 @@
+from reader_program import texts
+
+documents = texts
