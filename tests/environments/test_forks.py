@@ -123,18 +123,3 @@ def test_a_child_of_multiprocessing_says_what_it_had_to_leave(start, judge, meth
 
     assert program.wait() == 0
     assert [line for line in program.output if "1 records were abandoned" in line]
-
-
-def test_a_first_answer_imports_nothing_so_that_no_fork_comes_in_the_middle_of_an_import(start, judge):
-    """The child of such a fork has a lock on that module for good: nobody is there who could release it."""
-    judge.release()
-    program = start("""
-        engine = ScoringEngine(metrics=[ContextAdherence(OpenAIJudge("test-model"), polls=1)])
-        before = set(sys.modules)
-        answer("answer")
-        engine.flush(30)
-        print(engine.stats().scored, sorted(set(sys.modules) - before))
-    """)
-
-    assert program.wait() == 0
-    assert program.output == ["1 []"]

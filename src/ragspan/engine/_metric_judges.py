@@ -1,11 +1,12 @@
-"""The judges in a metric's fields: which of them are paid for, and the same metric with another judge."""
+"""The judges in a metric's fields: which are paid for, what they import, and the same metric with another judge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
+from ragspan.engine._boundary import attempt
 from ragspan.judges.allowance import Spender
 from ragspan.metrics.base import Metric
 
@@ -19,6 +20,14 @@ def spenders_of(metric: object) -> Iterator[Spender]:
         value = getattr(metric, name, None)
         if isinstance(value, Spender) and not isinstance(value, type):
             yield value
+
+
+def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
+    """Call `prepare` of the judges that have one, as an engine does that lets them compute in its own process."""
+    for judge in [*(getattr(metric, _JUDGE, None) for metric in metrics), fallback]:
+        prepare = getattr(judge, "prepare", None)
+        if callable(prepare):
+            attempt(prepare)  # a judge that cannot be had fails when it is asked
 
 
 def with_judge(metric: Metric, judge: object) -> Metric | None:

@@ -14,6 +14,7 @@ from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._emission import Emission
 from ragspan.engine._fallback import fallback_judge
+from ragspan.engine._metric_judges import prepare_judges
 from ragspan.engine._metric_run import MetricRun, MetricRunner, wait_for_runs
 from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
@@ -61,6 +62,8 @@ class Scoring:
         )
         spending = Spending(options.budget) if options.budget is not None else None
         stand_in = fallback_judge(options.budget) if options.budget is not None else None
+        if options.judging == "thread":
+            prepare_judges(options.metrics, stand_in)
         self._runners = [
             MetricRunner(
                 metric,

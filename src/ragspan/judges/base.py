@@ -98,7 +98,8 @@ class Judge(Verifier, Protocol):
     asked for. It raises `JudgeError` when it got none at all.
 
     A judge may have besides: `prompt_version`, a text that changes with the wording of its prompts, for scores of different
-    versions should not be compared; and `share_read(record)`, the share of the texts' characters that it judges by, 0..1.
+    versions should not be compared; `share_read(record)`, the share of the texts' characters that it judges by, 0..1; and
+    `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
     """
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:

@@ -8,6 +8,8 @@ does what is packed in another way than was asked for.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -23,6 +25,8 @@ from ragspan.judges.llm.outage import is_outage
 from ragspan.judges.llm.spread import Spread
 
 if TYPE_CHECKING:
+    import ssl
+
     from openai import AsyncOpenAI
 
 PATH = "/chat/completions"
@@ -39,7 +43,8 @@ class Endpoint:
     """Where requests of one kind go.
 
     Unless it is given a client it keeps its own for each event loop, one for eight requests at a time, and a fork gets
-    others.
+    others. What a first request would import or read from the system is there when the endpoint is made: requests come in an
+    engine's thread, and a fork in the middle of such a thing leaves the child with a lock that nobody releases.
 
     Args:
         base_url: the endpoint; None is OpenAI's own.
@@ -64,10 +69,13 @@ class Endpoint:
         max_retries: int = 2,
     ) -> None:
         address = Address.of(base_url, path) if base_url is not None and client is None else None
+        _import_for_requests()
+        certificates = _certificates() if client is None else None
 
         def opening() -> AsyncOpenAI:
-            return _open_client(address, api_key=api_key, timeout=timeout, max_retries=max_retries)
+            return _open_client(address, certificates, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
+        _ = (client or opening()).default_headers  # they name the system, which Python starts a process to find out
         self._path = path
         self._given_client = client
         self._own_clients = Spread(opening)
@@ -145,12 +153,30 @@ class Address:
         )
 
 
-def _open_client(address: Address | None, **options: Any) -> AsyncOpenAI:
+@cache
+def _import_for_requests() -> None:
+    """Import what the HTTP client leaves until its first request."""
+    # `openai` takes httpx as it finds it in `sys.modules`: half of it, while another thread is importing it.
+    for module in ("httpx", "anyio._backends._asyncio"):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+
+
+def _certificates() -> ssl.SSLContext:
+    """What the HTTP client trusts by default. Each client would read it anew, and OpenSSL holds locks meanwhile."""
+    import openai
+
+    library = importlib.import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__)  # httpx or httpx2
+    made: ssl.SSLContext = library.create_ssl_context()
+    return made
+
+
+def _open_client(address: Address | None, certificates: ssl.SSLContext | None, **options: Any) -> AsyncOpenAI:
     """A client for the endpoint at this address; None is OpenAI's own."""
     import openai
 
     origin = None if address is None else address.origin
-    return openai.AsyncOpenAI(base_url=origin, http_client=_http_client()(address), **options)
+    return openai.AsyncOpenAI(base_url=origin, http_client=_http_client()(address, certificates), **options)
 
 
 @cache
@@ -161,8 +187,8 @@ def _http_client() -> Any:
     base: Any = openai.DefaultAsyncHttpxClient
 
     class HttpClient(base):  # type: ignore[misc]
-        def __init__(self, address: Address | None) -> None:
-            super().__init__()
+        def __init__(self, address: Address | None, certificates: ssl.SSLContext | None) -> None:
+            super().__init__(verify=certificates)
             self._address = address
 
         def _transport_for_url(

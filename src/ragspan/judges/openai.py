@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import pickle
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -108,7 +106,6 @@ class OpenAIChatClient:
         max_retries: int = 2,
         extra_body: Mapping[str, Any] | None = None,
     ) -> None:
-        _import_the_rest_of_openai()
         if client is not None and (base_url is not None or api_key is not None):
             raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
         if client is None and not api_key:
@@ -176,20 +173,6 @@ class OpenAIChatClient:
                     if simpler is None:
                         raise
                     self._dialect = simpler
-
-
-@cache
-def _import_the_rest_of_openai() -> None:
-    """Import what `openai` and its HTTP client leave until the first request.
-
-    That comes in the engine's worker. A fork in the middle of an import leaves the child with one that never ends.
-    """
-    import openai
-
-    with openai.OpenAI(base_url="http://127.0.0.1", api_key="none") as client:  # opens no connection
-        _ = client.chat.completions
-    with contextlib.suppress(ImportError):  # the HTTP client's way to talk to asyncio, which it asks for by this name
-        importlib.import_module("anyio._backends._asyncio")
 
 
 def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:

@@ -12,6 +12,7 @@ Guarantees:
 from __future__ import annotations
 
 import logging
+import netrc  # noqa: F401 - `requests` leaves it to the first export, in a thread that a fork may find at it
 import threading
 import time
 import weakref

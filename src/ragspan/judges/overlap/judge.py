@@ -44,6 +44,10 @@ class OverlapJudge:
         """The share of the record's characters that lies within the bounds, 0..1."""
         return share_read(record)
 
+    def prepare(self) -> None:
+        """Import what judging needs, which is else imported by the first thread that judges."""
+        import snowballstemmer  # noqa: F401
+
     @computed
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
