@@ -10,7 +10,7 @@ import pytest
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge, ReferencePair, SpanDetector
 from ragspan.metrics import ContextAdherence, FaithfulnessWithHHEM
-from ragspan.outcomes import MetricFailure
+from ragspan.outcomes import MetricFailure, NotApplicable
 from ragspan.records import RagRecord
 
 CLAIMS = ["The Nile ends in Egypt.", "It is 900 km long.", "Bread is baked."]
@@ -108,6 +108,27 @@ async def test_without_contexts_nobody_is_asked(server, fake_openai):
 
     assert await server().verify_claims(empty, ["r"]) == []
     assert fake_openai.requests == []
+
+
+async def test_a_response_in_a_language_that_it_was_not_trained_for_is_not_applicable(server, fake_openai):
+    german = RagRecord(
+        question="Wie lange ist der Nil?",
+        contexts=["Der Nil ist 6650 Kilometer lang und endet in Ägypten."],
+        response="Der Nil ist mehr als 6000 Kilometer lang und endet in Ägypten.",
+    )
+
+    outcome = await ContextAdherence(server()).score(german)
+
+    assert outcome == NotApplicable(reason="language", detail="lettucedetect knows en, and not German")
+    assert fake_openai.requests == []
+
+
+async def test_languages_none_is_any(fake_openai):
+    fake_openai.answer = lambda _request: (200, {"predictions": []})
+    detector = SpanDetector(fake_openai.base_url, languages=None)
+    german = RagRecord(question="", contexts=["Der Nil ist sehr lang."], response="Der Nil ist sehr lang.")
+
+    assert (await ContextAdherence(detector).score(german)).value == 1.0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ClaimVerdict, Vote
+from ragspan.judges.base import LANGUAGE, ClaimVerdict, Vote
+from ragspan.judges.overlap.languages import languages_of
 from ragspan.records import RagRecord
 
 _TOLERANCE = 0.005
@@ -106,8 +107,20 @@ class Detector(ABC):
     async def _findings(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
         if not units or not any(context.text.strip() for context in record.contexts or ()):
             return []
+        self._require_language(record)
         await self._require_reference_values()
         return await self.detect(record, units)
+
+    def _require_language(self, record: RagRecord) -> None:
+        if self.languages is None:
+            return
+        found = languages_of(
+            record.response or "", [context.text for context in record.contexts or ()], record.question or ""
+        )
+        for language in (found.response, found.contexts):
+            if language.code not in self.languages:
+                known = ", ".join(sorted(self.languages))
+                raise JudgeError(LANGUAGE, f"{self.name} knows {known}, and not {language.name}")
 
     async def _require_reference_values(self) -> None:
         if self._is_checked or not self.reference_pairs:
