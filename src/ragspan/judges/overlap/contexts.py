@@ -7,13 +7,14 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.overlap.languages import ENGLISH, Language
-from ragspan.judges.overlap.sentences import FULL_STOPS, split_sentences
+from ragspan.judges.overlap.reading import reader
+from ragspan.judges.overlap.sentences import BULLETS, FULL_STOPS, split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
 from ragspan.judges.overlap.text import content_of, readable
 
@@ -56,6 +57,7 @@ class Context:
         "_language",
         "_pairs",
         "_sentences",
+        "_texts",
         "_times_paired",
         "flags",
         "keys",
@@ -66,7 +68,7 @@ class Context:
 
     def __init__(
         self,
-        sentences: Sequence[str],
+        sentences: Callable[[], Sequence[str]],
         keys: Sequence[Sequence[str]],
         *,
         language: Language = ENGLISH,
@@ -74,7 +76,8 @@ class Context:
         flags: Sequence[Flag] = (),
         most_breaks: int = 0,
     ) -> None:
-        self._sentences = sentences
+        self._sentences = sentences  # as they are written, which few are asked for
+        self._texts: Sequence[str] | None = None
         self._language = language
         self.keys = keys
         """Of the words of each sentence, in order."""
@@ -95,10 +98,16 @@ class Context:
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""
-        return chain.from_iterable(map(self._language.tokens, self._sentences))
+        return chain.from_iterable(map(self._language.tokens, self.texts()))
+
+    def texts(self) -> Sequence[str]:
+        """The sentences as they are written, list markers left out."""
+        if self._texts is None:
+            self._texts = self._sentences()
+        return self._texts
 
     def sentence(self, index: int) -> ContextSentence:
-        text = self._sentences[index]
+        text = self.texts()[index]
         words = tuple(self._language.tokens(text))
         return ContextSentence(text=text, words=words, keys=tuple(self.keys[index]), language=self._language)
 
@@ -125,8 +134,9 @@ class Context:
     def joined(self, size: int) -> Context:
         """The same with so many neighbours as one sentence."""
         groups = [slice(at, at + size) for at in range(0, len(self.keys), size)]
+        texts = self.texts()
         return Context(
-            [" ".join(self._sentences[group]) for group in groups],
+            lambda: [" ".join(texts[group]) for group in groups],
             [list(chain.from_iterable(self.keys[group])) for group in groups],
             language=self._language,
             structured=self.structured,
@@ -210,22 +220,23 @@ def read_contexts(texts: Sequence[str], language: Language = ENGLISH) -> tuple[C
 def _read(text: str, language: Language, most: int) -> Context:
     text = readable(text)
     structure = read_structure(text)
-    if structure is None:
-        sentences = split_sentences(text, most, language)
-    else:
-        sentences = chain.from_iterable(map(split_sentences, structure.statements))
-    read = [(sentence, language.keys(sentence)) for sentence in sentences]
-    return Context(
-        [sentence for sentence, keys in read if keys],
-        [keys for _, keys in read if keys],
-        language=language,
-        structured=structure is not None,
-        flags=structure.flags if structure else (),
-        most_breaks=sum(map(text.count, _BREAKS)) if structure is None else 0,
-    )
+    if structure is not None:
+        statements = [sentence for one in structure.statements for sentence in split_sentences(one, language=language)]
+        return _context(statements, language, structured=True, flags=structure.flags)
+    read = reader(language).read(text, most)
+    if read is not None:
+        return Context(read.texts, read.keys, language=language, most_breaks=read.most_breaks)
+    sentences = split_sentences(text, most, language)
+    return _context(sentences, language, most_breaks=sum(map(text.count, _BREAKS)))
 
 
-_BREAKS = f".!?\n•▪●◦‣…{FULL_STOPS}"
+def _context(sentences: Iterable[str], language: Language, **fields: Any) -> Context:
+    read = [(sentence, keys) for sentence in sentences if (keys := language.keys(sentence))]
+    texts = [sentence for sentence, _ in read]
+    return Context(lambda: texts, [keys for _, keys in read], language=language, **fields)
+
+
+_BREAKS = f".!?…\n{BULLETS}{FULL_STOPS}"
 
 
 def fair_shares(lengths: Sequence[int], total: int) -> list[int]:

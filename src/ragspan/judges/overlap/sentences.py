@@ -11,15 +11,19 @@ from ragspan.judges.overlap.languages.language import ENGLISH, Language
 # One character each, with at most a few closing marks: linear for any run of them. Full stops of other scripts end a
 # sentence whatever follows; one of ASCII after a letter of Chinese, Japanese or Thai does, too.
 FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
+WITHOUT_SPACES = "\u0e00-\u0eff\u3040-\u9fff"
+BULLETS = "•▪●◦‣"
+"""All three as a part of a character class."""
 _BREAK = re.compile(
-    rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?=\s)|[{FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}|(?<=[\u0e00-\u0eff\u3040-\u9fff])[.!?]|[\n•▪●◦‣]"""
+    rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?=\s)|[{FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}|(?<=[{WITHOUT_SPACES}])[.!?]|[\n{BULLETS}]"""
 )
-_MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
+MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")
 _NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b(?!\.)")
 _INITIALS = re.compile(r"[^\W\d_]|[^\W\d_](?:\.[^\W\d_]){1,6}")
 _LONGEST_ORDINAL = 2
-_EDGES = " \t\r\n*_#|•▪●◦‣"
+EDGES = f" \t\r\n*_#|{BULLETS}"
+"""What is no part of a sentence at its ends."""
 
 
 def split_sentences(text: str, most: int = sys.maxsize, language: Language = ENGLISH) -> Iterator[str]:
@@ -29,7 +33,7 @@ def split_sentences(text: str, most: int = sys.maxsize, language: Language = ENG
     a bullet. A full stop after an abbreviation, an initial or a list number ends none, unless the next word can only begin
     a sentence. The text is expected to be `readable`. Of more than `most` sentences, what is left counts as one.
     """
-    return filter(_has_content, map(_stripped, _pieces(text, most, language)))
+    return filter(has_content, map(stripped, _pieces(text, most, language)))
 
 
 def _pieces(text: str, most: int, language: Language) -> Iterator[str]:
@@ -44,31 +48,46 @@ def _pieces(text: str, most: int, language: Language) -> Iterator[str]:
     yield text[start:]
 
 
-def _stripped(piece: str) -> str:
-    marker = _MARKER.match(piece)
-    return piece[marker.end() if marker else 0 :].strip(_EDGES)
+def stripped(piece: str) -> str:
+    marker = MARKER.match(piece)
+    return piece[marker.end() if marker else 0 :].strip(EDGES)
 
 
-def _has_content(sentence: str) -> bool:
+def has_content(sentence: str) -> bool:
     return any(map(str.isalnum, sentence))
 
 
 def _stands_inside(text: str, start: int, match: re.Match[str], language: Language) -> bool:
     """True for the full stop of an abbreviation, an initial or a list number."""
-    before = _LAST_WORD.search(text, max(start, match.start() - 12), match.start())
+    before = last_word(text, start, match.start())
     if before is None:
         return False
     word = before[0]
     if word.isdigit():
-        if language.has_ordinal_points and len(word) <= _LONGEST_ORDINAL:
+        if is_ordinal(word, language):
             return True
-        return not text[start : before.start()].strip(_EDGES)
-    if word.lower() not in language.abbreviations and not _is_initial(word):
+        return not text[start : before.start()].strip(EDGES)
+    if word.lower() not in language.abbreviations and not is_initial(word):
         return False
-    following = _NEXT_WORD.match(text, match.end())
-    return following is None or not following[1].istitle() or following[1].lower() not in language.stop_words
+    return not opens_sentence(text, match.end(), language)
 
 
-def _is_initial(word: str) -> bool:
+def last_word(text: str, start: int, end: int) -> re.Match[str] | None:
+    """What is written before a place, up to a space or an opening bracket."""
+    return _LAST_WORD.search(text, max(start, end - 12), end)
+
+
+def opens_sentence(text: str, at: int, language: Language) -> bool:
+    """True where a capitalised word follows that can only begin a sentence."""
+    following = _NEXT_WORD.match(text, at)
+    return following is not None and following[1].istitle() and following[1].lower() in language.stop_words
+
+
+def is_ordinal(digits: str, language: Language) -> bool:
+    """True where a full stop makes a number an ordinal: "24. Mai"."""
+    return language.has_ordinal_points and len(digits) <= _LONGEST_ORDINAL
+
+
+def is_initial(word: str) -> bool:
     """True for "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
     return _INITIALS.fullmatch(word) is not None and (len(word) > 1 or word.isupper())

@@ -95,7 +95,7 @@ class Language:
         Where words are not written apart, a token is a pair of neighbouring signs; of Japanese also a run of katakana.
         """
         found: list[str] = self._token.findall(text)
-        if text.isascii():
+        if text.isascii() and self._apostrophe != "elision":
             return found
         return [part for token in found for part in self._parts(token)]
 
