@@ -22,6 +22,13 @@ def test_a_record_is_known_by_identity_and_not_by_its_id(record_of):
     assert recent.of(other).claims != recent.of(record).claims
 
 
+def test_contexts_that_come_again_with_another_record_are_not_read_again(record_of):
+    recent = RecentAnalyses()
+    first, second = recent.of(record_of("It opened in 1889.")), recent.of(record_of("It is tall."))
+
+    assert [one is other for one, other in zip(first.contexts, second.contexts, strict=True)] == [True, True]
+
+
 def test_grades_are_worked_out_once(record_of):
     analysis = RecentAnalyses().of(record_of("It opened in 1889."))
 

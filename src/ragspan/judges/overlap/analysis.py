@@ -43,7 +43,8 @@ class Analysis:
         if not self.languages.are_comparable:
             self.claims = comparable_claims(self.claims, self.languages)
         self._question = frozenset(self.language.keys(question))
-        self._contexts = (reader or ContextReader()).read(texts, self.languages.contexts)
+        reader = ContextReader() if reader is None else reader
+        self.contexts = reader.read(texts, self.languages.contexts)
         self._found: Alignment | None = None
         self._grades: list[Grade] | None = None
 
@@ -65,7 +66,7 @@ class Analysis:
         if list(claims) == [claim.text for claim in self.claims]:
             return self.grades
         read = [as_claim(claim, self.language) for claim in claims]
-        return self._graded(read, Alignment(read, self._contexts))
+        return self._graded(read, Alignment(read, self.contexts))
 
     @property
     def note(self) -> str | None:
@@ -74,13 +75,13 @@ class Analysis:
 
     def _graded(self, claims: Sequence[Claim], alignment: Alignment) -> list[Grade]:
         if not self.languages.are_comparable:
-            return grade_across(claims, self._contexts, self.languages)
-        return grade_claims(claims, self._contexts, alignment, self._question, self.language)
+            return grade_across(claims, self.contexts, self.languages)
+        return grade_claims(claims, self.contexts, alignment, self._question, self.language)
 
     def coverage(self) -> Coverage:
         """What the response has of what the contexts say about the question."""
         require_comparable(self.languages)
-        return cover(self._alignment.content, self._contexts, self._question)
+        return cover(self._alignment.content, self.contexts, self._question)
 
     def shared(self) -> list[float]:
         """What each context shares with the response."""
@@ -106,12 +107,12 @@ class Analysis:
     @property
     def _alignment(self) -> Alignment:
         if self._found is None:
-            self._found = Alignment(self.claims, self._contexts)
+            self._found = Alignment(self.claims, self.contexts)
         return self._found
 
     def _each_context(self) -> Sequence[Context]:
         require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
-        return self._contexts
+        return self.contexts
 
 
 def share_read(record: RagRecord) -> float:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 _CUT = 5
@@ -35,6 +36,22 @@ def _snowball(name: str) -> Callable[[str], str]:
 
 @cache
 def _algorithm(name: str) -> Callable[[], Any]:
+    if _is_same_snowball():
+        c_stemmer = import_module("Stemmer")
+        if name in c_stemmer.algorithms():
+            return partial(c_stemmer.Stemmer, name)
     # Not `snowballstemmer.stemmer`, which takes the C stemmers of another version of Snowball where they are installed.
     algorithm: Callable[[], Any] = getattr(import_module(f"snowballstemmer.{name}_stemmer"), f"{name.title()}Stemmer")
     return algorithm
+
+
+def _is_same_snowball() -> bool:
+    """Whether PyStemmer is there and has the algorithms that snowballstemmer has, in C and twenty times as fast.
+
+    Both are made from the same sources, and their versions are those of the sources. Stems differ between versions.
+    """
+    try:
+        ours, theirs = version("snowballstemmer").split("."), version("PyStemmer").split(".")
+    except PackageNotFoundError:
+        return False
+    return ours[:2] == theirs[:2]
