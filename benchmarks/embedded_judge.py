@@ -61,9 +61,7 @@ def measured(checkouts: Mapping[str, Path], *, rounds: int, records: int, warm_u
     for place, traffic in CASES:
         with ExitStack() as stack:
             programs = {
-                name: stack.enter_context(
-                    running("judging.embedded", environment={"PYTHONPATH": path_to(root)})
-                )
+                name: stack.enter_context(running("judging.embedded", environment={"PYTHONPATH": path_to(root)}))
                 for name, root in checkouts.items()
             }
             rates: dict[str, list[float]] = {name: [] for name in programs}

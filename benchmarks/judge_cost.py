@@ -1,4 +1,4 @@
-"""What judging one answer costs: requests and tokens of a language model, or processor time of the overlap judge.
+"""What judging one answer costs: requests and tokens of a language model.
 
     python benchmarks/judge_cost.py [--quick] [--json FILE] [--passages 5] [--peers-python FILE]
 
@@ -13,9 +13,6 @@ characters. A prompt is tools or schema, then the messages. Of a prompt can be c
 on, with an earlier request about the same answer: "shared" tells that, and "cached by OpenAI" what is left of it by the
 rules there, from 1,024 tokens on and in steps of 128. Both take it that the earlier request has been read before the later
 one comes. "In common" is what all requests about an answer begin with, in every one of them.
-
-The overlap judge gets ten passages of a kilobyte a record, all texts different, and is asked for all four metrics; its
-processor time counts, not the time that passes.
 """
 
 from __future__ import annotations
@@ -28,8 +25,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
-from judging.embedded import PASSAGES as EMBEDDED_PASSAGES
-from judging.embedded import rates
 from judging.prompts_sent import Cost, Tokenizer, cost_of, tokenizer
 from rich.console import Console
 from rich.table import Table
@@ -37,13 +32,8 @@ from serving.processes import HOST, running
 from throughput import PEERS_PYTHON, version_of
 
 ANSWERS, QUICK_ANSWERS = 5, 2
-ROUNDS, QUICK_ROUNDS = 9, 3
-RECORDS, QUICK_RECORDS = 100, 15
-"""Of one round of the overlap judge."""
 REQUESTS_TARGET, COMMON_TARGET = 5, 0.8
 """For all four metrics: no more requests, and no smaller share of the prompt tokens in common."""
-RATE_TARGET = 150
-"""Records a second."""
 
 
 FOUR = ("context_adherence", "completeness", "context_utilization", "faithfulness")
@@ -90,18 +80,6 @@ class Absent:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Speed:
-    """Of the overlap judge, in records a second of processor time."""
-
-    rounds: int
-    records: int
-    """Of one round."""
-    median: float
-    quartiles: tuple[float, float]
-    slowest: float
-
-
 def measured(answers: int, passages: int, tokens: Tokenizer, *, peers_python: str) -> list[Result | Absent]:
     return [
         result
@@ -142,13 +120,7 @@ def results_of(
                 yield Result(contender=name, version=version, answers=answers, **means)
 
 
-def speed(rounds: int, records: int) -> Speed:
-    seen = sorted(rates(rounds, records))
-    low, median, high = statistics.quantiles(seen, n=4, method="inclusive")
-    return Speed(rounds=rounds, records=records, median=median, quartiles=(low, high), slowest=seen[0])
-
-
-def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int, embedded: Speed) -> None:
+def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int) -> None:
     table = Table(title=f"Judging one answer with {passages} passages of a kilobyte; tokens by {tokens.name}")
     headings = ("metrics", "requests", "prompt", "in common", "shared", "cached by OpenAI", "not cached", "completion")
     for heading in headings:
@@ -157,12 +129,7 @@ def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int, e
         table.add_row(*cells(result))
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    console.print(
-        f"Targets for all four metrics: {REQUESTS_TARGET} requests, {COMMON_TARGET:.0%} in common.\n"
-        f"Overlap judge, all four metrics, {EMBEDDED_PASSAGES} passages of a kilobyte, all different: "
-        f"{embedded.median:.0f} records a second of processor time (quartiles {embedded.quartiles[0]:.0f} and "
-        f"{embedded.quartiles[1]:.0f}, slowest of {embedded.rounds} rounds {embedded.slowest:.0f}; target {RATE_TARGET})."
-    )
+    console.print(f"Targets for all four metrics: {REQUESTS_TARGET} requests, {COMMON_TARGET:.0%} in common.")
 
 
 def cells(result: Result | Absent) -> list[str]:
@@ -181,7 +148,7 @@ def cells(result: Result | Absent) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="What judging one answer costs.")
-    parser.add_argument("--quick", action="store_true", help="few answers, few rounds")
+    parser.add_argument("--quick", action="store_true", help="few answers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there as well")
     parser.add_argument("--passages", type=int, default=5, help="of each answer that a language model judges")
     parser.add_argument("--peers-python", default=str(PEERS_PYTHON), help="the Python that has Ragas")
@@ -189,16 +156,14 @@ def main() -> None:
     tokens = tokenizer()
     answers = QUICK_ANSWERS if arguments.quick else ANSWERS
     results = measured(answers, arguments.passages, tokens, peers_python=arguments.peers_python)
-    embedded = speed(*((QUICK_ROUNDS, QUICK_RECORDS) if arguments.quick else (ROUNDS, RECORDS)))
-    show(results, tokens, arguments.passages, embedded)
+    show(results, tokens, arguments.passages)
     if arguments.json:
         report = {
             "tokens": tokens.name,
             "passages": arguments.passages,
-            "targets": {"requests": REQUESTS_TARGET, "common_share": COMMON_TARGET, "records_per_second": RATE_TARGET},
+            "targets": {"requests": REQUESTS_TARGET, "common_share": COMMON_TARGET},
             "results": [asdict(result) for result in results if isinstance(result, Result)],
             "left_out": [asdict(result) for result in results if isinstance(result, Absent)],
-            "embedded": asdict(embedded),
         }
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 

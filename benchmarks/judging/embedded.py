@@ -19,11 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
+from serving.processes import say
+from serving.processor_time import descendants, of_process
+
 from ragspan import RagRecord, ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from serving.processes import say
-from serving.processor_time import descendants, of_process
 
 CONTEXTS = 10
 COLLECTION = 2_000

@@ -121,10 +121,3 @@ def test_nothing_is_cached_that_could_not_be_and_a_single_request_least_of_all(m
         assert 0 <= result["cached_tokens"] <= result["cacheable_tokens"] < result["prompt_tokens"]
         assert (result["cacheable_tokens"] == 0) == (result["requests"] == 1)
         assert result["completion_tokens"] > 0
-
-
-@pytest.mark.slow
-def test_the_overlap_judge_takes_processor_time(measured):
-    embedded = measured["embedded"]
-
-    assert 0 < embedded["slowest"] <= embedded["quartiles"][0] <= embedded["median"] <= embedded["quartiles"][1]
