@@ -31,7 +31,7 @@ class Asked:
 
     @property
     def name(self) -> str:
-        """What the chain or the engine is called, and so the answer's span: `rag <name>`."""
+        """What the chain or the engine is called, and so the answer's span: `invoke_workflow <name>`."""
         return self.question.rstrip("?")
 
 

@@ -71,14 +71,14 @@ def test_spans_go_where_the_standard_variables_say(otlp_listener):
     shown = run({"metrics": ["faithfulness"]}, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
     assert shown == ""
-    [answer] = [span for span in otlp_listener.spans if span.name == "rag payments"]
+    [answer] = [span for span in otlp_listener.spans if span.name == "invoke_workflow payments"]
     assert answer.attributes["ragspan.score.faithfulness"] == 1.0
 
 
 def test_an_application_keeps_the_provider_that_it_has(otlp_listener):
     shown = run({}, words=["own-provider"], OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
-    assert '"name": "rag payments"' in shown
+    assert '"name": "invoke_workflow payments"' in shown
     assert otlp_listener.spans == []
 
 
@@ -88,15 +88,15 @@ def test_a_second_call_replaces_the_first(make_otlp_listener):
 
     run(*({"environment": {"OTEL_EXPORTER_OTLP_ENDPOINT": listener.url}} for listener in (first, second)))
 
-    assert [span.name for span in first.spans].count("rag payments") == 1
-    assert [span.name for span in second.spans].count("rag payments") == 1
+    assert [span.name for span in first.spans].count("invoke_workflow payments") == 1
+    assert [span.name for span in second.spans].count("invoke_workflow payments") == 1
 
 
 @pytest.mark.slow
 def test_after_a_flush_and_a_shutdown_nothing_is_captured_any_more():
     shown = run({}, words=["flush", "shutdown"])
 
-    assert shown.count("rag payments") == 1
+    assert shown.count("invoke_workflow payments") == 1
 
 
 def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
@@ -105,7 +105,7 @@ def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
     shown = run(words=["--loud"], program=program, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
     assert shown.splitlines() == ["__main__ ['plain.py', '[]', '--loud']"]
-    assert "rag payments" in [span.name for span in otlp_listener.spans]
+    assert "invoke_workflow payments" in [span.name for span in otlp_listener.spans]
 
 
 @pytest.mark.slow
@@ -113,7 +113,7 @@ def test_a_module_is_run_with_it_too():
     shown = run(program=("-m", "ragspan.cli", "run", "-m", "plain"), PYTHONPATH=str(APPLICATION.parent))
 
     assert shown.splitlines()[0] == "__main__ ['plain.py', '[]']"
-    assert "rag payments" in shown
+    assert "invoke_workflow payments" in shown
 
 
 @pytest.mark.parametrize(

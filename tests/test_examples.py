@@ -97,7 +97,7 @@ def test_scores_go_out_by_plain_otlp(otlp_listener):
 
     assert f"were sent to {otlp_listener.url}" in shown
     names = {span.span_id: span.name for span in otlp_listener.spans}
-    answers = [span for span in otlp_listener.spans if span.name == "rag payments"]
+    answers = [span for span in otlp_listener.spans if span.name == "invoke_workflow payments"]
     assert [names[span.parent_id] for span in answers] == ["POST /ask", "POST /ask"]
     assert sorted(span.attributes["ragspan.label.faithfulness"] for span in answers) == ["fail", "pass"]
 

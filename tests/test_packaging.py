@@ -138,7 +138,7 @@ def test_an_application_is_scored_without_a_change(installed, framework):
     application = ROOT / "tests" / "applications" / f"{framework}_rag.py"
 
     printed = installed.run("opentelemetry-instrument", installed.bin / "python", application)
-    answers = [span["attributes"] for span in spans_in(printed) if span["name"].startswith("rag ")]
+    answers = [span["attributes"] for span in spans_in(printed) if span["name"].startswith("invoke_")]
 
     assert [answer["ragspan.framework"] for answer in answers] == [framework]
     assert answers[0]["ragspan.label.context_adherence"] == "pass"

@@ -8,7 +8,9 @@ import pytest
 
 from ragspan.provider_replies import ReplyFacts, facts_of
 
-FACTS = ReplyFacts(model="m-1", finish_reason="stop", input_tokens=7, output_tokens=2)
+FACTS = ReplyFacts(
+    model="m-1", finish_reason="stop", input_tokens=7, output_tokens=2, cached_tokens=None, response_id=None
+)
 
 
 @pytest.mark.parametrize(
@@ -40,5 +42,5 @@ def test_the_facts_of_a_reply(parts):
 
 def test_a_reply_that_tells_nothing():
     assert facts_of([None, "text", {}]) == ReplyFacts(
-        model=None, finish_reason=None, input_tokens=None, output_tokens=None
+        model=None, finish_reason=None, input_tokens=None, output_tokens=None, cached_tokens=None, response_id=None
     )

@@ -18,10 +18,13 @@ from ragspan.records import (
     Generation,
     RagRecord,
     RecordSink,
+    Reranking,
     Retrieval,
     RetrievedContext,
     SpanAnchor,
+    ToolCall,
 )
+from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 if TYPE_CHECKING:
     from ragspan.application import Configured, configure
@@ -37,8 +40,10 @@ __all__ = [
     "ConfigurationError",
     "Configured",
     "EngineStats",
+    "ErrorReport",
     "Generation",
     "JudgeError",
+    "Message",
     "MetricFailure",
     "NotApplicable",
     "Outcome",
@@ -46,6 +51,7 @@ __all__ = [
     "RagspanError",
     "RecordError",
     "RecordSink",
+    "Reranking",
     "Retrieval",
     "RetrievedContext",
     "Score",
@@ -54,6 +60,8 @@ __all__ = [
     "Settings",
     "ShutdownReport",
     "SpanAnchor",
+    "ToolCall",
+    "ToolRequest",
     "Usage",
     "capture",
     "configure",

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts, is_abandonment
+from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.throttled_log import ThrottledLog
 
@@ -63,7 +64,7 @@ class Answer:
         """These passages go into the prompt, too."""
         self._recorded += contexts
 
-    def _close(self, record: RagRecord) -> _AnswerCapture:
+    def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
         self._closed = True
         contexts = None if self.contexts is None else _readable(self.contexts)
         if self._recorded:
@@ -76,6 +77,7 @@ class Answer:
                 contexts=None if contexts is None else tuple(contexts),
                 response=self.response,
             ),
+            noted=noted,
             parts=tuple(seen for part in parts if (seen := _guarded(part.close)) is not None),
         )
 
@@ -83,6 +85,7 @@ class Answer:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _AnswerCapture:
     set_by_hand: RagRecord
+    noted: NotedError | None
     parts: tuple[Capture, ...]
 
     @property
@@ -94,6 +97,7 @@ class _AnswerCapture:
         seen = [record for record in (part.to_record() for part in self.parts) if record is not None]
         contexts = [context for record in seen for context in record.contexts or ()]
         observed = any(record.contexts is not None for record in seen)
+        seen = _with_tools_counted_through(seen)
         return replace(
             own,
             question=_first(own.question, *(record.question for record in seen)),
@@ -101,7 +105,33 @@ class _AnswerCapture:
             response=_first(own.response, *(record.response for record in reversed(seen))),
             retrievals=tuple(retrieval for record in seen for retrieval in record.retrievals),
             generations=tuple(generation for record in seen for generation in record.generations),
+            tool_calls=tuple(call for record in seen for call in record.tool_calls),
+            rerankings=tuple(reranking for record in seen for reranking in record.rerankings),
+            is_agent=any(record.is_agent for record in seen),
+            error=None if self.noted is None else self.noted.report(),
         )
+
+
+def _with_tools_counted_through(records: Sequence[RagRecord]) -> list[RagRecord]:
+    """The records, whose steps name the tool around them by its place among the tools of all."""
+    counted, before = [], 0
+    for record in records:
+        counted.append(_with_places_moved(record, before) if before else record)
+        before += len(record.tool_calls)
+    return counted
+
+
+def _with_places_moved(record: RagRecord, by: int) -> RagRecord:
+    def moved(steps: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(step if step.within is None else replace(step, within=step.within + by) for step in steps)
+
+    return replace(
+        record,
+        tool_calls=moved(record.tool_calls),
+        retrievals=moved(record.retrievals),
+        rerankings=moved(record.rerankings),
+        generations=moved(record.generations),
+    )
 
 
 _answer: ContextVar[Answer | None] = ContextVar("ragspan_answer", default=None)
@@ -132,7 +162,7 @@ def capture(
     Args:
         question: the user's own words; may also be set on the answer.
         sink: gets the capture; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
-        name: what answers; the span is called `rag <name>`.
+        name: what answers; the span is called `invoke_workflow <name>`.
         session_id: the conversation that the answer belongs to.
         user_id: who asked.
         tags: short labels of the record.
@@ -156,10 +186,12 @@ def capture(
     token = _answer.set(answer)
     status: AnswerStatus = "complete"
     error_type: str | None = None
+    noted: NotedError | None = None
     try:
         yield answer
     except BaseException as error:
         error_type = type(error).__name__
+        noted = note_error(error)
         status = "aborted" if is_abandonment(error) else "error"
         raise
     finally:
@@ -167,7 +199,8 @@ def capture(
         if about is not None and target is not None:
             error_type = error_type if status == "error" else None
             ended = replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())
-            _guarded(lambda: target.submit(answer._close(ended)))  # noqa: SLF001
+            noted = noted if status == "error" else None
+            _guarded(lambda: target.submit(answer._close(ended, noted)))  # noqa: SLF001
 
 
 def record_contexts(passages: Iterable[Any]) -> None:

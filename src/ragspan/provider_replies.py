@@ -8,6 +8,7 @@ from typing import Any
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
+_CACHED = ("cache_read", "cached_tokens", "cache_read_input_tokens", "cached_content_token_count")
 _REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
@@ -19,6 +20,9 @@ class ReplyFacts:
     finish_reason: str | None
     input_tokens: int | None
     output_tokens: int | None
+    cached_tokens: int | None
+    """Those of the input that the provider read from its cache."""
+    response_id: str | None
 
 
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
@@ -29,6 +33,8 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
         finish_reason=_first(str, places, _REASONS),
         input_tokens=_first(int, places, _INPUT),
         output_tokens=_first(int, places, _OUTPUT),
+        cached_tokens=_first(int, places, _CACHED),
+        response_id=_first(str, places, ("id", "response_id")),
     )
 
 
@@ -41,10 +47,18 @@ def _places(part: Any) -> Iterator[Any]:
         usage = _get(part, name)
         if usage is not None:
             yield usage
+            for details in ("input_token_details", "prompt_tokens_details", "input_tokens_details"):
+                yield from _some(_get(usage, details))
+    yield from _some(_get(part, "input_token_details"))  # of a framework's own record of usage
     for name in ("choices", "candidates"):
         choices = _get(part, name)
         if isinstance(choices, (list, tuple)) and choices:
             yield choices[0]
+
+
+def _some(value: Any) -> Iterator[Any]:
+    if value is not None:
+        yield value
 
 
 def _first(kind: type[Any], places: Iterable[Any], names: Iterable[str]) -> Any:

@@ -17,9 +17,9 @@ MAX_VALUES = 100_000
 MAX_DEPTH = 32
 """Lists and objects inside each other; `RagRecord.to_json` writes 21 at most."""
 MAX_PASSAGES = 10_000
-"""Contexts, evidence and what the searches returned, together."""
+"""Contexts, evidence, what the searches returned and what rerankers were given and left, together."""
 MAX_STEPS = 1_000
-"""Searches and model calls, together; each becomes a span."""
+"""Searches, rerankings, and calls of tools and models, together; each becomes a span."""
 
 _MAX_DIGITS = 300
 """Of a number. One with more takes long to read, and may be too large for a float."""

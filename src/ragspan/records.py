@@ -11,13 +11,14 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
 from ragspan.notebook import table
 from ragspan.record_json import MAX_PASSAGES, MAX_STEPS, check, read_json
+from ragspan.step_texts import ErrorReport, Message, change_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
@@ -111,6 +112,16 @@ class Retrieval:
     span: SpanAnchor | None = None
     """The span that another instrumentation made for this search, where one is known: what is said of the search's
     documents can be said there."""
+    data_source_id: str | None = None
+    """What was searched: a collection, an index."""
+    top_k: int | None = None
+    """How many documents were asked for."""
+    tool_name: str | None = None
+    """The tool that is this search, and hands on what it finds; such a tool is no tool call of its own."""
+    tool_call_id: str | None = None
+    error: ErrorReport | None = None
+    within: int | None = None
+    """The place in `RagRecord.tool_calls` of the tool that did this; None outside of tools. So with all steps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +137,59 @@ class Generation:
     output_tokens: int | None = None
     finish_reason: str | None = None
     error_type: str | None = None
+    response_id: str | None = None
+    """The provider's id of the reply."""
+    response_model: str | None = None
+    """The model that replied, as the provider names it."""
+    cached_tokens: int | None = None
+    """Those of the input that the provider read from its cache."""
+    streamed: bool = False
+    """The reply is known to have come in pieces."""
+    prompt: tuple[Message, ...] = ()
+    reply: Message | None = None
+    error: ErrorReport | None = None
+    within: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolCall:
+    """One call of a tool made for the answer."""
+
+    name: str
+    started_ns: int
+    ended_ns: int
+    call_id: str | None = None
+    """The id of the model's request, if a model asked for the call."""
+    arguments: str | None = None
+    """As JSON, or as the tool's one text."""
+    result: str | None = None
+    """What the model, or the caller, was told; as JSON where it is no text."""
+    error_type: str | None = None
+    error: ErrorReport | None = None
+    within: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reranking:
+    """One time that a reranker put documents in a new order."""
+
+    name: str
+    query: str | None
+    started_ns: int
+    ended_ns: int
+    given: tuple[RetrievedContext, ...] = ()
+    """The documents in their order before."""
+    contexts: tuple[RetrievedContext, ...] = ()
+    """What was left of them, in the new order."""
+    model: str | None = None
+    top_k: int | None = None
+    """How many documents were asked for."""
+    error_type: str | None = None
+    error: ErrorReport | None = None
+    within: int | None = None
+
+
+Step: TypeAlias = ToolCall | Retrieval | Reranking | Generation
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,6 +228,13 @@ class RagRecord:
     user_id: str | None = None
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    tool_calls: tuple[ToolCall, ...] = ()
+    """In the order in which they began."""
+    rerankings: tuple[Reranking, ...] = ()
+    is_agent: bool = False
+    """A model chose the steps, by calling tools."""
+    error: ErrorReport | None = None
+    """What the error said with status `error`."""
 
     if TYPE_CHECKING:  # a dataclass cannot say that it takes more than it keeps: contexts may be plain strings
 
@@ -189,6 +260,10 @@ class RagRecord:
             user_id: str | None = None,
             tags: tuple[str, ...] = (),
             metadata: Mapping[str, Any] = ...,
+            tool_calls: tuple[ToolCall, ...] = (),
+            rerankings: tuple[Reranking, ...] = (),
+            is_agent: bool = False,
+            error: ErrorReport | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -201,13 +276,42 @@ class RagRecord:
         object.__setattr__(self, "ended_ns", max(self.ended_ns, self.started_ns))
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps, one kind after the other: the tools, the searches, the rerankers, the models."""
+        return (*self.tool_calls, *self.retrievals, *self.rerankings, *self.generations)
+
+    def with_step_texts(self, change: Callable[[str], str] | None) -> RagRecord:
+        """The same record, each text changed that only spans show, or without them where `change` is None.
+
+        These texts are named in `ragspan.step_texts`.
+        """
+        changed: RagRecord = change_texts(self, change)
+        return replace(
+            changed,
+            tool_calls=tuple(change_texts(step, change) for step in self.tool_calls),
+            retrievals=tuple(change_texts(step, change) for step in self.retrievals),
+            rerankings=tuple(change_texts(step, change) for step in self.rerankings),
+            generations=tuple(change_texts(step, change) for step in self.generations),
+        )
+
+    @property
     def size_hint(self) -> int:
         """Bytes of memory that the record's texts take; a string's size is known without reading it."""
         texts = [self.question, self.response]
-        for passages in (self.contexts or (), self.evidence, *(retrieval.contexts for retrieval in self.retrievals)):
+        for call in self.tool_calls:
+            texts += [call.arguments, call.result]
+        for model in self.generations:
+            texts += [message.text for message in (*model.prompt, *([model.reply] if model.reply else ()))]
+        for passages in (self.contexts or (), self.evidence, *self._documents()):
             texts += [passage.text for passage in passages]
         unique = {id(text): text for text in texts if text is not None}
         return sum(map(sys.getsizeof, unique.values()))
+
+    def _documents(self) -> Iterable[tuple[RetrievedContext, ...]]:
+        """What its searches found, and what its rerankers were given and left."""
+        yield from (search.contexts for search in self.retrievals)
+        for reranking in self.rerankings:
+            yield from (reranking.given, reranking.contexts)
 
     def to_record(self) -> RagRecord:
         return self
@@ -242,10 +346,9 @@ class RagRecord:
                 "enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL
             )  # all that it ever quotes
             raise RecordError(f"this JSON is no record: {told}") from None
-        searches = record.retrievals
-        passages = (record.contexts or (), record.evidence, *(search.contexts for search in searches))
+        passages = (record.contexts or (), record.evidence, *record._documents())  # noqa: SLF001  its own class
         check("passages", sum(map(len, passages)), MAX_PASSAGES)
-        check("searches and model calls", len(searches) + len(record.generations), MAX_STEPS)
+        check("steps", len(record.steps), MAX_STEPS)
         return record
 
 

@@ -34,7 +34,7 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(sent_to):
     arrived = by_id(sent_to.spans)[ids.facts["span_id"]]
     assert [finding.state for finding in diagnosis.findings] == ["ok", "ok", "ok"]
     assert delivered.facts["status"] == 200
-    assert arrived.name == f"rag {NAME}"
+    assert arrived.name == f"invoke_workflow {NAME}"
     assert arrived.trace_id == ids.facts["trace_id"]
     assert arrived.attributes["ragspan.record_id"] == ids.facts["record_id"]
     assert scored.facts["scores"] == {
@@ -200,7 +200,7 @@ def test_the_helper_exports_it_where_it_is_to(sent_to):
     diagnosis = passed(Settings(export="helper"))
 
     ids = diagnosis.findings[-1].facts
-    [answer] = [span for span in sent_to.spans if span.name == f"rag {NAME}"]
+    [answer] = [span for span in sent_to.spans if span.name == f"invoke_workflow {NAME}"]
     assert [finding.state for finding in diagnosis.findings] == ["ok", "ok", "ok"]
     assert (answer.trace_id, answer.attributes["ragspan.record_id"]) == (ids["trace_id"], ids["record_id"])
     assert "ragspan.score.faithfulness" in answer.attributes

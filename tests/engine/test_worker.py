@@ -157,7 +157,7 @@ def test_the_spans_of_records_that_are_dropped_in_work_are_exported(fakes, make_
     assert engine.flush(fakes.PATIENCE)
 
     spans = exporter.get_finished_spans()
-    assert [span.name for span in spans] == ["rag answer"] * 11
+    assert [span.name for span in spans] == ["invoke_workflow answer"] * 11
     assert {span.attributes["ragspan.error.hanging"] for span in spans} == {"worker_error"}
 
 

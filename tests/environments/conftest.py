@@ -178,7 +178,7 @@ def scores(otlp_listener):
     """The scores that have arrived, by the names of the answers; an answer that arrived twice fails the test."""
 
     def received():
-        answers = [span for span in otlp_listener.spans if span.name.startswith("rag ")]
+        answers = [span for span in otlp_listener.spans if span.name.startswith("invoke_")]
         by_name = {
             span.name.removeprefix("rag "): span.attributes.get("ragspan.score.context_adherence") for span in answers
         }

@@ -27,7 +27,7 @@ def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine
         engine.submit(fakes.a_record(name=f"answer {number}"))
 
         assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-        assert [span.name for span in telemetry.spans()] == [f"rag answer {number}"]
+        assert [span.name for span in telemetry.spans()] == [f"invoke_workflow answer {number}"]
         assert assert_conserved(engine).scored == 1
     for thread in threading.enumerate():
         if thread.name.startswith("ragspan"):

@@ -146,6 +146,16 @@ def make_record(parent: SpanAnchor) -> Callable[..., RagRecord]:
 
 
 @pytest.fixture
+def search() -> Retrieval:
+    return Retrieval(name="search", query="q", started_ns=STARTED, ended_ns=STARTED + SECOND)
+
+
+@pytest.fixture
+def call() -> Generation:
+    return Generation(model=None, provider=None, started_ns=STARTED, ended_ns=STARTED + SECOND)
+
+
+@pytest.fixture
 def answer() -> Callable[..., SpanAnchor | None]:
     """What the engine does with one record: open, then emit with the outcomes."""
 

@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
 def test_the_answers_span_has_the_answers_own_times(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record())
 
-    span = telemetry.span("rag rivers")
+    span = telemetry.span("invoke_workflow rivers")
     assert (span.start_time, span.end_time) == (STARTED, STARTED + 2 * SECOND)
 
 
@@ -22,7 +22,7 @@ def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
     record = make_record(session_id="s1", user_id="u1", tags=("prod",), swallowed_errors=("TimeoutError",))
     answer(telemetry.emitter(), record, refusal=True, language="de")
 
-    span = telemetry.span("rag rivers")
+    span = telemetry.span("invoke_workflow rivers")
     assert span.kind is SpanKind.INTERNAL
     assert dict(span.attributes) == {
         "openinference.span.kind": "CHAIN",
@@ -34,7 +34,9 @@ def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
         "ragspan.language": "de",
         "ragspan.answer.swallowed_errors": ("TimeoutError",),
         "ragspan.contexts.count": 2,
+        "gen_ai.workflow.name": "rivers",
         "session.id": "s1",
+        "gen_ai.conversation.id": "s1",
         "tag.tags": ("prod",),
     }
 
@@ -42,7 +44,7 @@ def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
 def test_the_answers_span_is_a_child_of_the_records_parent(telemetry, make_record, answer, parent):
     anchor = answer(telemetry.emitter(), make_record())
 
-    span = telemetry.span("rag rivers")
+    span = telemetry.span("invoke_workflow rivers")
     assert span.parent.span_id == parent.span_id
     assert span.parent.is_remote
     assert span.context.trace_id == anchor.trace_id == parent.trace_id
@@ -63,8 +65,8 @@ def test_the_ambient_span_of_the_thread_is_never_adopted(telemetry, make_record,
     with ambient.start_as_current_span("ambient"):
         answer(telemetry.emitter(), make_record(parent=None))
 
-    assert telemetry.span("rag rivers").parent is None
-    assert telemetry.span("rag rivers").context.trace_id != telemetry.span("ambient").context.trace_id
+    assert telemetry.span("invoke_workflow rivers").parent is None
+    assert telemetry.span("invoke_workflow rivers").context.trace_id != telemetry.span("ambient").context.trace_id
 
 
 def test_emitting_leaves_the_ambient_context_alone(telemetry, make_record, answer):
@@ -77,38 +79,38 @@ def test_emitting_leaves_the_ambient_context_alone(telemetry, make_record, answe
 def test_a_parent_that_cannot_be_one_is_left_out(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(parent=SpanAnchor(trace_id=2**130, span_id=0)))
 
-    assert telemetry.span("rag rivers").parent is None
+    assert telemetry.span("invoke_workflow rivers").parent is None
 
 
 @pytest.mark.parametrize("ended", [STARTED - SECOND, STARTED])
 def test_a_record_that_ends_before_it_starts_gets_an_empty_span(telemetry, make_record, answer, ended):
     answer(telemetry.emitter(), make_record(ended_ns=ended))
 
-    assert telemetry.span("rag rivers").end_time == STARTED
+    assert telemetry.span("invoke_workflow rivers").end_time == STARTED
 
 
 def test_times_before_1970_do_not_spoil_the_batch(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(started_ns=-5, ended_ns=-3, retrievals=(), generations=()))
 
-    assert telemetry.span("rag rivers").start_time == 0
+    assert telemetry.span("invoke_workflow rivers").start_time == 0
 
 
 def test_unknown_contexts_are_not_counted(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(contexts=None))
 
-    assert "ragspan.contexts.count" not in telemetry.span("rag rivers").attributes
+    assert "ragspan.contexts.count" not in telemetry.span("invoke_workflow rivers").attributes
 
 
 def test_no_contexts_count_as_zero(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(contexts=()))
 
-    assert telemetry.span("rag rivers").attributes["ragspan.contexts.count"] == 0
+    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.contexts.count"] == 0
 
 
 def test_a_failed_answer_is_an_error_with_its_type(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(status="error", error_type="RateLimitError"))
 
-    span = telemetry.span("rag rivers")
+    span = telemetry.span("invoke_workflow rivers")
     assert span.status.status_code is StatusCode.ERROR
     assert span.attributes["error.type"] == "RateLimitError"
 
@@ -116,14 +118,14 @@ def test_a_failed_answer_is_an_error_with_its_type(telemetry, make_record, answe
 def test_a_failed_answer_of_unknown_type_has_the_conventional_one(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(status="error", error_type=None))
 
-    assert telemetry.span("rag rivers").attributes["error.type"] == "_OTHER"
+    assert telemetry.span("invoke_workflow rivers").attributes["error.type"] == "_OTHER"
 
 
 @pytest.mark.parametrize("status", ["aborted", "interrupted", "complete"])
 def test_an_answer_that_somebody_stopped_is_no_error(telemetry, make_record, answer, status):
     answer(telemetry.emitter(), make_record(status=status))
 
-    span = telemetry.span("rag rivers")
+    span = telemetry.span("invoke_workflow rivers")
     assert span.status.status_code is StatusCode.UNSET
     assert span.attributes["ragspan.answer.status"] == status
     assert "error.type" not in span.attributes
@@ -139,7 +141,7 @@ def test_no_text_of_users_is_on_any_span_by_default(telemetry, make_record, answ
 def test_question_and_response_are_there_when_content_is_wanted(telemetry, make_record, answer):
     answer(telemetry.emitter(capture_content=True), make_record())
 
-    attributes = telemetry.span("rag rivers").attributes
+    attributes = telemetry.span("invoke_workflow rivers").attributes
     assert attributes["input.value"] == "How long is the Nile?"
     assert attributes["output.value"] == "It is 6650 km long."
     assert attributes["input.mime_type"] == attributes["output.mime_type"] == "text/plain"
@@ -148,13 +150,13 @@ def test_question_and_response_are_there_when_content_is_wanted(telemetry, make_
 def test_an_answer_without_a_response_has_no_output(telemetry, make_record, answer):
     answer(telemetry.emitter(capture_content=True), make_record(response=None))
 
-    assert not [key for key in telemetry.span("rag rivers").attributes if key.startswith("output.")]
+    assert not [key for key in telemetry.span("invoke_workflow rivers").attributes if key.startswith("output.")]
 
 
 def test_long_content_is_cut(telemetry, make_record, answer):
     answer(telemetry.emitter(capture_content=True), make_record(response="x" * 100_000))
 
-    output = telemetry.span("rag rivers").attributes["output.value"]
+    output = telemetry.span("invoke_workflow rivers").attributes["output.value"]
     assert len(output) == 8192
     assert output.endswith("…")
 
@@ -163,4 +165,4 @@ def test_a_record_built_by_hand_needs_no_open(telemetry):
     record = RagRecord(question="q", contexts=["c"], response="r")
     telemetry.emitter().emit(ScoredRecord(record=record, outcomes={"m": Score(value=0.5)}))
 
-    assert telemetry.span("rag answer").attributes["ragspan.score.m"] == 0.5
+    assert telemetry.span("invoke_workflow answer").attributes["ragspan.score.m"] == 0.5

@@ -276,4 +276,4 @@ def test_the_score_itself_keeps_its_explanation(telemetry, make_record, answer):
     answer(from_environment(telemetry), make_record(), {"m": score})
 
     assert score.explanation == "It says 'quoted'."
-    assert "quoted" not in telemetry.span("rag rivers").to_json()
+    assert "quoted" not in telemetry.span("invoke_workflow rivers").to_json()

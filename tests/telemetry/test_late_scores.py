@@ -31,7 +31,7 @@ def add_late(make_record):
 def test_a_late_score_gets_a_span_below_the_answers(telemetry, add_late):
     add_late(telemetry.emitter())
 
-    rag, late = telemetry.span("rag rivers"), telemetry.span("evaluation faithfulness")
+    rag, late = telemetry.span("invoke_workflow rivers"), telemetry.span("evaluation faithfulness")
     assert late.parent.span_id == rag.context.span_id
     assert late.context.trace_id == rag.context.trace_id
     assert late.kind is SpanKind.INTERNAL
@@ -41,8 +41,8 @@ def test_exactly_one_link_names_the_answers_span(telemetry, add_late):
     add_late(telemetry.emitter())
 
     (link,) = telemetry.span("evaluation faithfulness").links
-    assert link.context.span_id == telemetry.span("rag rivers").context.span_id
-    assert link.context.trace_id == telemetry.span("rag rivers").context.trace_id
+    assert link.context.span_id == telemetry.span("invoke_workflow rivers").context.span_id
+    assert link.context.trace_id == telemetry.span("invoke_workflow rivers").context.trace_id
 
 
 def test_a_late_score_says_what_a_timely_one_would_have_said(telemetry, add_late):
@@ -136,5 +136,5 @@ class TestScoresOnly:
     def test_an_answer_that_ran_under_no_span_is_built(self, telemetry, make_record, answer):
         answer(telemetry.emitter(spans="scores"), make_record(parent=None), {"m": LATE})
 
-        assert telemetry.span("rag rivers").attributes["ragspan.score.m"] == 0.25
+        assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.m"] == 0.25
         assert not [span for span in telemetry.spans if span.name.startswith("evaluation")]

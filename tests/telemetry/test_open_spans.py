@@ -43,4 +43,4 @@ def test_a_span_that_is_opened_while_the_emitter_shuts_down_is_ended(telemetry, 
     telemetry.tracer_provider.add_span_processor(ShutsDownMeanwhile())
     emitter.open(make_record())
 
-    assert telemetry.span("rag rivers")
+    assert telemetry.span("invoke_workflow rivers")

@@ -66,14 +66,14 @@ def test_the_environment_decides_about_content(monkeypatch, telemetry, make_reco
         monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", value)
     answer(telemetry.emitter(capture_content=None), make_record())
 
-    assert ("input.value" in telemetry.span("rag rivers").attributes) is shown
+    assert ("input.value" in telemetry.span("invoke_workflow rivers").attributes) is shown
 
 
 def test_an_argument_outweighs_the_environment(monkeypatch, telemetry, make_record, answer):
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_AND_EVENT")
     answer(telemetry.emitter(capture_content=False), make_record())
 
-    assert "input.value" not in telemetry.span("rag rivers").attributes
+    assert "input.value" not in telemetry.span("invoke_workflow rivers").attributes
 
 
 class TestGlobalProviders:
@@ -88,7 +88,7 @@ class TestGlobalProviders:
         set_global_providers(telemetry)
         answer(emitter, make_record(), SCORES)
 
-        assert telemetry.span("rag rivers").attributes["ragspan.score.m"] == 0.5
+        assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.m"] == 0.5
         assert len(telemetry.events) == 1
         assert telemetry.points("ragspan.score")[0].count == 1
 
@@ -134,7 +134,7 @@ def test_a_record_that_was_submitted_twice_has_two_spans(telemetry, make_record)
     for span in spans:
         emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
 
-    ended = [span.context.span_id for span in telemetry.spans if span.name == "rag rivers"]
+    ended = [span.context.span_id for span in telemetry.spans if span.name == "invoke_workflow rivers"]
     assert ended == [span.span_id for span in spans]
     assert len(emitter._open) == 0
 
@@ -154,7 +154,7 @@ def test_a_processor_that_fails_at_a_child_does_not_cost_the_answers_span(teleme
     with pytest.raises(ValueError, match="no searches"):  # which the engine counts
         emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
 
-    assert telemetry.span("rag rivers").attributes["ragspan.score.m"] == 0.5
+    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.m"] == 0.5
 
 
 class TestShutdown:
@@ -163,7 +163,7 @@ class TestShutdown:
         emitter.open(record)
         emitter.shutdown(timeout=10)
 
-        span, search = telemetry.span("rag rivers"), telemetry.span("retrieval vector_store")
+        span, search = telemetry.span("invoke_workflow rivers"), telemetry.span("retrieval vector_store")
         assert span.end_time == record.ended_ns
         assert search.end_time == record.retrievals[0].ended_ns
         assert not [key for key in span.attributes if key.startswith("ragspan.score")]
@@ -188,7 +188,7 @@ class TestShutdown:
         emitter.shutdown(timeout=10)
         emitter.shutdown(timeout=10)
 
-        assert len(telemetry.spans) == 2  # the answer's, and its search's
+        assert len(telemetry.spans) == 3  # the answer's, and those of its two steps
 
 
 def test_flush_reaches_all_three_providers(telemetry, monkeypatch):
@@ -231,7 +231,7 @@ def test_a_child_process_does_not_end_the_spans_of_its_parent(telemetry, make_re
     emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=anchor))
 
     assert os.waitstatus_to_exitcode(status) == 0
-    assert telemetry.span("rag rivers").context.span_id == anchor.span_id
+    assert telemetry.span("invoke_workflow rivers").context.span_id == anchor.span_id
 
 
 def test_importing_telemetry_loads_no_sdk():
@@ -244,7 +244,7 @@ def test_importing_telemetry_loads_no_sdk():
 def test_the_scope_names_ragspan_and_its_version(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record())
 
-    scope = telemetry.span("rag rivers").instrumentation_scope
+    scope = telemetry.span("invoke_workflow rivers").instrumentation_scope
     assert scope.name == "ragspan"
     assert scope.version
 
@@ -267,4 +267,4 @@ def test_spans_reach_a_provider_of_another_kind(make_record, answer):
 
     answer(OTelEmitter(capture_content=False, tracer_provider=Wraps()), make_record(), SCORES)
 
-    assert names == ["rag rivers", "retrieval vector_store", "chat small-model"]
+    assert names == ["invoke_workflow rivers", "retrieval vector_store", "chat small-model"]

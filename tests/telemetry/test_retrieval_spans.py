@@ -65,7 +65,7 @@ def test_a_processor_that_fails_at_searches_costs_their_spans_and_not_the_answer
 
     assert emitter.open(record) is not None
     assert emitter.retrieval_spans(record) == ()
-    assert caplog.messages == ["the spans of searches could not be started: ValueError"]
+    assert caplog.messages == ["the spans of an answer's steps could not be started: ValueError"]
 
 
 def test_the_engine_hands_them_to_all_emitters(telemetry, make_record):

@@ -73,13 +73,15 @@ def test_a_sampler_sees_what_the_answer_is_at_its_start(make_telemetry, make_rec
     sampler = KeepsWhatItIsAskedFor()
     make_telemetry(sampler=sampler).emitter().open(make_record(status="error", session_id="s", user_id="u"))
 
-    assert sampler.seen["rag rivers"] == {
+    assert sampler.seen["invoke_workflow rivers"] == {
         "openinference.span.kind": "CHAIN",
         "gen_ai.operation.name": "invoke_workflow",
         "ragspan.record_id": "record-1",
         "ragspan.framework": "langchain",
         "ragspan.answer.status": "error",
         "session.id": "s",
+        "gen_ai.conversation.id": "s",
+        "gen_ai.workflow.name": "rivers",
     }
 
 
@@ -115,6 +117,6 @@ def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_
     emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=anchor))
 
     assert not anchor.sampled
-    assert "rag rivers" in ended
+    assert "invoke_workflow rivers" in ended
     assert telemetry.spans == ()
     assert {event.span_id for event in telemetry.events} == {parent.span_id}  # nobody will find the answer's span

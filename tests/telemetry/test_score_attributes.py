@@ -7,7 +7,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Score
 GOOD = Score(value=0.75, threshold=0.5, explanation="All but one.", judge="gpt", details={"spread": 0.1})
 
 
-def attributes_of(telemetry, name="rag rivers"):
+def attributes_of(telemetry, name="invoke_workflow rivers"):
     return dict(telemetry.span(name).attributes)
 
 
@@ -97,7 +97,7 @@ def test_a_failure_shows_its_type_and_never_its_message(telemetry, make_record, 
 def test_a_failed_metric_does_not_make_the_answer_an_error(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(), {"m": MetricFailure(error_type="timeout", message="")})
 
-    assert telemetry.span("rag rivers").status.is_unset
+    assert telemetry.span("invoke_workflow rivers").status.is_unset
 
 
 def test_explanations_can_be_left_out_everywhere(telemetry, make_record, answer):

@@ -42,7 +42,7 @@ def test_scores_and_failures_are_events_and_what_does_not_apply_is_not(telemetry
 def test_events_point_at_the_answers_span(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(), OUTCOMES)
 
-    context = telemetry.span("rag rivers").context
+    context = telemetry.span("invoke_workflow rivers").context
     assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(context.trace_id, context.span_id)}
 
 
@@ -93,7 +93,7 @@ def test_without_a_real_logger_provider_there_are_no_events(
     answer(telemetry.emitter(logger_provider=provider), make_record(), OUTCOMES)
 
     assert telemetry.events == []
-    assert telemetry.span("rag rivers").attributes["ragspan.score.faithfulness"] == 0.25
+    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.faithfulness"] == 0.25
 
 
 def test_scores_fill_a_histogram_by_metric_label_and_judge(telemetry, make_record, answer):
@@ -117,7 +117,7 @@ def test_an_exemplar_leads_from_the_histogram_to_the_answer(telemetry, make_reco
 
     (point,) = telemetry.points("ragspan.score")
     (exemplar,) = point.exemplars
-    context = telemetry.span("rag rivers").context
+    context = telemetry.span("invoke_workflow rivers").context
     assert (exemplar.trace_id, exemplar.span_id) == (context.trace_id, context.span_id)
 
 

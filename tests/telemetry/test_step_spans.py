@@ -6,26 +6,18 @@ from dataclasses import replace
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
-from ragspan.records import Generation, Retrieval, RetrievedContext
+from ragspan.records import RetrievedContext
 
 STARTED = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
 
 
-@pytest.fixture
-def search():
-    return Retrieval(name="search", query="q", started_ns=STARTED, ended_ns=STARTED + SECOND)
-
-
-@pytest.fixture
-def call():
-    return Generation(model=None, provider=None, started_ns=STARTED, ended_ns=STARTED + SECOND)
-
-
 def test_searches_and_model_calls_are_children_with_their_own_times(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record())
 
-    rag, search, chat = (telemetry.span(name) for name in ("rag rivers", "retrieval vector_store", "chat small-model"))
+    rag, search, chat = (
+        telemetry.span(name) for name in ("invoke_workflow rivers", "retrieval vector_store", "chat small-model")
+    )
     assert search.parent.span_id == chat.parent.span_id == rag.context.span_id
     assert search.context.trace_id == chat.context.trace_id == rag.context.trace_id
     assert (search.start_time, search.end_time) == (STARTED + SECOND // 10, STARTED + SECOND // 2)
@@ -142,6 +134,7 @@ def test_a_model_call_has_the_names_of_both_conventions(telemetry, make_record, 
         "llm.token_count.prompt": 100,
         "llm.token_count.completion": 20,
         "llm.token_count.total": 120,
+        "llm.finish_reason": "stop",
     }
 
 
@@ -166,7 +159,7 @@ def test_a_failed_step_is_an_error_and_the_answer_is_not(telemetry, make_record,
     for name, error_type in (("retrieval search", "ConnectionError"), ("chat", "RateLimitError")):
         assert telemetry.span(name).status.status_code is StatusCode.ERROR
         assert telemetry.span(name).attributes["error.type"] == error_type
-    assert telemetry.span("rag rivers").status.status_code is StatusCode.UNSET
+    assert telemetry.span("invoke_workflow rivers").status.status_code is StatusCode.UNSET
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ class WaitsForTheAnswersSpan:
     def on_start(self, span, parent_context=None): ...
 
     def on_end(self, span):
-        if span.name.startswith("rag"):
+        if span.name.startswith("invoke"):
             self.exported.set()
 
     def _on_ending(self, span): ...
@@ -74,7 +74,7 @@ def score_one(telemetry, make_record):
 def test_a_timely_score_is_on_the_answers_span(telemetry, score_one):
     score_one(Half(), score_wait=30)
 
-    assert telemetry.span("rag rivers").attributes["ragspan.score.half"] == 0.5
+    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.half"] == 0.5
     assert len(telemetry.spans) == 3
 
 
@@ -83,7 +83,7 @@ def test_a_late_score_is_in_the_same_trace(telemetry, score_one):
     telemetry.tracer_provider.add_span_processor(slow)
     score_one(slow, score_wait=0)
 
-    rag, late = telemetry.span("rag rivers"), telemetry.span("evaluation slow")
+    rag, late = telemetry.span("invoke_workflow rivers"), telemetry.span("evaluation slow")
     assert late.attributes["ragspan.score.slow"] == 0.25
     assert late.attributes["ragspan.evaluation.duration_ms"] >= 0
     assert late.parent.span_id == rag.context.span_id

@@ -328,7 +328,7 @@ def test_an_instrumentation_that_makes_its_spans_current(application, inside):
 def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(application):
     rag_chain().invoke(QUESTION, config_for(application.engine))
 
-    answer = application.span("rag RunnableSequence")
+    answer = application.span("invoke_workflow RunnableSequence")
     assert answer.parent is None
     assert answer.attributes["ragspan.score.context_adherence"] == 1.0
 
@@ -346,7 +346,7 @@ def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, caplog):
     finally:
         instrumentor.uninstrument()
 
-    assert {span.parent.span_id for span in application.spans("rag rivers")} == {
+    assert {span.parent.span_id for span in application.spans("invoke_workflow rivers")} == {
         span.context.span_id for span in application.spans("rivers")
     }
     (told,) = [record for record in caplog.records if record.name == "ragspan"]
@@ -359,7 +359,7 @@ def test_an_answer_that_is_drawn_once_is_not_told_of(new_application, caplog):
     with application.tracer.start_as_current_span("POST /ask"):
         rag_chain(retriever(*FOUND)).invoke(QUESTION, config_for(application.engine))
 
-    assert len(application.spans("rag RunnableSequence")) == 1
+    assert len(application.spans("invoke_workflow RunnableSequence")) == 1
     assert [record for record in caplog.records if record.name == "ragspan"] == []
 
 

@@ -57,7 +57,7 @@ def test_the_scores_of_a_query_are_on_its_span_under_the_applications(scoring, t
     assert scoring.flush(timeout=10)
 
     spans = spans_by_name(telemetry)
-    answer, request = spans["rag RetrieverQueryEngine"], spans["GET /ask"]
+    answer, request = spans["invoke_workflow RetrieverQueryEngine"], spans["GET /ask"]
     assert answer.parent.span_id == request.context.span_id
     assert answer.context.trace_id == request.context.trace_id
     assert request.start_time <= answer.start_time <= answer.end_time <= request.end_time
@@ -74,7 +74,7 @@ def test_the_steps_of_a_query_are_spans_under_its_own(scoring, telemetry):
     assert scoring.flush(timeout=10)
 
     spans = spans_by_name(telemetry)
-    answer = spans["rag RetrieverQueryEngine"]
+    answer = spans["invoke_workflow RetrieverQueryEngine"]
     assert {"retrieval FixedRetriever", "chat scripted"} <= set(spans)
     for name in ("retrieval FixedRetriever", "chat scripted"):
         assert spans[name].parent.span_id == answer.context.span_id
@@ -88,7 +88,7 @@ def test_the_scores_of_a_stream_are_on_the_trace_that_it_was_asked_in(scoring, t
     assert scoring.flush(timeout=10)
 
     spans = spans_by_name(telemetry)
-    answer = spans["rag RetrieverQueryEngine"]
+    answer = spans["invoke_workflow RetrieverQueryEngine"]
     assert answer.parent.span_id == spans["GET /ask"].context.span_id
     assert scores(answer)["faithfulness"] == 1.0
 
@@ -98,7 +98,7 @@ def test_a_stream_that_was_left_is_not_judged(scoring, telemetry):
     gc.collect()
     assert scoring.flush(timeout=10)
 
-    answer = spans_by_name(telemetry)["rag RetrieverQueryEngine"]
+    answer = spans_by_name(telemetry)["invoke_workflow RetrieverQueryEngine"]
     assert answer.attributes["ragspan.answer.status"] == "aborted"
     assert answer.attributes["ragspan.not_applicable.faithfulness"] == "answer_aborted"
 

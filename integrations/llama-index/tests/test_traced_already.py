@@ -312,7 +312,7 @@ def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(trace
     handle(traced)
     engine().query(QUESTION)
 
-    answer = traced.span("rag RetrieverQueryEngine")
+    answer = traced.span("invoke_workflow RetrieverQueryEngine")
     assert answer.parent is None
     assert answer.attributes["ragspan.score.context_adherence"] == 1.0
 
@@ -375,7 +375,7 @@ def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, handle, 
     finally:
         instrumentor.uninstrument()
 
-    assert {span.parent.span_id for span in application.spans("rag RetrieverQueryEngine")} == {
+    assert {span.parent.span_id for span in application.spans("invoke_workflow RetrieverQueryEngine")} == {
         span.context.span_id for span in application.spans(QUERY)
     }
     (told,) = [record for record in caplog.records if record.name == "ragspan"]

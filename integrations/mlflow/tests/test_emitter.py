@@ -102,7 +102,7 @@ def test_spans_and_scores_of_an_engine_meet_in_mlflow(mlflow, writer):
     ((assessment,),) = filter(None, mlflow.assessments.values())
     assert assessment["feedback"] == {"value": 0.5}
     assert assessment["metadata"]["ragspan.label"] == "fail"
-    assert mlflow.spans[mlflow.experiments["support"]] == ["rag answer"]
+    assert mlflow.spans[mlflow.experiments["support"]] == ["invoke_workflow answer"]
     engine.shutdown(timeout=5)
     provider.shutdown()
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from submitted import FakeCapture, a_record, records, stored_ids, stored_records, total
 
-from ragspan import ConfigurationError, SpanAnchor
+from ragspan import ConfigurationError, Generation, Message, SpanAnchor
 from ragspan_nats import BrokerAccess, NatsSink, SinkStats, StreamLimits
 from ragspan_nats.message import ENCODING, MESSAGE_ID, TRACEPARENT
 
@@ -35,6 +35,19 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
     assert message.headers[MESSAGE_ID] == "r-1"
     assert message.headers[TRACEPARENT] == f"00-{0xABC:032x}-{0xDEF:016x}-01"
     assert sink.stats() == SinkStats(submitted=1, finished=1, published=1, dropped={}, errors={})
+
+
+@pytest.mark.parametrize("content", ["true", "false"])
+def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink, monkeypatch, content):
+    monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", content)
+    prompt = (Message(role="user", text="Quezzle"),)
+    record = a_record(generations=(Generation(model="m", provider=None, started_ns=1, ended_ns=2, prompt=prompt),))
+    sink = make_sink(broker)
+    sink.submit(record)
+    assert sink.flush(PATIENCE)
+
+    (stored,) = stored_records(broker)
+    assert stored.generations[0].prompt == (prompt if content == "true" else ())
 
 
 def test_a_record_that_is_submitted_twice_is_in_the_stream_once(broker, make_sink):

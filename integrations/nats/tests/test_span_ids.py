@@ -27,7 +27,7 @@ from ragspan_nats.worker import spans as spans_module
 from ragspan_nats.worker.spans import Current, RecordIds
 
 COUNT = "ragspan.delivery.count"
-ALL_NAMES = {"rag answer", "retrieval store", "chat small"}
+ALL_NAMES = {"invoke_workflow answer", "retrieval store", "chat small"}
 
 
 def spans_of(record, *, number=1, outcomes=None, maker=None):
@@ -90,7 +90,7 @@ def test_different_records_have_different_ids():
 def test_the_answer_stands_below_its_parent_and_all_else_below_the_answer():
     spans = {span.name: span for span in spans_of(a_record(parent=PARENT))}
 
-    answer = spans.pop("rag answer")
+    answer = spans.pop("invoke_workflow answer")
     assert (answer.context.trace_id, answer.parent.span_id) == (PARENT.trace_id, PARENT.span_id)
     assert {span.parent.span_id for span in spans.values()} == {answer.context.span_id}
 
@@ -243,5 +243,5 @@ def test_a_sampler_sees_what_it_would_see_without_us():
     maker = SpanMaker(sampler=Watching(1.0))
     spans_of(a_record(), maker=maker)
 
-    assert [name for name, _ in seen] == ["rag answer", "retrieval store", "chat small"]
+    assert [name for name, _ in seen] == ["invoke_workflow answer", "retrieval store", "chat small"]
     assert seen[0][1]["ragspan.record_id"] == "record-1"

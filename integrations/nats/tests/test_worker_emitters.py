@@ -64,7 +64,7 @@ def test_a_record_that_is_done_with_writes_all_of_them(signals):
     spans = signals.maker.score(delivery, OUTCOMES)
 
     assert delivery.verdict is ACKNOWLEDGE
-    answer = next(span for span in spans if span.name == "rag answer")
+    answer = next(span for span in spans if span.name == "invoke_workflow answer")
     assert answer.attributes["ragspan.score.faithfulness"] == 0.5
     assert answer.attributes["ragspan.error.completeness"] == "APIConnectionError"
     assert [event.attributes["gen_ai.evaluation.name"] for event in signals.events()] == [
@@ -78,7 +78,7 @@ def test_events_point_at_the_span_that_is_exported(signals):
     spans = signals.maker.score(a_delivery())
 
     (event,) = signals.events()
-    assert (event.trace_id, event.span_id) == ids_of(spans)["rag answer"]
+    assert (event.trace_id, event.span_id) == ids_of(spans)["invoke_workflow answer"]
     assert event.attributes["log.record.uid"] == "record-1/faithfulness"
 
 

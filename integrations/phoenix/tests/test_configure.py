@@ -24,7 +24,7 @@ def test_its_address_alone_brings_spans_and_annotations_there(phoenix):
 
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "rag payments" in phoenix.span_names
+    assert "invoke_workflow payments" in phoenix.span_names
     assert {row["name"] for row in phoenix.rows} >= {"faithfulness", "completeness", "context_adherence"}
     assert any("words" in (row["result"]["explanation"] or "") for row in phoenix.rows), "quotes, as content is on"
 

@@ -17,7 +17,7 @@ from ragspan.telemetry.limits import set_within_limit
 from ragspan.telemetry.open_spans import AnswerSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.score_attributes import Attributes, by_importance
-from ragspan.telemetry.step_spans import end_step, finish_step, start_step
+from ragspan.telemetry.step_spans import add_exception, end_step, finish_step, start_steps
 from ragspan.telemetry.times import answer_interval
 from ragspan.telemetry.values import encodable, error_type, named
 
@@ -25,27 +25,34 @@ from ragspan.telemetry.values import encodable, error_type, named
 def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
     """Start the answer's span, under the record's parent if it has one."""
     started_ns, _ = answer_interval(record)
+    name = named(record.name)
     return tracer.start_span(
-        named(f"rag {record.name}"),
+        answer_name(record),
         context=context_with(record.parent),
         start_time=started_ns,
         attributes=encodable(
             {
-                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_CHAIN,
-                semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_INVOKE_WORKFLOW,
+                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_AGENT if record.is_agent else semconv.KIND_CHAIN,
+                semconv.GEN_AI_OPERATION_NAME: _operation(record),
+                semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: name,
                 semconv.RECORD_ID: record.record_id,
                 semconv.FRAMEWORK: record.framework,
                 semconv.ANSWER_STATUS: record.status,
                 semconv.SESSION_ID: record.session_id,
+                semconv.GEN_AI_CONVERSATION_ID: record.session_id,
                 semconv.USER_ID: record.user_id if content.allows("spans") else None,
             }
         ),
     )
 
 
-def start_searches(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-    """Start the spans of all searches that were made for the answer, in the record's order."""
-    return tuple(start_step(tracer, answer, record, retrieval) for retrieval in record.retrievals)
+def answer_name(record: RagRecord) -> str:
+    """What the answer's span is called."""
+    return named(f"{_operation(record)} {record.name}")
+
+
+def _operation(record: RagRecord) -> str:
+    return semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
 
 
 def finish_answer(tracer: Tracer, spans: AnswerSpans, scored: ScoredRecord, options: EmitterOptions) -> None:
@@ -53,27 +60,29 @@ def finish_answer(tracer: Tracer, spans: AnswerSpans, scored: ScoredRecord, opti
     record = scored.record
     try:
         texts = _texts(record, options.content)
-        set_within_limit(spans.answer, by_importance(scored.outcomes, _facts(scored), texts, options))
+        set_within_limit(
+            spans.answer,
+            by_importance(scored.outcomes, _facts(scored, openinference=options.openinference), texts, options),
+        )
         if record.status == "error":
             spans.answer.set_status(StatusCode.ERROR, error_type(record.error_type))
-        searches = spans.searches or start_searches(tracer, spans.answer, record)
-        for search, retrieval in zip(searches, record.retrievals, strict=True):
-            finish_step(search, record, retrieval, options)
-        for generation in record.generations:
-            finish_step(start_step(tracer, spans.answer, record, generation), record, generation, options)
+            add_exception(spans.answer, record.error, answer_interval(record)[1], options.content)
+        steps = spans.steps or start_steps(tracer, spans.answer, record)
+        for span, step in zip(steps, record.steps, strict=True):
+            finish_step(span, record, step, options)
     finally:
         end_answer(spans, record)
 
 
 def end_answer(spans: AnswerSpans, record: RagRecord) -> None:
     """End the spans that have not ended, without anything further."""
-    for search, retrieval in zip(spans.searches, record.retrievals, strict=False):
-        if search.is_recording():
-            end_step(search, record, retrieval)
+    for span, step in zip(spans.steps, record.steps, strict=False):
+        if span.is_recording():
+            end_step(span, record, step)
     spans.answer.end(end_time=answer_interval(record)[1])
 
 
-def _facts(scored: ScoredRecord) -> Attributes:
+def _facts(scored: ScoredRecord, *, openinference: bool) -> Attributes:
     record = scored.record
     return {
         semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
@@ -82,6 +91,7 @@ def _facts(scored: ScoredRecord) -> Attributes:
         semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,
+        semconv.AGENT_NAME: named(record.name) if record.is_agent and openinference else None,
     }
 
 

@@ -1,4 +1,4 @@
-"""What a search returned, as attributes: ids and scores, and passages only where content is wanted."""
+"""What a search returned, and what a reranker made of it, as attributes: ids and scores, and passages only where content is wanted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 
-from ragspan.records import Retrieval, RetrievedContext
+from ragspan.records import Reranking, Retrieval, RetrievedContext
 from ragspan.telemetry import semconv
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, named
@@ -20,7 +20,6 @@ MAX_PASSAGE_CHARS = 2000
 
 def document_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
     """The attributes in groups, the most important first."""
-    content = options.content.allows("spans", hidden_as="documents")
     query = retrieval.query if options.content.allows("spans", hidden_as="inputs") else None
     yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: ids_and_scores(retrieval.contexts)}
     if query is not None:
@@ -29,21 +28,47 @@ def document_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[M
             semconv.INPUT_MIME_TYPE: semconv.MIME_TEXT,
             semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: query,
         }
+    yield from _openinference_documents("retrieval.documents", retrieval.contexts, options)
+
+
+def reranked_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    """The same for a reranker: what it left first, then what it was given."""
+    query = reranking.query if options.content.allows("spans", hidden_as="inputs") else None
+    yield {
+        semconv.RERANKER_TOP_K: reranking.top_k,
+        semconv.RERANKER_MODEL_NAME: reranking.model and named(reranking.model),
+        semconv.RERANKER_QUERY: query,
+        semconv.INPUT_VALUE: query,
+        semconv.INPUT_MIME_TYPE: None if query is None else semconv.MIME_TEXT,
+    }
+    yield from _openinference_documents("reranker.output_documents", reranking.contexts, options)
+    yield from _openinference_documents("reranker.input_documents", reranking.given, options)
+
+
+def _openinference_documents(
+    among: semconv.DocumentList, contexts: tuple[RetrievedContext, ...], options: EmitterOptions
+) -> Iterator[Mapping[str, object]]:
+    content = options.content.allows("spans", hidden_as="documents")
     if content or options.openinference:
         most = MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS
-        for index, context in enumerate(retrieval.contexts[:most]):
-            yield _openinference_document(index, context, content=content)
+        for index, context in enumerate(contexts[:most]):
+            yield _openinference_document(among, index, context, content=content)
 
 
-def _openinference_document(index: int, context: RetrievedContext, *, content: bool) -> Mapping[str, object]:
+def _openinference_document(
+    among: semconv.DocumentList, index: int, context: RetrievedContext, *, content: bool
+) -> Mapping[str, object]:
     """A document of which at least one thing is said: a tool that reads a list closes its gaps, and moves what follows."""
     document = {
-        semconv.document_attribute(index, "id"): context.id and named(context.id),
-        semconv.document_attribute(index, "score"): context.score,
-        semconv.document_attribute(index, "content"): bounded(context.text, MAX_PASSAGE_CHARS) if content else None,
+        semconv.document_attribute(index, "id", among): context.id and named(context.id),
+        semconv.document_attribute(index, "score", among): context.score,
+        semconv.document_attribute(index, "content", among): (
+            bounded(context.text, MAX_PASSAGE_CHARS) if content else None
+        ),
     }
     is_blank = not content and not context.id and context.score is None
-    return document | ({semconv.document_attribute(index, "metadata"): json.dumps({"rank": index})} if is_blank else {})
+    rank = {semconv.document_attribute(index, "metadata", among): json.dumps({"rank": index})}
+    return document | (rank if is_blank else {})
 
 
 def ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:

@@ -18,6 +18,7 @@ from ragspan.telemetry.score_attributes import (
     flat_label,
     flat_outcome,
     openinference_copies,
+    response_id,
 )
 from ragspan.telemetry.times import answer_interval
 from ragspan.telemetry.values import encodable, error_type, named
@@ -44,6 +45,7 @@ def add_evaluation(
                 semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
                 semconv.RECORD_ID: scored.record.record_id,
                 semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
             }
         ),
     )

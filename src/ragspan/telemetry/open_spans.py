@@ -18,8 +18,8 @@ class AnswerSpans:
     """The spans of one answer that have been started."""
 
     answer: Span
-    searches: tuple[Span, ...] = ()
-    """One for each search of the record, in its order; none if they could not be started."""
+    steps: tuple[Span, ...] = ()
+    """One for each of the record's `steps`, in their order; none if they could not be started."""
 
 
 class OpenSpans:

@@ -21,9 +21,9 @@ from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.config import CaptureContent, SpanStyle
 from ragspan.outcomes import NotApplicable, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
-from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer, start_searches
+from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.evaluation_spans import add_evaluation
 from ragspan.telemetry.flushing import Flushing
@@ -31,6 +31,7 @@ from ragspan.telemetry.open_spans import AnswerSpans, OpenSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.signals import signal_outcomes
+from ragspan.telemetry.step_spans import start_steps
 from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
@@ -49,11 +50,11 @@ class OTelEmitter:
     Args:
         score_wait: the longest, in seconds, that an answer's span is held back for its scores. Scores that come later
             get evaluation spans of their own.
-        spans: `"answer"` builds a span for each answer, with children for its searches and model calls. `"scores"` only
+        spans: `"answer"` builds a span for each answer, with children for its tools, searches and model calls. `"scores"` only
             adds evaluation spans below the span that the answer ran under, for applications that are traced already; an
             answer that ran under no span is built as with `"answer"`, or its scores would have no place. Where another
             instrumentation draws the answers as well, the first answer that `"answer"` draws again is warned of.
-        capture_content: send questions, passages, responses and users' ids; `"spans"` or `"events"` only there. None asks
+        capture_content: send questions, passages, responses, prompts, errors' messages and users' ids; `"spans"` or `"events"` only there. None asks
             the environment: `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
             What `OPENINFERENCE_HIDE_*` names stays hidden.
         explanations: True sends the judges' explanations as they are, which quote users' texts, and False sends none. None
@@ -144,7 +145,7 @@ class OTelEmitter:
             self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
             return None
         if span.is_recording():
-            spans = AnswerSpans(answer=span, searches=self._searches(span, record))
+            spans = AnswerSpans(answer=span, steps=self._steps(span, record))
             if not self._open.add(record, spans):  # shut down in this very moment
                 end_answer(spans, record)
         return anchor_of(span_context)
@@ -154,7 +155,8 @@ class OTelEmitter:
         spans = self._open.latest(record.record_id)
         if spans is None:
             return tuple(retrieval.span for retrieval in record.retrievals)
-        return tuple(anchor_of(search.get_span_context()) for search in spans.searches)
+        searches = (span for span, step in zip(spans.steps, record.steps, strict=False) if isinstance(step, Retrieval))
+        return tuple(anchor_of(search.get_span_context()) for search in searches)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Write the outcomes on the answer's span and end it; those that come late, on evaluation spans below it."""
@@ -192,12 +194,12 @@ class OTelEmitter:
             self._told_of_doubles = True
             self._log.trouble("drawn_twice", _DRAWN_TWICE)
 
-    def _searches(self, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-        """The spans of the searches, started with the answer's so that other emitters know them before it ends."""
+    def _steps(self, answer: Span, record: RagRecord) -> tuple[Span, ...]:
+        """The spans of the steps, started with the answer's so that other emitters know them before it ends."""
         try:
-            return start_searches(self._providers.tracer(), answer, record)
+            return start_steps(self._providers.tracer(), answer, record)
         except Exception as error:  # noqa: BLE001 - of the application's processors; the answer's span is there and is needed
-            self._log.trouble("searches", "the spans of searches could not be started: %s", type(error).__name__)
+            self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
             return ()
 
     def _answer_spans(self, scored: ScoredRecord) -> AnswerSpans | None:

@@ -105,11 +105,11 @@ def own_version() -> str | None:
 
 
 def meter_of(provider: MeterProvider) -> Meter:
-    return provider.get_meter(semconv.SCOPE, own_version())
+    return provider.get_meter(semconv.SCOPE, own_version(), semconv.SCHEMA_URL)
 
 
 def _tracer_of(provider: TracerProvider) -> Tracer:
-    return provider.get_tracer(semconv.SCOPE, own_version())
+    return provider.get_tracer(semconv.SCOPE, own_version(), semconv.SCHEMA_URL)
 
 
 def _score_histogram_of(provider: MeterProvider) -> Histogram:
@@ -122,7 +122,7 @@ def _score_histogram_of(provider: MeterProvider) -> Histogram:
 
 
 def _event_logger_of(provider: LoggerProvider) -> Logger | None:
-    logger = provider.get_logger(semconv.SCOPE, own_version())
+    logger = provider.get_logger(semconv.SCOPE, own_version(), semconv.SCHEMA_URL)
     # The loggers of the API package itself stand in for a missing SDK, and do nothing.
     return None if type(logger).__module__.startswith("opentelemetry._logs") else logger
 

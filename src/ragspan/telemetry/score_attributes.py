@@ -7,6 +7,7 @@ from itertools import chain
 
 from ragspan.config import ContentPlace
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.values import error_type, named
@@ -117,6 +118,12 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
             return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
         case NotApplicable():
             return name
+
+
+def response_id(record: RagRecord) -> str | None:
+    """The provider's id of the reply that was judged: the last that a model gave."""
+    last = max(record.generations, key=lambda one: one.ended_ns, default=None)
+    return last.response_id and named(last.response_id) if last is not None else None
 
 
 def _scores(outcomes: Mapping[str, Outcome]) -> dict[str, Score]:

@@ -13,7 +13,7 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.providers import Providers
-from ragspan.telemetry.score_attributes import evaluation_result
+from ragspan.telemetry.score_attributes import evaluation_result, response_id
 from ragspan.telemetry.values import encodable, named
 
 
@@ -37,6 +37,7 @@ def _send_events(providers: Providers, scored: ScoredRecord, context: Context, o
                     {
                         **evaluation_result(metric, outcome, options, "events"),
                         semconv.RECORD_ID: scored.record.record_id,
+                        semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
                         semconv.LOG_RECORD_UID: _uid(scored, metric, outcome),
                     }
                 ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from ragspan.records import Generation, RagRecord, Retrieval
+from ragspan.records import RagRecord, Step
 
 Interval: TypeAlias = tuple[int, int]
 
@@ -19,7 +19,7 @@ def answer_interval(record: RagRecord) -> Interval:
     return _clamped(record.started_ns, record.ended_ns, _ALL_TIME)
 
 
-def step_interval(record: RagRecord, step: Retrieval | Generation) -> Interval:
+def step_interval(record: RagRecord, step: Step) -> Interval:
     """A step's times, inside the answer's; as they are where the answer's own times were never noted."""
     answer = answer_interval(record)
     return _clamped(step.started_ns, step.ended_ns, answer if answer[0] < answer[1] else _ALL_TIME)

@@ -72,7 +72,7 @@ def test_the_helper_scores_and_exports(fakes, exporting, obedient, otlp_listener
     engine.submit(fakes.a_record(name="rivers", parent=PARENT))
     assert engine.flush(fakes.PATIENCE)
 
-    span = span_named(otlp_listener, "rag rivers")
+    span = span_named(otlp_listener, "invoke_workflow rivers")
     assert span.attributes["ragspan.score.at_once"] == 1.0
     assert span.attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
     assert (int(span.trace_id, 16), int(span.parent_id, 16), span.trace_state) == (0xA1, 0xB2, "vendor=value")
@@ -85,7 +85,9 @@ def test_judges_that_compute_do_so_in_a_thread_of_the_helper(fakes, exporting, o
     engine.submit(fakes.a_record(question="tell_process"))
     assert engine.flush(fakes.PATIENCE)
 
-    assert span_named(otlp_listener, "rag answer").attributes["ragspan.explanation.obeying"] == str(helper_of(engine))
+    assert span_named(otlp_listener, "invoke_workflow answer").attributes["ragspan.explanation.obeying"] == str(
+        helper_of(engine)
+    )
 
 
 def test_the_spans_are_those_of_the_application(fakes, exporting, obedient, otlp_listener, monkeypatch):
@@ -95,7 +97,7 @@ def test_the_spans_are_those_of_the_application(fakes, exporting, obedient, otlp
     engine.submit(fakes.a_record())
     assert engine.flush(fakes.PATIENCE)
 
-    resource_there = span_named(otlp_listener, "rag answer").resource
+    resource_there = span_named(otlp_listener, "invoke_workflow answer").resource
     assert resource_there["service.name"] == "from code"
     assert resource_there["deployment.environment.name"] == "test"
 
@@ -120,7 +122,7 @@ def test_scores_that_come_late_have_spans_of_their_own(fakes, exporting, obedien
     assert engine.flush(fakes.PATIENCE)
 
     late = span_named(otlp_listener, "evaluation gated")
-    assert late.parent_id == span_named(otlp_listener, "rag answer").span_id
+    assert late.parent_id == span_named(otlp_listener, "invoke_workflow answer").span_id
     assert late.attributes["gen_ai.evaluation.score.value"] == 0.5
 
 
@@ -224,7 +226,7 @@ def test_metadata_of_any_kind_is_no_obstacle(fakes, exporting, obedient, otlp_li
         engine.submit(fakes.a_record(name=str(number), contexts=[context], metadata={"value": value}))
 
     assert engine.flush(fakes.PATIENCE)
-    assert {span.name for span in otlp_listener.spans} == {f"rag {number}" for number in range(4)}
+    assert {span.name for span in otlp_listener.spans} == {f"invoke_workflow {number}" for number in range(4)}
 
 
 def test_a_helper_that_is_killed_in_mid_work_loses_no_record(
@@ -241,7 +243,7 @@ def test_a_helper_that_is_killed_in_mid_work_loses_no_record(
 
     stats = assert_conserved(engine)
     assert (stats.scored, stats.dropped) == (21, {})
-    assert {span.name for span in otlp_listener.spans} == {f"rag {number}" for number in range(21)}
+    assert {span.name for span in otlp_listener.spans} == {f"invoke_workflow {number}" for number in range(21)}
 
 
 def test_a_flush_does_not_hide_that_a_helper_died_which_may_have_held_spans(
@@ -294,7 +296,7 @@ def test_a_helper_that_is_stopped_loses_no_record(
     stats = assert_conserved(engine)
     assert (stats.scored, stats.dropped, stats.errors) == (21, {}, {"helper": 1})
     assert sorted(span.name for span in otlp_listener.spans) == sorted(
-        ["rag before", *(f"rag {number}" for number in range(20))]
+        ["invoke_workflow before", *(f"invoke_workflow {number}" for number in range(20))]
     )
 
 
@@ -456,7 +458,9 @@ def test_a_fallback_of_the_budget_that_nobody_needs_is_left_here(fakes, exportin
     engine.submit(fakes.a_record())
     assert engine.flush(fakes.PATIENCE)
 
-    assert span_named(otlp_listener, "rag answer").attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
+    assert span_named(otlp_listener, "invoke_workflow answer").attributes["ragspan.explanation.at_once"] == str(
+        helper_of(engine)
+    )
 
 
 @pytest.mark.parametrize(
@@ -497,4 +501,4 @@ def test_what_the_helper_has_in_work_is_exported_when_the_application_is_killed(
     blockade.let_go()
 
     assert helper.ends()
-    assert span_named(otlp_listener, "rag answer").attributes["ragspan.score.gated"] == 0.5
+    assert span_named(otlp_listener, "invoke_workflow answer").attributes["ragspan.score.gated"] == 0.5

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan.matching import PromptText
-from ragspan.provider_replies import facts_of
-from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plain_entries
+from ragspan.records import AnswerStatus, RagRecord, plain_entries
 from ragspan_langchain.answers import question_in
-from ragspan_langchain.contexts import as_context, contexts_of
+from ragspan_langchain.contexts import contexts_of
 from ragspan_langchain.endings import status_and_response
 from ragspan_langchain.lineage import reached_model
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen, FrozenCall, FrozenMessage
-from ragspan_langchain.runs import Kind, ModelRun, SearchRun, Trace
+from ragspan_langchain.runs import Kind, ToolRun, Trace
+from ragspan_langchain.steps import Steps, is_agent
 
-_MAX_CHILDREN = 100
 _SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
 _USER_KEYS = ("user_id", "langfuse_user_id")
 
@@ -38,6 +37,7 @@ class TraceCapture:
         if _says_nothing(trace, status, response) or _shows_documents(trace, response):
             return None
         question = _question(trace)
+        steps = Steps(trace)
         return RagRecord(
             question=question,
             contexts=contexts_of(trace, question, response),
@@ -49,12 +49,16 @@ class TraceCapture:
             started_ns=trace.started_ns,
             ended_ns=trace.ended_ns,
             parent=trace.anchor,
-            retrievals=tuple(_retrieval(run, trace) for run in trace.searches[:_MAX_CHILDREN] if not run.inside_search),
-            generations=tuple(_generation(run, trace) for run in trace.models[:_MAX_CHILDREN]),
+            retrievals=steps.retrievals(),
+            generations=steps.generations(),
             session_id=_first(trace.metadata, _SESSION_KEYS),
             user_id=_first(trace.metadata, _USER_KEYS),
             tags=trace.tags,
             metadata=_own_metadata(trace.metadata),
+            tool_calls=steps.tool_calls(),
+            rerankings=steps.rerankings(),
+            is_agent=is_agent(trace.metadata, steps),
+            error=trace.noted.report() if status == "error" and trace.noted is not None else None,
         )
 
 
@@ -89,37 +93,6 @@ def _question(trace: Trace) -> str | None:
 # Parts of the record
 
 
-def _retrieval(run: SearchRun, trace: Trace) -> Retrieval:
-    return Retrieval(
-        name=run.name,
-        query=run.query,
-        started_ns=run.started_ns,
-        ended_ns=run.ended_ns or trace.ended_ns,
-        contexts=tuple(as_context(entry, entry.text) for entry in run.found),
-        error_type=run.error,
-        span=run.span,
-    )
-
-
-def _generation(run: ModelRun, trace: Trace) -> Generation:
-    facts = facts_of(run.reply.about if run.reply is not None else ())
-    return Generation(
-        model=facts.model or _text(run.model) or run.name,
-        provider=_text(run.provider),
-        started_ns=run.started_ns,
-        ended_ns=run.ended_ns or trace.ended_ns,
-        first_token_ns=run.first_token_ns,
-        input_tokens=facts.input_tokens,
-        output_tokens=facts.output_tokens,
-        finish_reason=facts.finish_reason,
-        error_type=run.error,
-    )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _first(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     found = (metadata.get(key) for key in keys)
     return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
@@ -146,7 +119,8 @@ def _bytes_of(trace: Trace) -> int:
         texts += run.prompt.texts
         if run.reply is not None:
             texts.append(run.reply.text)
-    for frozen in (trace.inputs, trace.output, trace.asked_before, *trace.saved_states):
+    tools = [payload for run in trace.runs if isinstance(run, ToolRun) for payload in (run.arguments, run.result)]
+    for frozen in (trace.inputs, trace.output, trace.asked_before, *trace.saved_states, *tools):
         if type(frozen) is str:
             texts.append(frozen)
         elif frozen is not OPAQUE:

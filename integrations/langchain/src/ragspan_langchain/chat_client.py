@@ -115,7 +115,7 @@ def _completion(result: LLMResult) -> Completion:
     usage = Usage(
         requests=1,
         input_tokens=facts.input_tokens or 0,
-        cached_tokens=_cached_tokens(reply.about),
+        cached_tokens=facts.cached_tokens or 0,
         output_tokens=facts.output_tokens or 0,
     )
     message = getattr(result.generations[0][0], "message", None) if result.generations else None
@@ -126,12 +126,6 @@ def _completion(result: LLMResult) -> Completion:
 def _text(message: AIMessage) -> str:
     """The reply, which is the arguments of a tool where that is how the model was given the schema."""
     return json.dumps(message.tool_calls[0]["args"]) if message.tool_calls else message.text
-
-
-def _cached_tokens(about: Iterable[Mapping[str, Any]]) -> int:
-    details = (place.get("input_token_details") for place in about)
-    found = (detail.get("cache_read") for detail in details if isinstance(detail, Mapping))
-    return next((count for count in found if isinstance(count, int)), 0)
 
 
 _NO_ANSWER = {"length", "max_tokens", "content_filter", "safety", "refusal"}

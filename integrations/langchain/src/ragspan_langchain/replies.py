@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragspan.provider_replies import facts_of
-from ragspan_langchain.payloads.freezing import freeze
-from ragspan_langchain.payloads.messages import content_text
+from ragspan_langchain.payloads.freezing import Frozen, freeze
+from ragspan_langchain.payloads.messages import content_text, prompt_text
 from ragspan_langchain.runs import Reply
 
 
@@ -27,8 +27,24 @@ def reply_of(response: Any) -> Reply:
         _mapping(getattr(message, "usage_metadata", None)),
     ]
     calls = getattr(message, "tool_calls", None)
-    arguments = freeze([call.get("args") for call in calls if isinstance(call, dict)]) if calls else ()
-    return Reply(content_text(message.content), arguments, about)
+    if not calls:
+        return Reply(content_text(message.content), (), about)
+    calls = [call for call in calls if isinstance(call, dict)]
+    arguments = freeze([call.get("args") for call in calls])
+    return Reply(
+        content_text(message.content), arguments, about, [(call.get("name"), call.get("id")) for call in calls]
+    )
+
+
+def result_of_tool(output: Any, messages: Sequence[Any]) -> Frozen:
+    """What a tool gave back: the text of its message, or of its first one; else what it returned."""
+    for message in messages:
+        content = getattr(message, "content", None)
+        if type(content) is str:
+            return content
+        if content is not None:
+            return prompt_text(content)
+    return output if type(output) is str else freeze(output)
 
 
 def is_last(chunk: Any) -> bool:

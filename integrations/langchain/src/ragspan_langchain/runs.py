@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan.step_texts import NotedError
 from ragspan_langchain.anchors import openinference_anchor
 from ragspan_langchain.payloads.documents import (
     Found,
@@ -79,6 +80,8 @@ class Reply(NamedTuple):
     """The arguments of its tool calls."""
     about: Sequence[Mapping[str, Any]] = ()
     """What the provider told about it, in whatever form."""
+    asked_for: Sequence[tuple[Any, Any]] = ()
+    """Name and id of its tool calls."""
 
 
 class Run:
@@ -93,6 +96,7 @@ class Run:
     consumed = 0  # identity of the unread search result that this run was given
     ended_ns = 0  # 0 while it is open
     error: str | None = None
+    noted: NotedError | None = None  # what the error said, of runs that become spans
 
     def __init__(self, run_id: RunId, key: int, name: str, parent: Run | None, trace: Trace) -> None:
         self.run_id = run_id
@@ -135,6 +139,14 @@ class ToolRun(Run):
     """A tool at work."""
 
     kind = Kind.TOOL
+    call_id: Any = None  # of the model's request
+    arguments: Frozen = OPAQUE
+    result: Frozen = OPAQUE
+    shown: Sequence[SeenDocument] = ()  # the documents that it handed on
+
+    def __init__(self, run_id: RunId, key: int, name: str, parent: Run | None, trace: Trace) -> None:
+        super().__init__(run_id, key, name, parent, trace)
+        self.started_ns = time_ns()
 
 
 class SearchRun(Run):
@@ -143,6 +155,7 @@ class SearchRun(Run):
     kind = Kind.RETRIEVER
     is_search = True
     found: Sequence[SeenDocument] = ()
+    told: Mapping[str, Any] = MappingProxyType({})  # its metadata
     span: SpanAnchor | None = None  # that of another instrumentation
 
     def __init__(self, run_id: RunId, key: int, name: str, parent: Run | None, trace: Trace) -> None:
@@ -196,6 +209,7 @@ class Trace:
     asked_before: Frozen = OPAQUE
     models_before: Sequence[ModelRun] = ()
     error: str | None = None
+    noted: NotedError | None = None
     ended_ns = 0
     anchor: SpanAnchor | None = None
     anchor_pending = False

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from ragspan.capturing import enclosing_answer
 from ragspan.records import RecordSink, RetrievedContext
+from ragspan.step_texts import note_error
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
@@ -31,12 +32,13 @@ from ragspan_langchain.payloads.documents import documents_in, documents_of_mess
 from ragspan_langchain.payloads.freezing import OPAQUE, FrozenMessage, Opaque, freeze, output_of
 from ragspan_langchain.payloads.messages import prompt_parts
 from ragspan_langchain.payloads.shapes import READABLE
-from ragspan_langchain.replies import reply_of
-from ragspan_langchain.runs import ModelRun, Run, RunId, SearchRun, ToolRun, Trace, key_of
+from ragspan_langchain.replies import reply_of, result_of_tool
+from ragspan_langchain.runs import Kind, ModelRun, Run, RunId, SearchRun, SeenDocument, ToolRun, Trace, key_of
 from ragspan_langchain.surroundings import enclosing_run_id, tokens_are_delivered
 from ragspan_langchain.waiting_threads import WaitingThreads
 
 _MAX_SAVED_STATES = 5
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 
 _AnyRun = TypeVar("_AnyRun", bound=Run)
 
@@ -107,7 +109,10 @@ class RunTracker:
             return
         if run.parent is None:
             self._note_inputs(run.trace, inputs)
+        run.call_id = about.get("tool_call_id")
         texts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
+        # What a model writes is plain, and seldom nested; all else is the program's own.
+        run.arguments = inputs if _PLAIN.issuperset(map(type, texts)) else freeze(inputs)
         run.trace.queries += [text for text in texts if isinstance(text, str)]
 
     def start_search(
@@ -123,6 +128,7 @@ class RunTracker:
             self._note_inputs(run.trace, query)
         else:
             run.trace.open_searches[run.key] = run.parent
+        run.told = about.get("metadata") or run.told
         run.trace.searches.append(run)
 
     def start_model(
@@ -175,14 +181,19 @@ class RunTracker:
         run = self._end(run_id)
         if run is None:
             return
-        for message in tool_messages(output):
+        shown: list[SeenDocument] = []
+        messages = tool_messages(output)
+        for message in messages:
             artifact = getattr(message, "artifact", None)
             if isinstance(artifact, READABLE) and len(artifact) == 0:
                 run.trace.empty_search = True
             for found in documents_in(artifact):
-                run.trace.see(found, run, ranked=True)
+                shown += run.trace.see(found, run, ranked=True)
         for found in documents_in(output):
-            run.trace.see(found, run, ranked=True)
+            shown += run.trace.see(found, run, ranked=True)
+        if isinstance(run, ToolRun):
+            run.shown = shown
+            run.result = result_of_tool(output, messages)
         if run.parent is None:
             self._end_of_top(run, output, None)
 
@@ -220,10 +231,13 @@ class RunTracker:
         if run is None:
             return
         run.error = type(error).__name__
+        if run.kind is not Kind.CHAIN:
+            run.noted = note_error(error)
         if isinstance(run, SearchRun):
             run.find_span()
         if run.parent is None:
             run.trace.error = run.error
+            run.trace.noted = run.noted or note_error(error)
             self._end_of_top(run, OPAQUE, inputs)
             return
         run.trace.open_searches.pop(run.key, None)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
-from ragspan.provider_replies import facts_of
-from ragspan.records import AnswerStatus, Generation, RagRecord, Retrieval, plain_entries
+from ragspan.records import AnswerStatus, RagRecord, plain_entries
+from ragspan.step_texts import NotedError
 from ragspan_llama_index.asking import asked_in, question_in
 from ragspan_llama_index.contexts import Provenance
-from ragspan_llama_index.passages import as_context
 from ragspan_llama_index.resuming import join_beginning
-from ragspan_llama_index.roles import Role, method_of
+from ragspan_llama_index.roles import Role
+from ragspan_llama_index.step_records import StepRecords, models_in, report_of
 from ragspan_llama_index.steps import Request, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.writers import speakers_in
 
-_MAX_CHILDREN = 100
-_PROVIDERS = "llama_index.llms."
 _SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
 _USER_KEYS = ("user_id", "user.id")
 
@@ -40,9 +36,10 @@ class RequestCapture:
         root.answer = _answer_among(root)
         status, error_type = _status_of(request)
         question, response = _question(request), _response(request)
-        if root.is_run and status == "complete" and not (response or _models(request)):
+        if root.is_run and status == "complete" and not (response or models_in(request)):
             return None  # it did other work: read documents in, say
         provenance = Provenance(root, question)
+        steps = StepRecords(request)
         return RagRecord(
             question=question,
             contexts=provenance.contexts(),
@@ -52,15 +49,19 @@ class RequestCapture:
             swallowed_errors=_swallowed(request) if status == "complete" else (),
             evidence=provenance.evidence(),
             framework="llama_index",
-            name=root.name,
+            name=steps.name(),
             started_ns=request.started_ns,
             ended_ns=request.ended_ns,
             parent=request.anchor,
-            retrievals=tuple(_retrieval(step, request) for step in _searches(request)[:_MAX_CHILDREN]),
-            generations=tuple(_generation(step, request) for step in _models(request)[:_MAX_CHILDREN]),
+            retrievals=steps.retrievals(),
+            generations=steps.generations(),
             session_id=_first_tag(request, _SESSION_KEYS),
             user_id=_first_tag(request, _USER_KEYS),
             metadata=_own_tags(request),
+            tool_calls=steps.tool_calls(),
+            rerankings=steps.rerankings(),
+            is_agent=steps.is_agent(),
+            error=report_of(_noted(request)) if status == "error" else None,
         )
 
 
@@ -73,6 +74,10 @@ def _status_of(request: Request) -> tuple[AnswerStatus, str | None]:
     if aborted:
         return "interrupted" if request.is_interrupted else "aborted", None
     return ("complete", None) if error is None else ("error", error)
+
+
+def _noted(request: Request) -> NotedError | None:
+    return request.noted if request.awaited is None else request.noted or request.awaited.noted
 
 
 def _swallowed(request: Request) -> tuple[str, ...]:
@@ -114,62 +119,6 @@ _SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL})
 
 
 # Parts of the record
-
-
-def _searches(request: Request) -> list[Step]:
-    return [step for step in request.steps if step.role is Role.SEARCH]
-
-
-def _retrieval(step: Step, request: Request) -> Retrieval:
-    found = step.found or ()
-    return Retrieval(
-        name=step.name,
-        query=question_in(step.asked, ()),
-        started_ns=step.started_ns,
-        ended_ns=step.ended_ns or request.ended_ns,
-        contexts=tuple(as_context(node, node.text, rank=rank) for rank, node in enumerate(found)),
-        error_type=step.error,
-        span=step.span,
-    )
-
-
-def _models(request: Request) -> list[Step]:
-    """The calls of models; a method that works through another one of the same model is not counted twice."""
-    calls = [step for step in request.steps if step.role is Role.MODEL]
-    calls = [step for step in calls if not any(inner.role is Role.MODEL for inner in step.children)]
-    following = zip_longest(calls, calls[1:])
-    return [step for step, after in following if not _only_hands_on(step, after)]
-
-
-def _only_hands_on(step: Step, after: Step | None) -> bool:
-    """Whether an asynchronous stream is but the synchronous one, begun when it is read; so do the framework's defaults."""
-    return step.streams and after is not None and _method(step) == f"a{_method(after)}" and step.name == after.name
-
-
-def _method(step: Step) -> str:
-    return method_of(step.span_id, step.name)
-
-
-def _generation(step: Step, request: Request) -> Generation:
-    facts = facts_of(step.reply)
-    stream = request.awaited if step.streams else None
-    return Generation(
-        model=facts.model or step.model or step.name,
-        provider=_provider(step.module),
-        started_ns=step.started_ns,
-        ended_ns=request.ended_ns if step.streams else step.ended_ns or request.ended_ns,
-        first_token_ns=None if stream is None else stream.first_token_ns,
-        input_tokens=facts.input_tokens,
-        output_tokens=facts.output_tokens,
-        finish_reason=facts.finish_reason,
-        error_type=step.error,
-    )
-
-
-def _provider(module: str) -> str | None:
-    """Each provider has a package of its own, below the same one."""
-    name = module.removeprefix(_PROVIDERS)
-    return None if name == module else name.partition(".")[0]
 
 
 def _first_tag(request: Request, keys: tuple[str, ...]) -> str | None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
 from ragspan_llama_index.answering import GENERATOR, kind_of, text_of
-from ragspan_llama_index.asking import asked_by_event, asked_with, prompt_in
+from ragspan_llama_index.asking import asked_by_event, asked_with, calls_in, prompt_in, text_in
 from ragspan_llama_index.nodes import are_nodes, seen
 from ragspan_llama_index.roles import Role
 from ragspan_llama_index.steps import Step
 
 _Arguments = Mapping[str, Any]
+_PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
 
 
 def note_start(step: Step, role: Role, arguments: _Arguments, instance: Any) -> None:
@@ -53,13 +55,33 @@ def _start_chunks(step: Step, arguments: _Arguments, _: Any) -> None:
     note_texts(step, arguments)
 
 
-def _start_search(step: Step, arguments: _Arguments, _: Any) -> None:
+def _start_search(step: Step, arguments: _Arguments, instance: Any) -> None:
     step.find_span()
     step.asked = asked_with(_argument(arguments, None, 0))
+    about = getattr(instance, "__dict__", {})
+    step.top_k = about.get("_similarity_top_k", about.get("similarity_top_k"))
+    store = getattr(about.get("_vector_store"), "__dict__", None)
+    if store is not None:
+        step.source = store.get("collection_name") or store.get("index_name") or store.get("table_name")
 
 
-def _start_postprocessing(step: Step, arguments: _Arguments, _: Any) -> None:
+def _start_postprocessing(step: Step, arguments: _Arguments, instance: Any) -> None:
     step.given = seen(_argument(arguments, "nodes", 0))
+    step.kind = type(instance)
+    step.query = text_in(_argument(arguments, "query_bundle", 1))
+    about = getattr(instance, "__dict__", {})
+    step.model = about.get("model") or about.get("model_name")
+    step.top_k = about.get("top_n")
+
+
+def _start_tool(step: Step, arguments: _Arguments, instance: Any) -> None:
+    step.tool_name = getattr(getattr(instance, "metadata", None), "name", None)
+    given = next(iter(arguments.get("args", ())), None) if "args" in arguments else arguments.get("input")
+    named = arguments.get("kwargs")
+    if named:  # what else than plain values a tool is given does not come from a model
+        step.arguments = {name: value for name, value in named.items() if type(value) in _PLAIN}
+    elif type(given) in {str, dict}:
+        step.arguments = given
 
 
 def _start_model(step: Step, arguments: _Arguments, instance: Any) -> None:
@@ -67,7 +89,7 @@ def _start_model(step: Step, arguments: _Arguments, instance: Any) -> None:
     given = _argument(arguments, None, 0)
     if "args" in arguments or "kwargs" in arguments:  # the framework's wrapper of `complete` names no argument
         given = next(iter(arguments.get("args", ())), None) or arguments.get("kwargs", {}).get("prompt")
-    step.prompt = prompt_in(given)
+    step.prompt, step.beside = prompt_in(given)
 
 
 def _start_asking(step: Step, _: _Arguments, instance: Any) -> None:
@@ -107,7 +129,20 @@ def _end_model(step: Step, result: Any) -> None:
         return
     if not step.inside_synthesis:
         step.answer = text_of(result)
-    step.reply = (getattr(result, "raw", None), getattr(result, "additional_kwargs", None))
+    _note_reply(step, result)
+
+
+def note_end_of_stream(step: Step, last: Any) -> None:
+    """A model's stream has been read: its last chunk tells what a reply in one piece would."""
+    step.read_ns = time.time_ns()
+    _note_reply(step, last)
+
+
+def _note_reply(step: Step, response: Any) -> None:
+    if step.inside_synthesis:
+        step.said = text_of(response)
+    step.asked_for = calls_in(getattr(response, "message", None))
+    step.reply = (getattr(response, "raw", None), getattr(response, "additional_kwargs", None))
 
 
 def _argument(arguments: _Arguments, name: str | None, place: int) -> Any:
@@ -123,6 +158,7 @@ _STARTS: Mapping[Role, Callable[[Step, _Arguments, Any], None]] = {
     Role.CHUNKS: _start_chunks,
     Role.SEARCH: _start_search,
     Role.POSTPROCESSING: _start_postprocessing,
+    Role.TOOL: _start_tool,
     Role.MODEL: _start_model,
     Role.ASKING: _start_asking,
 }

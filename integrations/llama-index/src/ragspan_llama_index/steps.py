@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan.step_texts import NotedError
 from ragspan_llama_index.anchors import openinference_anchor
-from ragspan_llama_index.asking import Asked, Prompt
+from ragspan_llama_index.asking import Asked, Beside, Prompt
 from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.roles import ASKING, CHUNKS, SEARCH, SYNTHESIS, TOOL, Role
 from ragspan_llama_index.streams import Stream
@@ -42,10 +43,20 @@ class Step:
     module = ""  # where the class of a model comes from
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
     prompt: Prompt = ()  # what a model was given
-    kind: type | None = None  # the class of a synthesizer
+    kind: type | None = None  # the class of a synthesizer or a postprocessor
     fields: Sequence[str] = ()  # the texts in a result that has several parts
     inside_synthesis = False
     span: SpanAnchor | None = None  # of a search: that of another instrumentation
+    beside: Beside = ()  # what a prompt's messages have beside their texts
+    asked_for: Sequence[Any] = ()  # the tool calls in a model's reply
+    said: str | None = None  # of a model inside a synthesis
+    read_ns = 0  # when a model's stream had been read
+    tool_name: str | None = None
+    arguments: Mapping[str, Any] | str | None = None  # of a tool
+    query: str | None = None  # of a postprocessor
+    top_k: int | None = None
+    source: str | None = None  # what a search searched
+    noted: NotedError | None = None  # what the error said
 
     def __init__(self, role: Role | None, name: str, span_id: str, around: Step | None) -> None:
         self.role = role
@@ -96,6 +107,9 @@ class Request:
     over = False
     aborted = False
     error: str | None = None
+    noted: NotedError | None = None
+    answerer: type | None = None  # the class whose run it is
+    agent_name: Any = None
     ended_ns = 0
     anchor: SpanAnchor | None = None
     anchor_pending = False

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragspan.records import is_abandonment
+from ragspan.step_texts import NotedError, note_error
 from ragspan_llama_index.answering import text_of_tokens
 
 
@@ -30,6 +31,7 @@ class Stream:
         self.over = False
         self.aborted = False
         self.error: str | None = None
+        self.noted: NotedError | None = None
         self.first_token_ns: int | None = None
         self._on_end: Callable[[Stream], None] | None = on_end
         self._reference: weakref.ref[Any] | None = None
@@ -65,6 +67,7 @@ class Stream:
             self.aborted = True
         else:
             self.error = type(error).__name__
+            self.noted = note_error(error)
         self._end()
 
     def forget(self) -> None:

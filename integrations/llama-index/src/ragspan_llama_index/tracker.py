@@ -25,6 +25,7 @@ from opentelemetry.context import get_current
 
 from ragspan.capturing import enclosing_answer
 from ragspan.records import RecordSink, RetrievedContext, is_abandonment
+from ragspan.step_texts import note_error
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
 from ragspan.throttled_log import ThrottledLog
@@ -33,7 +34,7 @@ from ragspan_llama_index.answering import GENERATOR, kind_of
 from ragspan_llama_index.assembly import RequestCapture
 from ragspan_llama_index.callers import builds_an_index, evaluates
 from ragspan_llama_index.grouping import Group
-from ragspan_llama_index.noting import note_end, note_start, note_texts
+from ragspan_llama_index.noting import note_end, note_end_of_stream, note_start, note_texts
 from ragspan_llama_index.open_requests import OpenRequests
 from ragspan_llama_index.results import note_result, watch_chat
 from ragspan_llama_index.roles import (
@@ -59,6 +60,8 @@ from ragspan_llama_index.workflows import note_work, note_work_done
 _MAX_SPANS = 50_000  # of one request
 _MAX_INTERRUPTED = 128
 _TOKENS = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
+_ENDS_OF_STREAMS = frozenset({"LLMChatEndEvent", "LLMCompletionEndEvent"})
+_DRAWN = frozenset({SEARCH, POSTPROCESSING, TOOL, MODEL})  # what becomes a span
 _ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
 _STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
 
@@ -179,17 +182,24 @@ class RequestTracker:
             if step.span_id == id_ and not request.over:
                 step.ended_ns = time.time_ns()
                 step.error = type(error).__name__
+                if step.role in _DRAWN or step is request.root:
+                    step.noted = note_error(error)
                 self._note_error(request, step, error)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
     def event(self, event: Any, **_: Any) -> None:
-        """A model's stream gave another token; or anything else, which the spans tell as well."""
+        """A model's stream gave another token, or ended; or anything else, which the spans tell as well."""
         try:
-            if type(event).__name__ in _TOKENS:
+            kind = type(event).__name__
+            if kind in _TOKENS:
                 place = self._live.get(event.span_id)
                 if place is not None and place[1].streams and not place[1].inside_synthesis:
                     place[1].tokens.append(event.response.delta)
+            elif kind in _ENDS_OF_STREAMS:
+                place = self._live.get(event.span_id)
+                if place is not None and place[1].streams:
+                    note_end_of_stream(place[1], event.response)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -309,6 +319,9 @@ class RequestTracker:
         self._open.add(request)
         self._begin(request, root, role, arguments, instance)
         request.is_resumed = root.is_run and arguments["start_event"] is None
+        if root.is_run:
+            request.answerer = type(instance)
+            request.agent_name = getattr(instance, "__dict__", {}).get("name")
         if OPENINFERENCE in modules and openinference_is_active():
             request.anchor_pending = True
             request.find_anchor()
@@ -339,7 +352,7 @@ class RequestTracker:
             if is_abandonment(error):
                 request.aborted = True
             else:
-                request.error = step.error
+                request.error, request.noted = step.error, step.noted
             self._finish(request)
 
     def _end_of_root(self, request: Request, step: Step, result: Any) -> None:

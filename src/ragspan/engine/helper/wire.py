@@ -21,10 +21,14 @@ from typing import Any
 
 from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.outcomes import Usage
-from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
+from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 _PROTOCOL = 5
-_OF_RECORDS: tuple[type[Any], ...] = (RagRecord, RetrievedContext, Retrieval, Generation, SpanAnchor)
+_OF_RECORDS: tuple[type[Any], ...] = (
+    *(RagRecord, RetrievedContext, SpanAnchor, Retrieval, Reranking, ToolCall, Generation),
+    *(Message, ToolRequest, ErrorReport),
+)
 _OF_VERDICTS: tuple[type[Any], ...] = (Vote, Rating, ClaimVerdict, ChunkVerdict, ChunkRating, Usage)
 _DATA = (*_OF_RECORDS, *_OF_VERDICTS)
 _FOR_JUDGES = ("question", "response", "status", "record_id", "framework", "name", "started_ns", "ended_ns")
@@ -130,7 +134,10 @@ def _without_metadata(record: RagRecord) -> RagRecord:
         record,
         contexts=None if record.contexts is None else bare(record.contexts),
         evidence=bare(record.evidence),
-        retrievals=tuple(replace(retrieval, contexts=bare(retrieval.contexts)) for retrieval in record.retrievals),
+        retrievals=tuple(replace(search, contexts=bare(search.contexts)) for search in record.retrievals),
+        rerankings=tuple(
+            replace(step, given=bare(step.given), contexts=bare(step.contexts)) for step in record.rerankings
+        ),
         metadata={},
     )
 

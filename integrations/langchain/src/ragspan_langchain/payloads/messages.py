@@ -81,6 +81,8 @@ class PromptPart(NamedTuple):
 
     role: str
     text: str
+    beside: Any = None
+    """Of a model's message its tool calls, of a tool's the id of the call: the program's own objects."""
 
 
 def prompt_parts(messages: Iterable[Any], documents: Any = None) -> list[PromptPart]:
@@ -101,7 +103,13 @@ def prompt_parts(messages: Iterable[Any], documents: Any = None) -> list[PromptP
             beside = message.additional_kwargs
             if beside and "documents" in beside:
                 text = "\n".join([text, *_all_texts(beside["documents"])])
-            parts.append(PromptPart(ROLES.get(message.type) or role_of(message), text))
+            role = ROLES.get(message.type) or role_of(message)
+            if role == "ai":
+                parts.append(PromptPart(role, text, getattr(message, "tool_calls", None)))
+            elif role == "tool":
+                parts.append(PromptPart(role, text, getattr(message, "tool_call_id", None)))
+            else:
+                parts.append(PromptPart(role, text))
     if documents is not None:
         parts.append(PromptPart("system", "\n".join(_all_texts(documents))))
     return parts

@@ -20,6 +20,7 @@ from ragspan.engine._queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.message import Message, message_of
 from ragspan_nats.sink._link import Link
@@ -42,6 +43,7 @@ class Publishing:
         self._publisher: Publisher | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._worked_until = 0.0
+        self._shows_texts = ContentPolicy().allows("spans")
 
     def prepare_for_exit(self) -> None:
         self._redaction.prepare_for_exit()
@@ -103,4 +105,6 @@ class Publishing:
         return message if self._account.has_in_work(item) else None
 
     def _written(self, record: RagRecord) -> Message:
+        """The message; prompts and the like, which only spans show, go along where the application's spans may have them."""
+        record = record if self._shows_texts else record.with_step_texts(None)
         return message_of(record, compress_above=self._options.compress_above)

@@ -1,0 +1,281 @@
+"""What a record says of an answer's steps: tools, messages, rerankers, errors."""
+
+from __future__ import annotations
+
+import gc
+import json
+import weakref
+
+import pytest
+from agent_programs import agent_with, calls, search, search_agent, sequence, user_says
+from captures import Captures
+from langchain_core.documents import Document
+from langchain_core.documents.compressor import BaseDocumentCompressor
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
+from langgraph.graph import MessagesState
+from langgraph.prebuilt import ToolNode
+from rag_programs import ANSWER, PROMPT, PUMP, QUESTION, FailingRetriever, TopicRetriever, join_texts, rag_chain
+
+import ragspan
+
+
+@tool
+def add(first: int, second: int) -> int:
+    """Adds two numbers."""
+    return first + second
+
+
+@tool
+def count_documents(query: str) -> str:
+    """Says how many documents there are."""
+    return f"{len(TopicRetriever().invoke(query))} found"
+
+
+@tool
+def ask_colleague(question: str) -> str:
+    """Asks another agent."""
+    return search_agent(calls(search("pump")), "Three years.").invoke(user_says(question))["messages"][-1].text
+
+
+@tool
+def breaks(what: str) -> str:
+    """Is out of order."""
+    raise TimeoutError(f"no answer about {what}")
+
+
+@pytest.fixture
+def captured():
+    return Captures()
+
+
+def test_a_tool_that_a_model_calls_is_a_step(captured):
+    agent_with(add, script=[calls(("add", {"first": 1, "second": 2})), "Three."]).invoke(
+        user_says("1 + 2?"), captured.config
+    )
+
+    record = captured.record()
+    (call,) = record.tool_calls
+    (request,) = record.generations[0].reply.tool_requests
+    assert (call.name, call.result, call.error_type, call.within) == ("add", "3", None, None)
+    assert json.loads(call.arguments) == json.loads(request.arguments) == {"first": 1, "second": 2}
+    assert call.call_id == request.id
+    assert record.generations[0].ended_ns <= call.started_ns <= call.ended_ns <= record.generations[1].started_ns
+
+
+def test_a_tool_that_hands_on_what_it_finds_is_the_search(captured):
+    search_agent(calls(search("pump")), ANSWER).invoke(user_says(QUESTION), captured.config)
+
+    record = captured.record()
+    (found,) = record.retrievals
+    assert record.tool_calls == ()
+    assert (found.name, found.tool_name) == ("TopicRetriever", "search_manual")
+    assert found.tool_call_id == record.generations[0].reply.tool_requests[0].id
+
+
+def test_a_tool_that_returns_the_documents_themselves_is_the_search(captured):
+    @tool
+    def find(query: str) -> list[Document]:
+        """Finds documents."""
+        return TopicRetriever().invoke(query)
+
+    agent_with(find, script=[calls(("find", {"query": "pump"})), ANSWER]).invoke(user_says(QUESTION), captured.config)
+
+    record = captured.record()
+    assert record.tool_calls == ()
+    assert [found.tool_name for found in record.retrievals] == ["find"]
+
+
+def test_a_tool_that_makes_something_of_what_it_finds_has_the_search_inside(captured):
+    script = [calls(("add", {"first": 1, "second": 2}), ("count_documents", {"query": "pump"})), "One."]
+    agent_with(add, count_documents, script=script).invoke(user_says("How many?"), captured.config)
+
+    record = captured.record()
+    (found,) = record.retrievals
+    assert record.tool_calls[found.within].name == "count_documents"
+    assert found.tool_name is None
+
+
+def test_a_search_that_fails_inside_its_tool_is_drawn_once(captured):
+    @tool
+    def find(query: str) -> str:
+        """Finds documents."""
+        return join_texts(FailingRetriever().invoke(query))
+
+    with pytest.raises(ConnectionError):
+        agent_with(find, script=[calls(("find", {"query": "pump"})), ANSWER]).invoke(user_says("?"), captured.config)
+
+    record = captured.record()
+    assert record.tool_calls == ()
+    assert [(found.tool_name, found.error_type) for found in record.retrievals] == [("find", "ConnectionError")]
+
+
+def test_what_an_agent_does_that_is_a_tool_is_inside_the_tool(captured):
+    script = [calls(("ask_colleague", {"question": QUESTION})), ANSWER]
+    agent_with(ask_colleague, script=script).invoke(user_says(QUESTION), captured.config)
+
+    record = captured.record()
+    assert [call.name for call in record.tool_calls] == ["ask_colleague"]
+    assert [model.within for model in record.generations] == [None, 0, 0, None]
+    assert [found.within for found in record.retrievals] == [0]
+
+
+def test_the_answer_of_an_agent_is_one(captured):
+    search_agent("Hello.", name="clerk").invoke(user_says("Hi"), captured.config)
+    rag_chain().invoke(QUESTION, captured.config)
+
+    assert [(record.name, record.is_agent) for record in captured.records()] == [
+        ("clerk", True),
+        ("RunnableSequence", False),
+    ]
+
+
+def test_a_graph_whose_model_calls_tools_is_an_agent(captured):
+    def ask(state: MessagesState):
+        return {"messages": [calls(("add", {"first": 1, "second": 2}))]}
+
+    sequence(MessagesState, ask, ToolNode([add], name="tools")).invoke(user_says("1 + 2?"), captured.config)
+    (record,) = captured.records()
+
+    assert record.is_agent
+    assert [call.name for call in record.tool_calls] == ["add"]
+
+
+def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured):
+    search_agent(calls(search("pump")), ANSWER, system_prompt="Be brief.").invoke(user_says(QUESTION), captured.config)
+
+    first, second = captured.record().generations
+    request = first.reply.tool_requests[0]
+    assert [(one.role, one.text) for one in first.prompt] == [("system", "Be brief."), ("user", QUESTION)]
+    assert (first.reply.role, first.reply.text) == ("assistant", "")
+    assert [(one.role, one.text) for one in second.prompt[2:]] == [("assistant", ""), ("tool", PUMP)]
+    assert second.prompt[2].tool_requests == (request,)
+    assert second.prompt[3].tool_call_id == request.id
+    assert second.reply == ragspan.Message(role="assistant", text=ANSWER)
+
+
+def test_of_a_stream_that_was_left_the_reply_is_what_had_come(captured):
+    stream = rag_chain().stream(QUESTION, captured.config)
+    read = next(stream)
+    stream.close()
+
+    (model,) = captured.record().generations
+    assert model.streamed
+    assert model.reply.text.startswith(read)
+    assert len(model.reply.text) < len(ANSWER)
+
+
+def test_what_the_provider_tells_of_a_reply_is_kept(captured):
+    reply = AIMessage(
+        ANSWER,
+        response_metadata={"id": "chatcmpl-1", "model_name": "small-2026-11", "finish_reason": "stop"},
+        usage_metadata={
+            "input_tokens": 10,
+            "output_tokens": 3,
+            "total_tokens": 13,
+            "input_token_details": {"cache_read": 8},
+        },
+    )
+    chain = PROMPT | GenericFakeChatModel(messages=iter([reply]))
+    chain.invoke({"question": QUESTION, "context": PUMP}, captured.config)
+
+    (model,) = captured.record().generations
+    assert (model.response_id, model.response_model, model.cached_tokens) == ("chatcmpl-1", "small-2026-11", 8)
+    assert (model.model, model.streamed) == ("small-2026-11", False)
+
+
+def test_what_a_retrievers_metadata_says_of_its_source_is_kept(captured):
+    source = TopicRetriever(metadata={"data_source_id": "manuals", "top_k": 3})
+    (source | join_texts).invoke("pump", captured.config)
+    rag_chain(source).invoke(QUESTION, captured.config)
+
+    found = captured.records()[-1].retrievals[0]
+    assert (found.data_source_id, found.top_k) == ("manuals", 3)
+
+
+def test_a_search_that_reranks_another_ones_documents_says_so(captured):
+    class Reverses(BaseDocumentCompressor):
+        def compress_documents(self, documents, query, callbacks=None):
+            return [
+                Document(each.page_content, id=each.id, metadata={"relevance_score": 0.9 - place / 10})
+                for place, each in enumerate(reversed(documents))
+            ]
+
+    compression = pytest.importorskip("langchain_classic.retrievers").ContextualCompressionRetriever
+    rag_chain(compression(base_compressor=Reverses(), base_retriever=TopicRetriever())).invoke(
+        "pump or motor?", captured.config
+    )
+
+    record = captured.record()
+    (reranking,) = record.rerankings
+    assert [document.id for document in reranking.given] == ["doc-0", "doc-1"]
+    assert [(document.id, document.score) for document in reranking.contexts] == [("doc-1", 0.9), ("doc-0", 0.8)]
+    assert record.retrievals[0].ended_ns == reranking.ended_ns >= reranking.started_ns >= record.started_ns
+
+
+def test_what_an_error_said_and_where_it_was_raised_is_kept(captured):
+    agent = agent_with(breaks, script=[calls(("breaks", {"what": "pumps"})), ANSWER])
+    with pytest.raises(TimeoutError):
+        agent.invoke(user_says(QUESTION), captured.config)
+
+    record = captured.record()
+    for error in (record.error, record.tool_calls[0].error):
+        assert (error.type, error.message) == ("TimeoutError", "no answer about pumps")
+        assert 'raise TimeoutError(f"no answer about {what}")' in error.stacktrace
+        assert error.stacktrace.endswith("TimeoutError: no answer about pumps")
+
+
+def test_an_error_is_not_kept_alive(captured):
+    class Local(Exception):
+        pass
+
+    seen = []
+
+    @tool
+    def fails(what: str) -> str:
+        """Fails."""
+        error = Local(what)
+        seen.append(weakref.ref(error))
+        raise error
+
+    with pytest.raises(Local):
+        agent_with(fails, script=[calls(("fails", {"what": "x"})), ANSWER]).invoke(user_says("?"), captured.config)
+    gc.collect()
+
+    assert seen[0]() is None
+    assert captured.record().tool_calls[0].error.message == "x"
+
+
+def test_documents_that_a_tool_is_given_are_let_go(captured):
+    seen = []
+
+    @tool
+    def shorten(document: object) -> str:
+        """Takes an object of the program's own."""
+        return QUESTION
+
+    def step(text):
+        document = Document(text)
+        seen.append(weakref.ref(document))
+        return shorten.invoke({"document": document})
+
+    (RunnableLambda(step) | rag_chain()).invoke("long", captured.config)
+    gc.collect()
+
+    assert seen[0]() is None
+    assert [call.result for call in captured.record().tool_calls] == [QUESTION]
+
+
+def test_inside_a_capture_block_steps_name_the_tool_around_them(captured):
+    script = [calls(("count_documents", {"query": "pump"})), "One."]
+    with ragspan.capture(question="How many?", sink=captured.sink) as answer:
+        for _ in range(2):
+            agent_with(count_documents, script=list(script)).invoke(user_says("How many?"), captured.config)
+        answer.response = "One."
+
+    (record,) = captured.records()
+    assert [call.name for call in record.tool_calls] == ["count_documents"] * 2
+    assert [found.within for found in record.retrievals] == [0, 1]
+    assert record.is_agent

@@ -1,0 +1,223 @@
+"""What a record says of an answer's steps: tools, messages, rerankers, errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
+from li_model import calls
+from li_programs import ANSWER, CELLO, QUESTION, engine, engine_tool, retriever
+from llama_index.core import Document, StorageContext, VectorStoreIndex
+from llama_index.core.agent.workflow import AgentWorkflow
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ToolCallBlock
+from llama_index.core.llms.callbacks import llm_chat_callback
+from llama_index.core.postprocessor import LLMRerank, SimilarityPostprocessor
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.tools import FunctionTool
+from llama_index.core.vector_stores import SimpleVectorStore
+
+import ragspan
+from ragspan_llama_index.asking import prompt_in
+from ragspan_llama_index.step_records import _messages
+from ragspan_llama_index.steps import Step
+
+FINAL = "Three."
+
+
+def add(first: int, second: int) -> int:
+    """Adds two numbers."""
+    return first + second
+
+
+ADD = FunctionTool.from_defaults(add)
+
+
+async def test_a_tool_that_a_model_calls_is_a_step(captured, model):
+    model.says(calls("add", first=1, second=2), FINAL)
+    await ask(agent(ADD), "1 + 2?")
+
+    record = captured.record()
+    (call,) = record.tool_calls
+    (request,) = record.generations[0].reply.tool_requests
+    assert (call.name, call.result, call.error_type) == ("add", "3", None)
+    assert json.loads(call.arguments) == json.loads(request.arguments) == {"first": 1, "second": 2}
+    assert call.call_id == request.id is not None
+    assert record.generations[0].ended_ns <= call.started_ns <= call.ended_ns <= record.generations[1].started_ns
+
+
+async def test_the_same_tool_called_twice_has_the_id_of_each_request(captured, model):
+    model.says(calls("add", first=1, second=2) + calls("add", first=3, second=4), FINAL)
+    await ask(agent(ADD), "1 + 2, 3 + 4?")
+
+    record = captured.record()
+    asked = {request.arguments: request.id for request in record.generations[0].reply.tool_requests}
+    assert {call.arguments: call.call_id for call in record.tool_calls} == asked
+    assert len(set(asked.values())) == 2
+
+
+async def test_a_tool_that_hands_on_what_it_finds_is_the_search(captured, model):
+    model.says(calls("look_up", input="cello"), FINAL)
+    await ask(agent(retriever_tool()), QUESTION)
+
+    record = captured.record()
+    (found,) = record.retrievals
+    assert record.tool_calls == ()
+    assert (found.name, found.tool_name) == ("TopicRetriever", "look_up")
+    assert found.tool_call_id == record.generations[0].reply.tool_requests[0].id
+
+
+async def test_a_tool_that_leaves_out_some_of_what_it_finds_has_the_search_inside(captured, model):
+    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
+    model.says(calls("look_up", input="?"), FINAL)
+    await ask(agent(retriever_tool("cello", "harp", node_postprocessors=[cutoff])), QUESTION)
+
+    record = captured.record()
+    assert [call.name for call in record.tool_calls] == ["look_up"]
+    assert [(found.within, found.tool_name) for found in record.retrievals] == [(0, None)]
+
+
+async def test_an_engine_that_is_a_tool_has_its_steps_inside(captured, model):
+    model.says(calls("search", input="harp"), ANSWER, FINAL)
+    await ask(agent(engine_tool("search")), QUESTION)
+
+    record = captured.record()
+    assert [call.name for call in record.tool_calls] == ["search"]
+    assert [found.within for found in record.retrievals] == [0]
+    assert [model.within for model in record.generations] == [None, 0, None]
+
+
+async def test_agents_are_told_from_engines_and_named_as_they_are(captured, model):
+    model.says(FINAL)
+    await ask(agent(name="adder"), "?")
+    await ask(agent(), "?")
+    await ask(AgentWorkflow(agents=[agent(name="adder")]), "?")
+    engine("cello").query(QUESTION)
+    model.says(thinks("add", '{"first": 1, "second": 2}'), concludes(FINAL))
+    await ask(reasoning_agent(ADD), "?")
+
+    assert [(record.name, record.is_agent) for record in captured.records()] == [
+        ("adder", True),
+        ("FunctionAgent", True),
+        ("AgentWorkflow", True),
+        ("RetrieverQueryEngine", False),
+        ("ReActAgent", True),
+    ]
+
+
+async def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured, model):
+    model.says(calls("look_up", input="cello"), FINAL)
+    await ask(agent(retriever_tool(), system_prompt="Be brief."), QUESTION)
+
+    first, second = captured.record().generations
+    request = first.reply.tool_requests[0]
+    assert [(one.role, one.text) for one in first.prompt] == [("system", "Be brief."), ("user", QUESTION)]
+    assert (request.name, json.loads(request.arguments)) == ("look_up", {"input": "cello"})
+    assert [one.role for one in second.prompt] == ["system", "user", "assistant", "tool"]
+    assert second.prompt[2].tool_requests == (request,)
+    assert second.prompt[3].tool_call_id == request.id
+    assert CELLO in second.prompt[3].text
+    assert second.reply == ragspan.Message(role="assistant", text=FINAL)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_what_a_synthesizer_asks_and_is_told_is_kept(captured, streaming):
+    str(engine("cello", streaming=streaming).query(QUESTION))
+
+    (model,) = captured.record().generations
+    assert model.streamed is streaming
+    assert [one.role for one in model.prompt] == ["system", "user"]
+    assert CELLO in model.prompt[1].text
+    assert model.reply.text == ANSWER
+
+
+def test_a_stream_that_is_read_slowly_ends_for_the_model_when_it_was_read(captured, model):
+    answer = engine("cello", streaming=True).query(QUESTION)
+    str(answer)
+
+    record = captured.record()
+    (generation,) = record.generations
+    assert generation.started_ns < generation.ended_ns <= record.ended_ns
+
+
+def test_calls_of_tools_may_be_blocks_of_a_message():
+    step = Step(None, "model", "", None)
+    block = ToolCallBlock(tool_call_id="call-1", tool_name="add", tool_kwargs={"first": 1})
+    step.prompt, step.beside = prompt_in(
+        [
+            ChatMessage("1 + 2?", role="user"),
+            ChatMessage(role="assistant", blocks=[block]),
+            ChatMessage("3", role="tool", additional_kwargs={"tool_call_id": "call-1"}),
+        ]
+    )
+
+    request = ragspan.ToolRequest(name="add", arguments='{"first": 1}', id="call-1")
+    assert _messages(step) == (
+        ragspan.Message(role="user", text="1 + 2?"),
+        ragspan.Message(role="assistant", text="", tool_requests=(request,)),
+        ragspan.Message(role="tool", text="3", tool_call_id="call-1"),
+    )
+
+
+def test_what_the_provider_tells_of_a_reply_is_kept(captured, model):
+    class Tells(type(model)):
+        @llm_chat_callback()
+        def chat(self, messages, **kwargs):
+            raw = {
+                "id": "chatcmpl-1",
+                "model": "small-2026-11",
+                "usage": {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 8}},
+            }
+            return ChatResponse(message=ChatMessage(ANSWER, role="assistant"), raw=raw)
+
+    engine("cello", llm=Tells()).query(QUESTION)
+
+    (generation,) = captured.record().generations
+    assert (generation.model, generation.response_model) == ("scripted", "small-2026-11")
+    assert (generation.response_id, generation.cached_tokens) == ("chatcmpl-1", 8)
+
+
+def test_a_vector_store_says_what_was_searched_and_how_much_was_asked_for(captured):
+    class Named(SimpleVectorStore):
+        collection_name: str = "instruments"
+
+    storage = StorageContext.from_defaults(vector_store=Named())
+    index = VectorStoreIndex.from_documents([Document(text=CELLO)], storage_context=storage)
+    captured.records()
+    index.as_query_engine(similarity_top_k=3).query(QUESTION)
+
+    (found,) = captured.records()[-1].retrievals
+    assert (found.data_source_id, found.top_k) == ("instruments", 3)
+
+
+def test_a_reranker_is_a_step_and_other_postprocessors_are_none(captured, model):
+    model.says("Doc: 2, Relevance: 9\nDoc: 1, Relevance: 3", ANSWER)
+    postprocessors = [SimilarityPostprocessor(), LLMRerank(top_n=1)]
+    RetrieverQueryEngine.from_args(retriever("cello", "harp"), node_postprocessors=postprocessors).query(QUESTION)
+
+    (reranking,) = captured.record().rerankings
+    assert (reranking.name, reranking.query, reranking.top_k) == ("LLMRerank", QUESTION, 1)
+    assert [document.id for document in reranking.given] == ["cello", "harp"]
+    assert [(document.id, document.score) for document in reranking.contexts] == [("harp", 9.0)]
+
+
+async def test_what_an_error_said_and_where_it_was_raised_is_kept(captured, model, expected_failure):
+    model.says(ConnectionError("no model for Quezzle"))
+    with pytest.raises(ConnectionError):
+        engine("cello").query(QUESTION)
+
+    record = captured.record()
+    for error in (record.error, record.generations[0].error):
+        assert (error.type, error.message) == ("ConnectionError", "no model for Quezzle")
+        assert "raise line" in error.stacktrace
+
+
+def test_a_retriever_tool_is_no_step_of_its_own_outside_of_agents(captured):
+    tool = retriever_tool("cello")
+    with ragspan.capture(question=QUESTION, sink=captured.sink) as answer:
+        tool("cello")
+        answer.response = ANSWER
+
+    record = captured.record()
+    assert record.tool_calls == ()
+    assert [found.tool_name for found in record.retrievals] == ["look_up"]

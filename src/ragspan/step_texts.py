@@ -1,0 +1,121 @@
+"""What only spans show of an answer's steps: messages, what tools were given and gave, what errors said."""
+
+from __future__ import annotations
+
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType, TracebackType
+from typing import Any, NamedTuple
+
+_MAX_MESSAGE = 8192
+_MAX_FRAMES = 40
+_MAX_STACKTRACE = 8000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolRequest:
+    """A model's request that a tool be called."""
+
+    name: str
+    arguments: str | None = None
+    """As JSON."""
+    id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Message:
+    """One message of a prompt, or a model's reply."""
+
+    role: str
+    """`system`, `user`, `assistant` or `tool`."""
+    text: str
+    tool_requests: tuple[ToolRequest, ...] = ()
+    tool_call_id: str | None = None
+    """Of a tool's message: the request that it answers."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorReport:
+    """What an error said. It may quote users, so it leaves the process only where their texts do."""
+
+    type: str
+    """With its module."""
+    message: str
+    stacktrace: str
+    """As Python prints it."""
+
+
+class NotedError(NamedTuple):
+    """An error as the request path notes it: no frames, which would keep the request's objects alive, and no text of them."""
+
+    kind: type[BaseException]
+    message: str
+    places: Sequence[tuple[CodeType, int]]
+    """The code and the line of the last frames, the outermost first."""
+
+    def report(self) -> ErrorReport:
+        """The report; reads the lines of the source, so it is for the worker."""
+        kind = self.kind
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        frames = [
+            traceback.FrameSummary(code.co_filename, line, code.co_name, lookup_line=False)
+            for code, line in self.places
+        ]
+        lines = traceback.StackSummary.from_list(frames).format()
+        while sum(map(len, lines)) > _MAX_STACKTRACE:  # what raised is at the end
+            del lines[0]
+        said = f"{name}: {self.message}" if self.message else name
+        stacktrace = "".join(["Traceback (most recent call last):\n", *lines, said])
+        return ErrorReport(type=name, message=self.message, stacktrace=stacktrace)
+
+
+def note_error(error: BaseException) -> NotedError:
+    """Note what an error says and where it was raised."""
+    try:
+        message = str(error)[:_MAX_MESSAGE]
+    except Exception:  # noqa: BLE001  the program's own class
+        message = ""
+    places: deque[tuple[CodeType, int]] = deque(maxlen=_MAX_FRAMES)
+    raised_in: TracebackType | None = error.__traceback__
+    while raised_in is not None:
+        places.append((raised_in.tb_frame.f_code, raised_in.tb_lineno or 0))
+        raised_in = raised_in.tb_next
+    return NotedError(type(error), message, tuple(places))
+
+
+def change_texts(step: Any, change: Callable[[str], str] | None) -> Any:
+    """The same step, or record, with each of these texts changed; without them where `change` is None.
+
+    The documents of a reranking, which its search has as well, count among them.
+    """
+    changed: dict[str, Any] = {}
+    if getattr(step, "error", None) is not None:
+        changed["error"] = None if change is None else _changed_report(step.error, change)
+    for name in ("arguments", "result"):
+        text = getattr(step, name, None)
+        if text is not None:
+            changed[name] = None if change is None else change(text)
+    if getattr(step, "prompt", ()):
+        changed["prompt"] = () if change is None else tuple(_changed_message(one, change) for one in step.prompt)
+    if getattr(step, "reply", None) is not None:
+        changed["reply"] = None if change is None else _changed_message(step.reply, change)
+    if hasattr(step, "given"):  # a reranking
+        changed["query"] = change(step.query) if change is not None and step.query is not None else None
+        for name in ("given", "contexts"):
+            documents = getattr(step, name)
+            changed[name] = tuple(replace(one, text="" if change is None else change(one.text)) for one in documents)
+    return replace(step, **changed) if changed else step
+
+
+def _changed_report(report: ErrorReport, change: Callable[[str], str]) -> ErrorReport:
+    return replace(report, message=change(report.message), stacktrace=change(report.stacktrace))
+
+
+def _changed_message(message: Message, change: Callable[[str], str]) -> Message:
+    requests = tuple(
+        replace(one, arguments=None if one.arguments is None else change(one.arguments))
+        for one in message.tool_requests
+    )
+    return replace(message, text=change(message.text), tool_requests=requests)

@@ -1,0 +1,72 @@
+"""The names are those of the conventions' own packages."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from openinference.semconv.trace import (
+    DocumentAttributes,
+    MessageAttributes,
+    OpenInferenceSpanKindValues,
+    RerankerAttributes,
+    SpanAttributes,
+    ToolAttributes,
+    ToolCallAttributes,
+)
+
+from ragspan.telemetry import semconv
+
+NAMES = {name: value for name, value in vars(semconv).items() if name.isupper() and isinstance(value, str)}
+NOT_IN_THE_PACKAGE = {"gen_ai.retrieval.top_k": "renamed since", "gen_ai.evaluation.result": "an event's name"}
+
+
+def of_opentelemetry():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are deprecated because they moved
+        from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+    return {value for name, value in vars(gen_ai_attributes).items() if name.isupper() and isinstance(value, str)}
+
+
+def of_openinference():
+    kinds = (SpanAttributes, MessageAttributes, ToolCallAttributes, ToolAttributes, RerankerAttributes)
+    return {value for kind in kinds for name, value in vars(kind).items() if isinstance(value, str)}
+
+
+@pytest.mark.parametrize("name", sorted(value for value in NAMES.values() if value.startswith("gen_ai.")))
+def test_a_name_for_generative_ai_is_opentelemetrys(name):
+    assert (name in of_opentelemetry()) is (name not in NOT_IN_THE_PACKAGE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(value for value in NAMES.values() if value.startswith(("llm.", "reranker.", "tool.", "agent.", "tag."))),
+)
+def test_a_name_of_openinference_is_in_its_package(name):
+    assert name in of_openinference()
+
+
+@pytest.mark.parametrize("kind", [value for name, value in NAMES.items() if name.startswith("KIND_")])
+def test_a_kind_is_one_of_openinferences(kind):
+    assert kind in {value.value for value in OpenInferenceSpanKindValues}
+
+
+def test_names_in_lists_are_openinferences():
+    call = f"{SpanAttributes.LLM_INPUT_MESSAGES}.2.{MessageAttributes.MESSAGE_TOOL_CALLS}.1."
+    assert semconv.tool_request_attribute("llm.input_messages", 2, 1, "function.arguments") == (
+        call + ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
+    )
+    assert semconv.message_attribute("llm.output_messages", 0, "tool_call_id") == (
+        f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttributes.MESSAGE_TOOL_CALL_ID}"
+    )
+    assert semconv.document_attribute(3, "score", "reranker.input_documents") == (
+        f"{RerankerAttributes.RERANKER_INPUT_DOCUMENTS}.3.{DocumentAttributes.DOCUMENT_SCORE}"
+    )
+
+
+def test_the_scope_tells_its_schema(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record())
+
+    assert {span.instrumentation_scope.schema_url for span in telemetry.spans} == {
+        "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
+    }

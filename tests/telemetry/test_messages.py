@@ -1,0 +1,154 @@
+"""Prompts and replies on the spans of model calls."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from ragspan import Message, ToolRequest
+from ragspan.telemetry.messages import fitted
+
+SYSTEM = Message(role="system", text="Answer from the handbook.")
+ASKED = Message(role="user", text="How long is a loan?")
+REQUEST = ToolRequest(name="search", arguments='{"query": "loan"}', id="call-1")
+REQUESTED = Message(role="assistant", text="", tool_requests=(REQUEST,))
+FOUND = Message(role="tool", text="28 days.", tool_call_id="call-1")
+SAID = Message(role="assistant", text="28 days.")
+
+
+@pytest.fixture
+def shown(telemetry, make_record, answer, call):
+    """The attributes of a call with this prompt and reply."""
+
+    def show(prompt, reply=None, *, capture_content=True, openinference=True, **facts):
+        generation = replace(call, prompt=tuple(prompt), reply=reply, **facts)
+        emitter = telemetry.emitter(capture_content=capture_content, openinference=openinference)
+        answer(emitter, make_record(generations=(generation,)))
+        span = telemetry.span("chat")
+        assert span.dropped_attributes == 0
+        return dict(span.attributes)
+
+    return show
+
+
+def test_without_content_no_message_is_on_a_span(shown):
+    attributes = shown([SYSTEM, ASKED], SAID, capture_content=False)
+
+    assert [name for name in attributes if "message" in name or "instructions" in name] == []
+
+
+def test_with_content_messages_have_the_conventions_form(shown):
+    attributes = shown([SYSTEM, ASKED, REQUESTED, FOUND], SAID, finish_reason="stop")
+
+    assert json.loads(attributes["gen_ai.system_instructions"]) == [{"type": "text", "content": SYSTEM.text}]
+    assert json.loads(attributes["gen_ai.input.messages"]) == [
+        {"role": "user", "parts": [{"type": "text", "content": ASKED.text}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "call-1", "name": "search", "arguments": {"query": "loan"}}],
+        },
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call-1", "response": "28 days."}]},
+    ]
+    assert json.loads(attributes["gen_ai.output.messages"]) == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "28 days."}], "finish_reason": "stop"}
+    ]
+
+
+def test_openinferences_readers_find_them_too(shown):
+    attributes = shown([SYSTEM, ASKED, REQUESTED, FOUND], SAID)
+
+    assert {name: value for name, value in attributes.items() if name.startswith("llm.")} == {
+        "llm.input_messages.0.message.role": "system",
+        "llm.input_messages.0.message.content": SYSTEM.text,
+        "llm.input_messages.1.message.role": "user",
+        "llm.input_messages.1.message.content": ASKED.text,
+        "llm.input_messages.2.message.role": "assistant",
+        "llm.input_messages.2.message.tool_calls.0.tool_call.id": "call-1",
+        "llm.input_messages.2.message.tool_calls.0.tool_call.function.name": "search",
+        "llm.input_messages.2.message.tool_calls.0.tool_call.function.arguments": '{"query": "loan"}',
+        "llm.input_messages.3.message.role": "tool",
+        "llm.input_messages.3.message.content": "28 days.",
+        "llm.input_messages.3.message.tool_call_id": "call-1",
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": "28 days.",
+    }
+
+
+def test_without_openinference_they_stand_once(shown):
+    attributes = shown([ASKED], SAID, openinference=False)
+
+    assert not [name for name in attributes if name.startswith("llm.input_messages")]
+    assert "gen_ai.input.messages" in attributes
+
+
+@pytest.mark.parametrize(("hidden", "left"), [("INPUTS", "output"), ("OUTPUT_MESSAGES", "input")])
+def test_what_openinference_hides_stays_hidden(monkeypatch, shown, hidden, left):
+    monkeypatch.setenv(f"OPENINFERENCE_HIDE_{hidden}", "true")
+    attributes = shown([SYSTEM, ASKED], SAID)
+
+    assert {name.split(".")[1] for name in attributes if name.endswith("messages")} == {left}
+    assert ("gen_ai.system_instructions" in attributes) is (left == "input")
+
+
+def test_a_long_conversation_keeps_its_instructions_and_its_end(shown):
+    turns = [Message(role="user", text=f"question {number} " + "x" * 3000) for number in range(50)]
+    attributes = shown([SYSTEM, *turns])
+
+    messages = json.loads(attributes["gen_ai.input.messages"])
+    assert len(attributes["gen_ai.input.messages"]) <= 8192
+    assert json.loads(attributes["gen_ai.system_instructions"])[0]["content"] == SYSTEM.text
+    assert messages[-1]["parts"][0]["content"].startswith("question 49 xxx")
+    assert messages[-1]["parts"][0]["content"].endswith("…")
+    assert attributes["llm.input_messages.20.message.content"].startswith("question 49")
+
+
+def test_where_a_span_is_full_the_oldest_messages_give_way(make_telemetry, make_record, answer, call):
+    from opentelemetry.sdk.trace import SpanLimits
+
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=12))
+    turns = tuple(Message(role="user", text=f"question {number}") for number in range(9))
+    answer(telemetry.emitter(capture_content=True), make_record(generations=(replace(call, prompt=turns),)))
+
+    span = telemetry.span("chat")
+    assert span.dropped_attributes == 0
+    assert "llm.input_messages.8.message.content" in span.attributes
+    assert "llm.input_messages.0.message.content" not in span.attributes
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [Message(role="user", text="\x00" * 100_000)],
+        [Message(role="user", text='"\\' * 50_000)] * 50,
+        [Message(role="assistant", text="", tool_requests=(ToolRequest(name="n" * 9999, arguments='"' * 9999),) * 50)],
+        [Message(role="tool", text="x", tool_call_id="i" * 9999)] * 30,
+        [SYSTEM] * 100,
+    ],
+)
+def test_whatever_they_hold_they_fit_one_attribute(shown, messages):
+    attributes = shown(messages)
+
+    for name in ("gen_ai.input.messages", "gen_ai.system_instructions"):
+        assert json.loads(attributes.get(name, "[]")) or name not in attributes
+        assert len(attributes.get(name, "")) <= 8192
+    assert fitted(messages)
+
+
+def test_half_a_character_leaves_valid_json(shown):
+    attributes = shown([Message(role="user", text="half \ud83d")])
+
+    assert json.loads(attributes["gen_ai.input.messages"])[0]["parts"][0]["content"] == "half \ufffd"
+
+
+def test_the_providers_facts_of_a_reply_are_told(shown):
+    attributes = shown(
+        [], response_id="chatcmpl-1", response_model="small-2026", cached_tokens=7, streamed=True, capture_content=False
+    )
+
+    assert attributes["gen_ai.response.id"] == "chatcmpl-1"
+    assert attributes["gen_ai.response.model"] == "small-2026"
+    assert attributes["gen_ai.request.stream"] is True
+    assert attributes["gen_ai.usage.cache_read.input_tokens"] == 7
+    assert attributes["llm.token_count.prompt_details.cache_read"] == 7
