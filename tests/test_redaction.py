@@ -9,8 +9,9 @@ import pytest
 from ragspan import ConfigurationError, RagRecord
 from ragspan.judges.base import ClaimVerdict, Vote
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
 from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome
+from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 SECRET = "anna@example.org"
 KEPT = {
@@ -24,7 +25,16 @@ KEPT = {
     "record_id",
     "status",
     "swallowed_errors",
+    "call_id",
+    "data_source_id",
+    "response_id",
+    "response_model",
+    "role",
+    "tool_call_id",
+    "tool_name",
+    "type",
 }
+NESTED = (RetrievedContext, Retrieval, Reranking, Generation, ToolCall, Message, ToolRequest, ErrorReport)
 
 
 def mask(text):
@@ -46,9 +56,9 @@ def whole_of(kind):
     values = {}
     for field in dataclasses.fields(kind):
         shown = str(types[field.name])
-        nested = next((one for one in (RetrievedContext, Retrieval, Generation) if one.__name__ in shown), None)
+        nested = next((one for one in NESTED if one.__name__ in shown), None)
         if nested is not None:
-            values[field.name] = (whole_of(nested),)
+            values[field.name] = (whole_of(nested),) if "tuple" in shown else whole_of(nested)
         elif "Mapping" in shown:
             values[field.name] = {"author": SECRET, "nested": [{"deep": SECRET}], "page": 4}
         elif "tuple[str" in shown and field.name != "swallowed_errors":

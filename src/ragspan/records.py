@@ -11,14 +11,14 @@ import re
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
 from ragspan.notebook import table
 from ragspan.record_json import MAX_PASSAGES, MAX_STEPS, check, read_json
-from ragspan.step_texts import ErrorReport, Message, change_texts
+from ragspan.step_texts import ErrorReport, Message, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
@@ -280,18 +280,15 @@ class RagRecord:
         """All steps, one kind after the other: the tools, the searches, the rerankers, the models."""
         return (*self.tool_calls, *self.retrievals, *self.rerankings, *self.generations)
 
-    def with_step_texts(self, change: Callable[[str], str] | None) -> RagRecord:
-        """The same record, each text changed that only spans show, or without them where `change` is None.
-
-        These texts are named in `ragspan.step_texts`.
-        """
-        changed: RagRecord = change_texts(self, change)
+    def without_step_texts(self) -> RagRecord:
+        """The same record without the texts that only spans show; `ragspan.step_texts` names them."""
+        bare: RagRecord = without_texts(self)
         return replace(
-            changed,
-            tool_calls=tuple(change_texts(step, change) for step in self.tool_calls),
-            retrievals=tuple(change_texts(step, change) for step in self.retrievals),
-            rerankings=tuple(change_texts(step, change) for step in self.rerankings),
-            generations=tuple(change_texts(step, change) for step in self.generations),
+            bare,
+            tool_calls=tuple(map(without_texts, self.tool_calls)),
+            retrievals=tuple(map(without_texts, self.retrievals)),
+            rerankings=tuple(map(without_texts, self.rerankings)),
+            generations=tuple(map(without_texts, self.generations)),
         )
 
     @property

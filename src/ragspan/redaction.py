@@ -28,6 +28,8 @@ _VARIABLE = "RAGSPAN_REDACT"
 _ALLOWED = "a function that takes a text and returns one"
 _NOT_TEXT = frozenset(
     {
+        "call_id",
+        "data_source_id",
         "error_type",
         "fallback",
         "finish_reason",
@@ -41,8 +43,14 @@ _NOT_TEXT = frozenset(
         "provider",
         "reason",
         "record_id",
+        "response_id",
+        "response_model",
+        "role",
         "status",
         "swallowed_errors",
+        "tool_call_id",
+        "tool_name",
+        "type",
     }
 )
 """Fields that hold no user's words; every other text is redacted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
@@ -85,37 +85,11 @@ def note_error(error: BaseException) -> NotedError:
     return NotedError(type(error), message, tuple(places))
 
 
-def change_texts(step: Any, change: Callable[[str], str] | None) -> Any:
-    """The same step, or record, with each of these texts changed; without them where `change` is None.
-
-    The documents of a reranking, which its search has as well, count among them.
-    """
-    changed: dict[str, Any] = {}
-    if getattr(step, "error", None) is not None:
-        changed["error"] = None if change is None else _changed_report(step.error, change)
-    for name in ("arguments", "result"):
-        text = getattr(step, name, None)
-        if text is not None:
-            changed[name] = None if change is None else change(text)
-    if getattr(step, "prompt", ()):
-        changed["prompt"] = () if change is None else tuple(_changed_message(one, change) for one in step.prompt)
-    if getattr(step, "reply", None) is not None:
-        changed["reply"] = None if change is None else _changed_message(step.reply, change)
+def without_texts(step: Any) -> Any:
+    """The step, or the record, without these texts. The documents of a reranking, which its search has too, are of them."""
+    none = {"error": None, "arguments": None, "result": None, "prompt": (), "reply": None}
+    left_out: dict[str, Any] = {name: empty for name, empty in none.items() if getattr(step, name, empty) != empty}
     if hasattr(step, "given"):  # a reranking
-        changed["query"] = change(step.query) if change is not None and step.query is not None else None
-        for name in ("given", "contexts"):
-            documents = getattr(step, name)
-            changed[name] = tuple(replace(one, text="" if change is None else change(one.text)) for one in documents)
-    return replace(step, **changed) if changed else step
-
-
-def _changed_report(report: ErrorReport, change: Callable[[str], str]) -> ErrorReport:
-    return replace(report, message=change(report.message), stacktrace=change(report.stacktrace))
-
-
-def _changed_message(message: Message, change: Callable[[str], str]) -> Message:
-    requests = tuple(
-        replace(one, arguments=None if one.arguments is None else change(one.arguments))
-        for one in message.tool_requests
-    )
-    return replace(message, text=change(message.text), tool_requests=requests)
+        bare = {name: tuple(replace(one, text="") for one in getattr(step, name)) for name in ("given", "contexts")}
+        left_out |= {"query": None, **bare}
+    return replace(step, **left_out) if left_out else step

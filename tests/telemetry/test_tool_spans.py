@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,7 @@ from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.trace import SpanKind, StatusCode
 
 from ragspan import ErrorReport, Reranking, RetrievedContext, ToolCall
+from ragspan.redaction import redacted
 
 STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000
 REPORT = ErrorReport(
@@ -189,7 +191,20 @@ def test_steps_come_back_from_json_and_without_their_texts_quote_nobody(make_rec
     )
 
     assert type(record).from_json(record.to_json()) == record
-    bare = record.with_step_texts(None)
-    assert [name for name in ("Quezzle", "Qibble", "Pogglewood", "Zanzifer") if name in bare.to_json()] == []
-    assert json.loads(record.with_step_texts(str.upper).tool_calls[0].arguments) == {"WHAT": "QUEZZLE"}
-    assert record.with_step_texts(str.upper).rerankings[0].contexts[0].text == "ZANZIFER"
+    bare = record.without_step_texts().to_json()
+    assert [name for name in ("Quezzle", "Qibble", "Pogglewood", "Zanzifer") if name in bare] == []
+
+
+def test_what_redact_makes_of_texts_is_what_spans_show(telemetry, make_record, answer, call, reranking):
+    record = make_record(
+        tool_calls=(replace(call, error_type="NoStock", error=REPORT),), rerankings=(reranking,), is_agent=True
+    )
+    names = ("Quezzle", "Qibble", "Pogglewood", "Zanzifer")
+    masked = redacted(record, lambda text: re.sub("|".join(names), "***", text))
+    answer(telemetry.emitter(capture_content=True), masked)
+
+    shown = "".join(span.to_json() for span in telemetry.spans)
+    assert [name for name in names if name in shown] == []
+    assert json.loads(masked.tool_calls[0].arguments) == {"what": "***"}
+    assert (masked.tool_calls[0].name, masked.tool_calls[0].call_id) == ("order", "call-1")
+    assert masked.tool_calls[0].error.type == "shop.NoStock"

@@ -106,5 +106,5 @@ class Publishing:
 
     def _written(self, record: RagRecord) -> Message:
         """The message; prompts and the like, which only spans show, go along where the application's spans may have them."""
-        record = record if self._shows_texts else record.with_step_texts(None)
+        record = record if self._shows_texts else record.without_step_texts()
         return message_of(record, compress_above=self._options.compress_above)
