@@ -9,6 +9,7 @@ from rich.text import Text
 from ragspan.demo.script import Asked
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.telemetry.console import outcome_line, shortened
+from ragspan.telemetry.step_spans import step_name
 
 
 def shown_answer(number: int, asked: Asked, got: str, scored: Sequence[ScoredRecord]) -> Iterator[Text]:
@@ -25,13 +26,9 @@ def shown_answer(number: int, asked: Asked, got: str, scored: Sequence[ScoredRec
     yield Text(f"{number} {asked.title}", style="bold")
     yield Text(f"  {asked.question}")
     yield Text(f"  “{got}”", style="italic")
-    steps = [
-        f"rag {record.name}",
-        *(f"retrieval {retrieval.name}" for retrieval in record.retrievals),
-        *(f"chat {generation.model}" for generation in record.generations),
-    ]
+    spans = [record.name, *map(step_name, sorted(record.steps, key=lambda step: step.started_ns))]
     milliseconds = (record.ended_ns - record.started_ns) / 1e6
-    yield Text(f"  {' > '.join(shortened(step) for step in steps)}  {milliseconds:.0f} ms", style="cyan")
+    yield Text(f"  {' > '.join(shortened(span) for span in spans)}  {milliseconds:.0f} ms", style="cyan")
     reasons = {outcome.reason if isinstance(outcome, NotApplicable) else None for outcome in outcomes.values()}
     if len(outcomes) > 1 and len(reasons) == 1 and None not in reasons:
         yield Text(f"  no metric applies: {reasons.pop()}", style="dim")

@@ -61,10 +61,16 @@ def add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: Co
     span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
 
 
+def step_name(step: Step) -> str:
+    """What the step's span is called."""
+    form = _FORMS[type(step)]
+    return named(f"{form.operation} {form.name(step) or ''}".rstrip())
+
+
 def _start_step(tracer: Tracer, parent: Span, record: RagRecord, step: Step) -> Span:
     form = _FORMS[type(step)]
     return tracer.start_span(
-        named(f"{form.operation} {form.name(step) or ''}".rstrip()),
+        step_name(step),
         context=context_with(parent),
         kind=form.span_kind,
         start_time=step_interval(record, step)[0],
