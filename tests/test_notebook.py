@@ -81,8 +81,8 @@ def test_an_evaluation_is_its_summary():
     evaluation = evaluate(rows, "faithfulness", judge=FakeJudge())
     shown = Shown(evaluation)
 
-    assert "Evaluation: 2 rows, 1 skipped metric mean median scored passed not scored" in shown
-    assert "faithfulness 1.000 1.000 1 100% no_response 1" in shown
+    assert "Evaluation: 2 rows, 1 skipped metric mean median min max std scored passed not scored" in shown
+    assert "faithfulness 1.000 1.000 1.000 1.000 - 1 100% no_response 1" in shown
     assert "faithfulness 1.00 ✓ pass" in Shown(evaluation.worst_by("faithfulness")[0])
 
 

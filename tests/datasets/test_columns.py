@@ -120,6 +120,19 @@ def test_what_is_read_as_what_is_told_in_a_line(tool):
     assert ("no metric needs a reference" in line) == ("x" in row.values())
 
 
+def test_dictionaries_may_be_json_text_in_a_csv_file_of_langsmith():
+    row = {"inputs": '{"question": "q"}', "outputs": '{"answer": "r", "contexts": ["c"]}', "error": ""}
+
+    assert (reads(row)["question"], reads(row)["contexts"], reads(row)["answer"]) == ("q", ["c"], "r")
+
+
+def test_of_many_columns_the_first_are_named():
+    row = {f"column {number}": "" for number in range(1000)}
+
+    with pytest.raises(TableError, match="'column 39', and 960 more; name"):
+        reads(row)
+
+
 def test_names_that_a_user_gives_come_before_those_that_are_known():
     row = {"question": "q", "contexts": ["c"], "answer": "a", "response": "r"}
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -97,6 +98,15 @@ def test_what_is_done_is_kept_and_gone_on_with(judge, tmp_path):
     with Interruption() as interruption:
         finished = carry_out(plan_for(rows, output, judge, interruption, resume=True))
     assert (finished.rows, finished.is_complete, journal_of(output).exists()) == (300, True, False)
+
+
+def test_before_a_row_is_done_nothing_is_left_behind(judge, rows, tmp_path):
+    with Interruption() as interruption:
+        plan = plan_for(rows, tmp_path / "r.csv", judge, interruption)
+        stopped = carry_out(replace(plan, should_stop=lambda: True))
+
+    assert (stopped.rows, stopped.is_complete, list(stopped.results())) == (0, False, [])
+    assert list(tmp_path.iterdir()) == []
 
 
 PROGRAM = """

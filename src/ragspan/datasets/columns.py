@@ -172,10 +172,10 @@ def _only(part: str, found: Sequence[tuple[str, str]], columns: Sequence[str], s
     if found:
         names = ", ".join(repr(column) for _, column in found)
         raise TableError(f"several columns may be the {_word(part)}: {names}; {_hint(part)}")
-    there = ", ".join(map(repr, _with_paths(columns, sample)))
-    known = ", ".join(_NAMES[part][:_NAMES_SHOWN])
+    known = ", ".join(_NAMES[part][:_KNOWN_SHOWN])
+    there = _listed(_with_paths(columns, sample))
     raise TableError(
-        f"no column looks like the {_word(part)} (known names: {known}); there are: {there or 'none'}; {_hint(part)}"
+        f"no column looks like the {_word(part)} (known names: {known}); there are: {there}; {_hint(part)}"
     )
 
 
@@ -237,9 +237,12 @@ def _require_path(part: str, name: str, root: str, path: Sequence[str], sample: 
 def _missing(part: str, name: str, there: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
     guess = f"; did you mean {close[0]!r}?" if close else f"; {_hint(part)}"
-    return (
-        f"there is no column {name!r} to read the {_word(part)} from; there are: {', '.join(map(repr, there))}{guess}"
-    )
+    return f"there is no column {name!r} to read the {_word(part)} from; there are: {_listed(there)}{guess}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(repr(name[:_LONGEST_SHOWN]) for name in names[:_NAMES_SHOWN]) + more if names else "none"
 
 
 def _word(part: str) -> str:
@@ -251,4 +254,4 @@ def _hint(part: str) -> str:
     return f"name the right one with {argument}= or --{argument.replace('_', '-')}"
 
 
-_NAMES_SHOWN = 6
+_KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100

@@ -22,7 +22,7 @@ from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
-from ragspan.datasets.run import OnError, Standing
+from ragspan.datasets.run import OnError
 from ragspan.datasets.terminal import as_plain, bad_row_lines, headline, not_scored_lines, rows_in_words, summary_table
 from ragspan.defaults import budget_from
 from ragspan.exceptions import ConfigurationError, TableError
@@ -77,7 +77,12 @@ def _run(job: Job) -> int:
     require_minimums(minimums, [metric.name for metric in metrics])
     _require_writable(job)
     back_fill = BackFill(settings) if job.to_trace else None
-    seen = _Seen()
+    readers: list[RecordReader] = []
+
+    def begin(reader: RecordReader) -> None:
+        readers.append(reader)
+        _tell(*filter(None, [reader.told]))
+
     with ExitStack() as stack:
         if back_fill is not None:
             stack.callback(back_fill.finish)  # what was scored before a failure is sent all the same
@@ -97,17 +102,17 @@ def _run(job: Job) -> int:
                 limit=job.limit,
                 emitters=back_fill.emitters if back_fill else (),
                 with_spans=job.to_trace,
-                on_begin=seen.begin,
+                on_begin=begin,
                 on_row=on_row,
                 should_stop=interruption.is_requested,
                 reading=interruption.reading,
             )
         )
     _tell(*bad_row_lines(evaluation.bad_rows, evaluation.bad_row_count))
-    is_delivered = back_fill is None or _told_delivery(back_fill, seen)
+    is_delivered = back_fill is None or _told_delivery(back_fill, readers[0])
     below = shortfalls(evaluation, minimums, allow_skipped=job.allow_skipped) if evaluation.is_complete else {}
     if evaluation.is_complete or evaluation.rows:
-        _print_summary(evaluation, new_rows=evaluation.rows + evaluation.bad_row_count - seen.resumed)
+        _print_summary(evaluation)
     if job.json is not None:
         text = json.dumps(as_plain(evaluation, below), indent=2, allow_nan=False)
         _write(job.json, lambda path: path.write_text(text + "\n", encoding="utf-8"))
@@ -117,23 +122,6 @@ def _run(job: Job) -> int:
     _write_report(job, evaluation, baseline)
     _tell(*(f"--fail-under is not met: {told}" for told in below.values()))
     return BELOW if below or not is_delivered else DONE
-
-
-class _Seen:
-    """What the run knows beside its result."""
-
-    def __init__(self) -> None:
-        self.standing: Standing | None = None
-        self.reader: RecordReader | None = None
-
-    def begin(self, standing: Standing, reader: RecordReader) -> None:
-        self.standing, self.reader = standing, reader
-        if reader.told:
-            _tell(reader.told)
-
-    @property
-    def resumed(self) -> int:
-        return self.standing.resumed if self.standing is not None else 0
 
 
 def _tell(*lines: str) -> None:
@@ -167,14 +155,14 @@ def _require_writable(job: Job) -> None:
         raise ConfigurationError('reports and plots need jinja2: pip install "ragspan[report]"')
 
 
-def _print_summary(evaluation: Evaluation, *, new_rows: int) -> None:
+def _print_summary(evaluation: Evaluation) -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
     console.print(summary_table(evaluation))
     for line in not_scored_lines(evaluation):
         console.print(line, markup=False)
-    console.print(headline(evaluation, new_rows=new_rows), markup=False)
+    console.print(headline(evaluation), markup=False)
     if not evaluation.rows:
         _tell("the table has no rows that can be evaluated")
 
@@ -206,16 +194,14 @@ def _how_to_go_on(job: Job, rows: int = 0) -> str:
     return f"{done}. What is done is saved in {journal_of(job.output)}: continue with the same command and --resume."
 
 
-def _told_delivery(back_fill: BackFill, seen: _Seen) -> bool:
+def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
     """Say what became of the scores; whether all that could be sent was."""
     is_delivered = back_fill.finish()
-    reader = seen.reader
-    if reader is not None:
-        for row, trouble in list(reader.span_troubles.items())[:_TROUBLES_SHOWN]:
-            _tell(f"not sent: row {row} {trouble}")
-        if reader.span_trouble_count > _TROUBLES_SHOWN:
-            _tell(f"... and {reader.span_trouble_count - _TROUBLES_SHOWN:,} more rows whose ids name no span")
-        _tell(f"{reader.traced:,} rows name a span; {back_fill.sent:,} evaluation spans were sent")
+    for row, trouble in list(reader.span_troubles.items())[:_TROUBLES_SHOWN]:
+        _tell(f"not sent: row {row} {trouble}")
+    if reader.span_trouble_count > _TROUBLES_SHOWN:
+        _tell(f"... and {reader.span_trouble_count - _TROUBLES_SHOWN:,} more rows whose ids name no span")
+    _tell(f"{reader.traced:,} rows name a span; {back_fill.sent:,} evaluation spans were sent")
     if not is_delivered:
         _tell(f"not everything was sent: {back_fill.failed:,} spans failed; the log above says why")
     return is_delivered

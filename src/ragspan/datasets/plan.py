@@ -21,6 +21,7 @@ from ragspan.datasets.results import Evaluation
 from ragspan.datasets.run import OnError, Run, Standing, results_of
 from ragspan.datasets.tables import Table, table_of
 from ragspan.datasets.tables.base import Entry
+from ragspan.datasets.tables.files import STANDARD_INPUT
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics.base import Metric
@@ -57,7 +58,7 @@ class Plan:
     """Where scores go besides."""
     with_spans: bool = False
     """Read the spans of the answers from the table."""
-    on_begin: Callable[[Standing, RecordReader], None] = lambda _, __: None
+    on_begin: Callable[[RecordReader], None] = lambda _: None
     on_row: Callable[[Standing], None] = lambda _: None
     should_stop: Callable[[], bool] = lambda: False
     reading: Callable[[Iterator[Entry]], Iterator[Entry]] = lambda entries: entries
@@ -93,7 +94,7 @@ def carry_out(plan: Plan) -> Evaluation:
         journal = _journal(plan, table, reader.columns)
         try:
             standing = Standing(plan.names, share_done=partial(_share_done, table, plan.limit))
-            plan.on_begin(standing, reader)
+            plan.on_begin(reader)
             _score(plan, table, reader, journal, standing)
         except BaseException:
             journal.close()
@@ -103,7 +104,8 @@ def carry_out(plan: Plan) -> Evaluation:
         table.close()
     is_complete = not plan.should_stop()
     stream = _finish(plan.output, chosen, journal, is_complete=is_complete)
-    source = Path(plan.data).name if isinstance(plan.data, (str, os.PathLike)) else None
+    is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
+    source = Path(plan.data).name if is_file else None
     return standing.evaluation(stream, is_complete=is_complete, source=source, columns=reader.told)
 
 

@@ -18,7 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from ragspan.datasets.results import RESULT_COLUMNS, ResultRow
+from ragspan.datasets.results import FLOATS, INTEGERS, RESULT_COLUMNS, ResultRow
 from ragspan.datasets.tables.parquet_rows import import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -31,8 +31,6 @@ _BY_ENDING: dict[str, ResultFormat] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-_INTEGERS = frozenset({"row", "requests", "input_tokens", "output_tokens"})
-_FLOATS = frozenset({"score", "usd"})
 _BATCH = 4096  # rows of a Parquet file that are written at a time
 # A sign of a formula, in full width as well, behind what may be taken away: blanks and quotes. Apostrophes count too: a text
 # that has one there already gets a second.
@@ -120,7 +118,7 @@ def _write_jsonl(path: Path, results: Iterable[ResultRow]) -> None:
 def _write_parquet(path: Path, results: Iterable[ResultRow]) -> None:
     arrow, parquet = import_parquet()
     kinds = [
-        arrow.int64() if name in _INTEGERS else arrow.float64() if name in _FLOATS else arrow.string()
+        arrow.int64() if name in INTEGERS else arrow.float64() if name in FLOATS else arrow.string()
         for name in RESULT_COLUMNS
     ]
     schema = arrow.schema(list(zip(RESULT_COLUMNS, kinds, strict=True)))
@@ -143,9 +141,9 @@ def _read_csv(path: Path) -> Iterator[Mapping[str, Any]]:
 def _from_csv(name: str, cell: str) -> Any:
     if not cell:
         return None
-    if name in _INTEGERS:
+    if name in INTEGERS:
         return int(cell)
-    return float(cell) if name in _FLOATS else with_formula(cell)
+    return float(cell) if name in FLOATS else with_formula(cell)
 
 
 def _read_jsonl(path: Path) -> Iterator[Mapping[str, Any]]:

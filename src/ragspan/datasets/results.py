@@ -131,6 +131,17 @@ class MetricSummary:
         """Rows that lack a score because a cell is missing, the metric failed, or the budget is spent."""
         return self.failed + sum(self.not_scored.get(reason, 0) for reason in SKIPPED_REASONS)
 
+    def cells(self) -> tuple[str, ...]:
+        """The figures as people read them, under `SUMMARY_HEADER`."""
+        figures = (self.mean, self.median, self.minimum, self.maximum, self.standard_deviation)
+        passed = f"{self.passed / self.scored:.0%}" if self.scored and self.threshold is not None else "-"
+        return (
+            self.metric,
+            *("-" if figure is None else f"{figure:.3f}" for figure in figures),
+            f"{self.scored:,}",
+            passed,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
@@ -149,6 +160,8 @@ class Evaluation:
     bad_rows: Sequence[BadRow] = ()
     """The first `BAD_ROWS_KEPT` of them, in the order of the table."""
     bad_row_count: int = 0
+    resumed: int = 0
+    """Rows that an earlier run did, of these and the bad ones."""
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Rows that lack a score they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure, or
     `unreadable` for the bad ones."""
@@ -168,18 +181,12 @@ class Evaluation:
     def _repr_html_(self) -> str:
         """For notebooks."""
         rows = [
-            (
-                summary.metric,
-                *(None if value is None else f"{value:.3f}" for value in (summary.mean, summary.median)),
-                f"{summary.scored:,}",
-                f"{summary.passed / summary.scored:.0%}" if summary.scored and summary.threshold is not None else None,
-                ", ".join(f"{reason} {count:,}" for reason, count in summary.not_scored.items()),
-            )
+            (*summary.cells(), ", ".join(f"{reason} {count:,}" for reason, count in summary.not_scored.items()))
             for summary in self.summary.values()
         ]
         title = f"{self.source or 'Evaluation'}: {self.rows:,} rows, {sum(self.skipped.values()):,} skipped"
         title += "" if self.is_complete else " (interrupted)"
-        return table(title, rows, header=("metric", "mean", "median", "scored", "passed", "not scored"))
+        return table(title, rows, header=(*SUMMARY_HEADER, "not scored"))
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -229,18 +236,19 @@ class Evaluation:
         return polars.DataFrame(list(map(_as_tuple, self.results())), schema=schema, orient="row")
 
 
+SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
 SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
 """Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
 WORST_KEPT = 20
 """Rows of a metric that are kept with their texts."""
 BAD_ROWS_KEPT = 10_000
 
-_INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
-_FLOATS = ("score", "usd")
+INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
+FLOATS = ("score", "usd")
 
 
 def _typed(integer: str, real: str, text: str) -> dict[str, str]:
-    kinds = dict.fromkeys(_INTEGERS, integer) | dict.fromkeys(_FLOATS, real)
+    kinds = dict.fromkeys(INTEGERS, integer) | dict.fromkeys(FLOATS, real)
     return {name: kinds.get(name, text) for name in RESULT_COLUMNS}
 
 

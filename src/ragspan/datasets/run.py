@@ -84,6 +84,7 @@ class Standing:
             skipped=dict(self.skipped.most_common()),
             source=source,
             columns=columns,
+            resumed=self.resumed,
             usage=self.usage,
             seconds=time.monotonic() - self.began,
             is_complete=is_complete,

@@ -7,13 +7,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ragspan.datasets.progress import duration
-from ragspan.datasets.results import BadRow, Evaluation, MetricSummary
+from ragspan.datasets.results import SUMMARY_HEADER, BadRow, Evaluation
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 _BAD_ROWS_SHOWN = 10
-_FIGURES = ("mean", "median", "minimum", "maximum", "standard_deviation")
 
 
 def summary_table(evaluation: Evaluation) -> Table:
@@ -22,23 +21,11 @@ def summary_table(evaluation: Evaluation) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
-    for name in ("mean", "median", "min", "max", "std", "scored", "passed"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for place, name in enumerate(SUMMARY_HEADER):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
     for summary in evaluation.summary.values():
-        table.add_row(*_cells(summary))
+        table.add_row(*summary.cells())
     return table
-
-
-def _cells(summary: MetricSummary) -> list[str]:
-    figures = [getattr(summary, name) for name in _FIGURES]
-    passed = f"{summary.passed / summary.scored:.0%}" if summary.scored and summary.threshold is not None else "-"
-    return [
-        summary.metric,
-        *("-" if figure is None else f"{figure:.3f}" for figure in figures),
-        f"{summary.scored:,}",
-        passed,
-    ]
 
 
 def not_scored_lines(evaluation: Evaluation) -> list[str]:
@@ -52,7 +39,7 @@ def not_scored_lines(evaluation: Evaluation) -> list[str]:
     return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
 
 
-def headline(evaluation: Evaluation, *, new_rows: int) -> str:
+def headline(evaluation: Evaluation) -> str:
     """How much was done, what was skipped and why, in how long, for how much."""
     skipped = sum(evaluation.skipped.values())
     text = f"{rows_in_words(evaluation.rows + evaluation.bad_row_count - skipped)} evaluated"
@@ -60,7 +47,8 @@ def headline(evaluation: Evaluation, *, new_rows: int) -> str:
         text += f" by {', '.join(evaluation.judges)}"
     if skipped:
         text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
-    if new_rows < evaluation.rows + evaluation.bad_row_count:
+    new_rows = evaluation.rows + evaluation.bad_row_count - evaluation.resumed
+    if evaluation.resumed:
         text += f", {new_rows:,} of the table's rows in this run"
     text += f", {duration(evaluation.seconds)}"
     if new_rows and evaluation.seconds:

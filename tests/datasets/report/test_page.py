@@ -205,6 +205,7 @@ def test_a_comparison_shows_both_runs_and_where_it_fell(answered, evaluation_of,
     assert "5 answers are in both runs, paired by record id. 0 only in this run, 2 only in the baseline" in page.text
     assert "a 5 0.700 0.200 −0.500 −0.500 to −0.500 worse 5 0" in page.text
     assert "5 answers passed before and fail now." in page.text
+    assert "Comparison with the baseline" in page.text
     assert "1 id 1 0.70 0.20 −0.50 pass → fail" in page.text
     assert {"#falls-1", "#row-1"} <= set(page.attributes("href"))
     assert "falls-1" in page.attributes("id")

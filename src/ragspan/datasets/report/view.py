@@ -12,6 +12,7 @@ from ragspan.datasets.report.comparison import Comparison, MetricComparison, Sco
 from ragspan.datasets.report.distribution import Bar, Distribution, distribution
 from ragspan.datasets.report.guides import GUIDES, REASONS, Guide
 from ragspan.datasets.report.signs import Sign, signs_of
+from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import BadRow, Evaluation, MetricSummary
 from ragspan.outcomes import Usage
 
@@ -34,11 +35,6 @@ class MetricView:
     @property
     def name(self) -> str:
         return self.summary.metric
-
-    @property
-    def rows(self) -> int:
-        """With a score or without."""
-        return self.summary.scored + self.not_scored
 
     @property
     def not_scored(self) -> int:
@@ -83,6 +79,8 @@ class ReportView:
     metrics: tuple[MetricView, ...]
     answers: tuple[ShownAnswer, ...]
     comparison: Comparison | None
+    baseline: str
+    """The baseline's file."""
     bad_rows: tuple[BadRow, ...]
     bad_row_count: int
 
@@ -123,6 +121,7 @@ def view_of(
         metrics=tuple(metric_views(evaluation, comparison)),
         answers=tuple(show_answers(evaluation.worst)),
         comparison=comparison,
+        baseline=_name_of(baseline),
         bad_rows=tuple(evaluation.bad_rows[:BAD_ROWS_SHOWN]),
         bad_row_count=evaluation.bad_row_count,
     )
@@ -143,3 +142,8 @@ def metric_views(evaluation: Evaluation, comparison: Comparison | None = None) -
             guide=GUIDES.get(name),
             change=changes.get(name),
         )
+
+
+def _name_of(run: ScoredRun | None) -> str:
+    name = run.path.name if isinstance(run, ResultFile) else run.source if isinstance(run, Evaluation) else None
+    return name or "the baseline"
