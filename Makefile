@@ -108,7 +108,7 @@ docs-build: .venv-docs/.installed  ## the site into site/; a broken link or a na
 # The variable silences an announcement of another tool.
 MKDOCS := NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs
 
-.venv-docs/.installed: $(VENV)/.installed
+.venv-docs/.installed: | $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
 	$(call install_into,$(@D),constraints.txt,--group docs)
 	@touch $@
