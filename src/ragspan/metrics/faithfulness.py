@@ -79,13 +79,22 @@ def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
 
 
 def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
-    unsupported = [verdict.claim or "" for verdict in verdicts if not verdict.supported]
+    unsupported = [verdict for verdict in verdicts if not verdict.supported]
     if not unsupported:
-        return f"The passages support all claims ({len(verdicts)})."
-    shown = [textwrap.shorten(claim, _SHOWN_CHARS, placeholder="...") for claim in unsupported[:_SHOWN_CLAIMS]]
+        weakest = min(verdicts, key=lambda verdict: 1.0 if verdict.probability is None else verdict.probability)
+        return f"No unsupported claim was found ({len(verdicts)} compared){_reason(weakest)}."
+    shown = [
+        textwrap.shorten(verdict.claim or "", _SHOWN_CHARS, placeholder="...") + _reason(verdict)
+        for verdict in unsupported[:_SHOWN_CLAIMS]
+    ]
     if len(unsupported) > len(shown):
         shown.append(f"and {len(unsupported) - len(shown)} more")
-    return f"Not supported by the passages ({len(unsupported)} of {len(verdicts)} claims): {'; '.join(shown)}"
+    return f"Not supported by the context ({len(unsupported)} of {len(verdicts)} claims): {'; '.join(shown)}"
+
+
+def _reason(verdict: ClaimVerdict) -> str:
+    """Why, in brackets, from a judge that computes probabilities: it says what it compared in a few words."""
+    return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
 
 
 _SHOWN_CLAIMS = 5

@@ -34,8 +34,8 @@ async def test_the_explanation_names_the_weakest_sentence_and_what_the_passages_
 
     assert INVENTED in vote.explanation
     assert COPIED not in vote.explanation
-    assert "numbers not in the passages: 1968" in vote.explanation
-    assert "names not in the passages: Pablo, Picasso" in vote.explanation
+    assert "numbers not in the context: 1968" in vote.explanation
+    assert "names not in the context: Pablo, Picasso" in vote.explanation
 
 
 async def test_all_votes_and_ratings_are_equal(judge, record_of):
@@ -92,7 +92,7 @@ async def test_each_claim_gets_a_verdict_with_its_reasons(judge, record_of):
     assert (supported.index, supported.claim, supported.supported) == (0, COPIED, True)
     assert (unsupported.index, unsupported.claim, unsupported.supported) == (1, INVENTED, False)
     assert supported.probability > 0.5 > unsupported.probability
-    assert "numbers not in the passages: 1968" in unsupported.explanation
+    assert "numbers not in the context: 1968" in unsupported.explanation
 
 
 async def test_claims_that_another_judge_extracted_are_verified_too(judge, record_of):
@@ -172,7 +172,7 @@ async def test_values_in_json_are_contradicted_in_the_answer(judge, record_of):
     (vote,) = await judge.vote_adherence(record, 1)
 
     assert not vote.grounded
-    assert "the passages say otherwise about: outdoor seating" in vote.explanation
+    assert "the context says otherwise about: outdoor seating" in vote.explanation
 
 
 async def test_the_metrics_take_it(judge, record_of):

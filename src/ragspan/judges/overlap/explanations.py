@@ -12,24 +12,37 @@ _MOST_WORDS = 8
 _LONGEST_QUOTE = 160
 
 
+_COMPARED = "words, numbers, names and denials were compared"
+
+
 def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
-    """Why an answer with these sentences is grounded or not: its worst sentence, and what it lacks."""
+    """Why a response with these sentences passes or not: its worst sentence, and what it lacks."""
     if not grades:
-        return "the response has no content that passages could hold"
+        return "the response has no content that a context could hold"
     worst = min(grades, key=lambda grade: grade.score)
-    verdict = "the passages cover the response" if grounded else "the passages do not cover the response"
-    return f"{verdict}; its weakest sentence is {quoted(worst.sentence)}: {explain_sentence(worst)}"
+    if not grounded:
+        return f"the weakest sentence of the response is {quoted(worst.sentence)}: {explain_sentence(worst)}"
+    return (
+        f"{_COMPARED}, and no contradiction was found; the weakest sentence is {quoted(worst.sentence)}: {_held(worst)}"
+    )
 
 
 def explain_sentence(grade: Grade) -> str:
-    """What the passages hold of a sentence, and what they lack."""
+    """What the contexts say otherwise than a sentence, what they lack of it, and what they hold."""
+    if grade.contradictions:
+        return "; ".join(map(str, grade.contradictions))
+    found = _held(grade)
+    return found if grade.conflicts or grade.numbers or grade.names or grade.words else f"{_COMPARED}; {found}"
+
+
+def _held(grade: Grade) -> str:
     lacks = [
         f"{what}: {listed(items)}"
         for what, items in (
-            ("the passages say otherwise about", grade.conflicts),
-            ("numbers not in the passages", grade.numbers),
-            ("names not in the passages", grade.names),
-            ("words not in the passages", grade.words),
+            ("the context says otherwise about", grade.conflicts),
+            ("numbers not in the context", grade.numbers),
+            ("names not in the context", grade.names),
+            ("words not in the context", grade.words),
         )
         if items
     ]
@@ -37,13 +50,13 @@ def explain_sentence(grade: Grade) -> str:
         return "; ".join(lacks)
     if grade.context is None:
         return "its words are too general to be looked for"
-    return f"{grade.window:.0%} of its content words stand close together in a passage"
+    return f"{grade.window:.0%} of its content words stand close together in a context"
 
 
 def explain_coverage(coverage: Coverage) -> str:
     if coverage.missing:
-        return f"main words of the passages that the response lacks: {listed(coverage.missing)}"
-    return "the response has all main words of the passages" if coverage.share else "the passages have no content"
+        return f"main words of the context that the response lacks: {listed(coverage.missing)}"
+    return "the response has all main words of the context" if coverage.share else "the context has no content"
 
 
 def listed(words: Iterable[str]) -> str:

@@ -17,7 +17,11 @@ from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
 from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.contradictions.comparing import Comparison
+from ragspan.judges.overlap.contradictions.finding import Contradiction
+from ragspan.judges.overlap.contradictions.tables import english
 from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.refusals import refuses
 from ragspan.judges.overlap.text import is_content, is_number
 
 
@@ -44,6 +48,10 @@ class Grade:
     """Most content words in a row that no context holds."""
     conflicts: tuple[str, ...] = ()
     """Structured values of which the sentence says the opposite."""
+    refuses: bool = False
+    """It says that the contexts do not hold the answer, and they hold little of the question."""
+    contradictions: tuple[Contradiction, ...] = ()
+    """Where the sentence says otherwise than the context sentences that it rests on."""
 
     @property
     def score(self) -> float:
@@ -55,10 +63,24 @@ class Grade:
             - 0.05 * min(3, len(self.names))
             - 0.05 * min(4, self.longest_gap)
         )
+        if self.contradictions:
+            return min(score - 0.5, _CONTRADICTED)
         if self.conflicts:
             return score - 0.5
+        if self.refuses:
+            score = max(score, _REFUSED)
         # Paths and values share fewer words and almost no trigrams with what people make of them than prose does.
         return min(1.0, score + 0.3 * self.structured)
+
+
+_FEW_CLAIMS = 2
+"""In responses of so few sentences everything is compared; in longer ones only what errs least."""
+_REFUSED = 0.48
+"""What a sentence scores at least that says that the contexts hold no answer, where they hold little of the question."""
+_ANSWERED = 0.75
+"""Contexts that hold so much of the question in one place are taken to answer it."""
+_CONTRADICTED, _RESPONSE_CONTRADICTED = 0.1, 0.3
+"""The most that a sentence scores that says otherwise than the contexts, a probability of .12, and a response: .29."""
 
 
 def answer_score(grades: Sequence[Grade]) -> float:
@@ -67,7 +89,8 @@ def answer_score(grades: Sequence[Grade]) -> float:
     The worst sentence counts beside the mean: one invention spoils an answer that is copied otherwise.
     """
     scores = [grade.score for grade in grades]
-    return 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
+    score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
+    return min(score, _RESPONSE_CONTRADICTED) if any(grade.contradictions for grade in grades) else score
 
 
 def probability(score: float, language: Language = ENGLISH) -> float:
@@ -97,6 +120,8 @@ def grade_claims(
     is no invention.
     """
     grader = _Grader(contexts, alignment, question, language)
+    if language is ENGLISH:
+        grader.compare(lone=len(claims) <= _FEW_CLAIMS)
     return list(map(grader.grade, claims))
 
 
@@ -108,7 +133,14 @@ class _Grader:
         self._alignment = alignment
         self._excused = language.neutral_keys | question
         self._question = question - language.neutral_keys
+        self._asked = question
         self._topics = read_topics(contexts)
+        self._comparison: Comparison | None = None
+
+    def compare(self, *, lone: bool) -> None:
+        """Look for contradictions as well."""
+        self._excused |= english().units.keys()
+        self._comparison = Comparison(self._contexts, self._asked, lone=lone)
 
     def grade(self, claim: Claim) -> Grade:
         words, sought = claim.words, claim.keys
@@ -131,7 +163,22 @@ class _Grader:
             words=tuple([words[at] for at in absent if at not in numbers and at not in names]),
             longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
+            refuses=refuses(claim.text) and not self._is_answered(),
+            contradictions=self._contradictions(claim, absent),
         )
+
+    def _contradictions(self, claim: Claim, absent: Sequence[int]) -> tuple[Contradiction, ...]:
+        if self._comparison is None:
+            return ()
+        return self._comparison.contradictions(claim.text, frozenset([claim.keys[at] for at in absent]))
+
+    def _is_answered(self) -> bool:
+        """Whether contexts hold most of the question's words close together."""
+        asked = Claim(text="", words=(), keys=tuple(word for word in self._asked if is_content(word)))
+        if not asked.keys:
+            return False
+        held, _ = Alignment([asked], self._contexts).best_window(asked.keys)
+        return held >= _ANSWERED * len(asked.keys)
 
     def _credit(self, word: str) -> float:
         """What a word counts that no context holds: all for a neutral word, half for one of the question."""

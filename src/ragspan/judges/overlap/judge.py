@@ -20,12 +20,14 @@ _THRESHOLD = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverlapJudge:
-    """Judges by what an answer's words share with the passages: deterministic, pure Python, English.
+    """Judges by what a response shares with its contexts: deterministic, pure Python, English.
 
-    It sees inventions (numbers, names and phrases that no passage holds) and contradictions of values in JSON. It does
-    not see swapped arguments, paraphrased contradictions, wrong attribution, or inference, and it knows the stop words
-    and stems of English only. With people's judgements of answers it agrees about as well as one annotator with the
-    others; `benchmarks/agreement.py` measures that. Completeness is the weakest of its answers.
+    It sees inventions (numbers, names and phrases that no context holds) and contradictions: each claim is compared with
+    the context sentences that it rests on, in its numbers, units, dates, names, denials, opposites, roles, quantifiers and
+    modal verbs. A contradiction holds the claim and the response below the threshold, and the explanation names both sides.
+    It does not see inference, nor a contradiction that shares few words with the context. With people's judgements of
+    responses it agrees about as well as one annotator with the others; `benchmarks/agreement.py` measures that, and
+    `benchmarks/contrast.py` what it sees of each kind of contradiction. Completeness is the weakest of its answers.
 
     Bounds, for one record: 80,000 characters of passages, the longest cut first; 30,000 characters and 400 sentences of the
     response. What lies beyond is not read, and the scores' `details["read"]` says how much was. Of more than 1,000 contexts,

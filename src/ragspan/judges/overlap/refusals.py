@@ -64,10 +64,11 @@ def is_refusal(response: str) -> bool:
     time for the first `MAX_CHARACTERS` only.
     """
     sentences = [line for line in split_sentences(readable(response[:MAX_CHARACTERS])) if not is_courtesy(line)]
-    refusing = sum(map(_refuses, sentences))
+    refusing = sum(map(refuses, sentences))
     return 2 * refusing >= max(1, len(sentences))
 
 
-def _refuses(line: str) -> bool:
+def refuses(line: str) -> bool:
+    """True for a sentence that says that the answer is not known, or not in the contexts."""
     sentence = " ".join(line.split())
     return bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))

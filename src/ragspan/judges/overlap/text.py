@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ragspan.judges.overlap.stems import stemmer_of
+from ragspan.judges.overlap.synonyms import SYNONYMS
 from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
 
 _LONGEST = 64
@@ -75,7 +76,7 @@ def key(token: str) -> str:
 
     Digits without separators, ordinal suffix and idle zeros for numbers and number words ("three", "3.0", "3rd" → "3");
     24-hour times ("5 p.m." → "17:00"); "not" for contractions with it; full names of months and days; the word itself
-    for stop words and negations; the stem for all others.
+    for stop words and negations; the stem for all others, or that of its first synonym.
     """
     word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
     if word[:1].isdigit():
@@ -92,7 +93,8 @@ def key(token: str) -> str:
         return "%"
     if word in FUNCTION_WORDS:
         return word
-    return NUMBER_WORDS.get(word) or _stem(CALENDAR.get(word, word))
+    stem = NUMBER_WORDS.get(word) or _stem(CALENDAR.get(word, word))
+    return _synonyms().get(stem, stem)
 
 
 def is_number(token_key: str) -> bool:
@@ -141,6 +143,13 @@ def _time_key(word: str) -> str:
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
     return f"{hour}:{minute:02}"
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    """For the stems of words with synonyms, the stem that stands for all of them."""
+    rows = ([_stem(word) for word in line.split()] for line in reversed(SYNONYMS.strip().splitlines()))
+    return {stem: row[0] for row in rows for stem in row}
 
 
 _stem = stemmer_of("english")

@@ -1,0 +1,121 @@
+"""Which context sentences a claim rests on."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+
+from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, facts_of_sentence
+from ragspan.judges.overlap.contradictions.tables import english
+from ragspan.judges.overlap.text import is_number
+
+_BEST = 4
+"""Sentences that a claim is compared with."""
+_QUESTION = 0.3
+"""What a word of the question counts beside one of the claim."""
+_CARRIED = 0.6
+"""What a word counts that stands in the sentence before one that begins with a pronoun."""
+_PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
+_MOST_PLACES = 200
+"""A word in more sentences tells none of them from the others."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aligned:
+    """A context sentence beside a claim."""
+
+    facts: SentenceFacts
+    share: float
+    """Of the claim's content words, by weight, how many it holds, opposites included, 0..1."""
+    score: float
+    """The same weights summed, those of the question's words added."""
+
+
+class Aligner:
+    """Finds the context sentences that share most words with a claim; each claim looks at its own words only."""
+
+    def __init__(self, contexts: Sequence[Context]) -> None:
+        self._contexts = [context for context in contexts if not context.structured]
+        self._firsts: list[int] = []
+        self._referring = 0  # as bits: the sentences that begin with a pronoun
+        first = 0
+        for context in self._contexts:
+            self._firsts.append(first)
+            for at, keys in enumerate(context.keys):
+                if keys[0] in _PRONOUNS:
+                    self._referring |= 1 << (first + at)
+            first += len(context.keys) + 1
+        self._found: dict[str, int] = {}
+
+    def __contains__(self, word: str) -> bool:
+        return bool(self._places(word))
+
+    def _places(self, word: str) -> int:
+        """The sentences with a word, as bits."""
+        found = self._found.get(word)
+        if found is None:
+            found = 0
+            for first, context in zip(self._firsts, self._contexts, strict=True):
+                if word in context.places:
+                    found |= context.places[word] << first
+            self._found[word] = found
+        return found
+
+    def _facts(self, number: int) -> SentenceFacts:
+        at = bisect_right(self._firsts, number) - 1
+        return self._contexts[at].fact(facts_of_sentence, number - self._firsts[at])
+
+    def best(self, content: Iterable[str], question: frozenset[str]) -> list[Aligned]:
+        """The few best, the best first; none where nothing is shared."""
+        words = sorted(content)
+        shares = self._shares(words)
+        scores = dict(shares)
+        for word in question.difference(words):
+            for number in _numbers(self._places(word)):
+                if number in scores:
+                    scores[number] += _QUESTION * self.weight(word)
+        total = sum(map(self.weight, words)) or 1.0
+        return [
+            Aligned(facts=self._facts(number), share=shares[number] / total, score=scores[number])
+            for number in nlargest(_BEST, scores, key=lambda number: (scores[number], -number))
+        ]
+
+    def _shares(self, words: Iterable[str]) -> dict[int, float]:
+        """By the numbers of the sentences, the weights of the words that each holds, itself or by an opposite."""
+        shares: defaultdict[int, float] = defaultdict(float)
+        opposites = english().opposites
+        for word in words:
+            weight = self.weight(word)
+            held = found = self._places(word)
+            for other in opposites.get(word, ()):
+                found |= self._places(other)
+            for number in _numbers(found):
+                shares[number] += weight
+            for number in _numbers(held << 1 & self._referring & ~held):
+                shares[number] += _CARRIED * weight
+        return shares
+
+    def weight(self, word: str) -> float:
+        """How much a word tells: less the more sentences have it."""
+        if word == "include":
+            return 0.0  # too common to be looked up
+        if is_number(word):
+            return 0.3
+        return 1 / (1 + math.log(max(1, self._places(word).bit_count())))
+
+
+def _numbers(bits: int) -> list[int]:
+    """The numbers of the bits; none where there are very many."""
+    if bits.bit_count() > _MOST_PLACES:
+        return []
+    found = []
+    while bits:
+        lowest = bits & -bits
+        found.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return found

@@ -1,0 +1,68 @@
+"""The claims of one record against its contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.contradictions.additions import find_addition, find_replaced
+from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, facts_of, tells
+from ragspan.judges.overlap.contradictions.finding import Contradiction
+from ragspan.judges.overlap.contradictions.polarity import find_opposition
+from ragspan.judges.overlap.contradictions.roles import find_swap
+from ragspan.judges.overlap.contradictions.scope import find_other_scope
+from ragspan.judges.overlap.contradictions.slots import find_other_name, find_other_quantity
+from ragspan.judges.overlap.contradictions.tables import english
+
+
+class Comparison:
+    """Finds where claims contradict the contexts of one record."""
+
+    def __init__(self, contexts: Sequence[Context], question: frozenset[str], *, lone: bool) -> None:
+        """`question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
+        self._tables = english()
+        self._lone = lone
+        self._aligner = Aligner(contexts)
+        self._question = frozenset(
+            word for word in map(compared, question) if tells(word) and (word in self._aligner or word == "include")
+        )
+
+    def contradictions(self, claim: str, absent: frozenset[str]) -> tuple[Contradiction, ...]:
+        """What the claim says otherwise than the context sentences that it rests on.
+
+        `absent` are the keys of its content words that neither the contexts nor the question hold.
+        """
+        facts = facts_of(claim)
+        if claim.endswith(":") or (not self._lone and len(facts.content) < _FEW):
+            return ()
+        question = self._question if self._lone else frozenset[str]()
+        sought = facts.content if len(facts.content) > 1 else facts.content | question
+        aligned = self._aligner.best(sought, question)
+        if not aligned:
+            return ()
+        enough = _ENOUGH if self._lone else _MOST
+        found = [self._of_names(facts, aligned, absent)] if self._lone else []
+        near = [one for one in aligned if one.share >= enough]
+        if near:
+            found += [
+                find_other_quantity(facts, aligned, question, self._aligner, enough=enough),
+                find_opposition(facts, aligned, question, self._tables, enough=enough),
+                find_swap(facts, aligned, self._tables) if self._lone else None,
+                find_other_scope(facts, near) if self._lone else None,
+            ]
+        return tuple(one for one in found if one is not None)
+
+    def _of_names(
+        self, facts: SentenceFacts, aligned: Sequence[Aligned], absent: frozenset[str]
+    ) -> Contradiction | None:
+        """What is asked of responses of a sentence or two only, because it errs too often in long ones."""
+        return (
+            find_other_name(facts, aligned, self._question, self._aligner, enough=_ENOUGH)
+            or find_addition(facts, aligned, absent)
+            or find_replaced(facts, aligned, absent)
+        )
+
+
+_ENOUGH, _MOST = 0.6, 0.8
+_FEW = 3

@@ -1,0 +1,196 @@
+"""One sentence taken apart: its clauses, what they deny, its numbers with their units, its names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ragspan.judges.overlap.contexts import ContextSentence
+from ragspan.judges.overlap.contradictions.names import Name, read_names
+from ragspan.judges.overlap.contradictions.quantities import WORDED, Quantity, read_quantities
+from ragspan.judges.overlap.contradictions.tables import Tables, english
+from ragspan.judges.overlap.text import is_content, is_number, key, tokens
+
+_MOST_CHARACTERS = 1200
+"""Of a sentence; what lies beyond is not compared."""
+_MOST_TOKENS = 120
+
+_PAUSE = re.compile(r"([,;:](?=\s)|[()\[\]\"]|\s-{1,2}\s)")
+_MARKS = frozenset(',;:()[]"-') | {"--"}
+_ANSWERS = frozenset({"yes", "no"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Clause:
+    """Words with one predicate."""
+
+    start: int
+    end: int
+    own: frozenset[str]
+    """Keys of its content words, numbers left out."""
+    inherited: frozenset[str]
+    """Those of the clauses before, which may hold its subject or its verb."""
+    negations: tuple[int, ...]
+    """Places of the words that deny."""
+    optional: bool = False
+    """It says that something need not be."""
+    supposed: bool = False
+    """It begins with "if" or the like, and states nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SentenceFacts:
+    """What the comparison asks of one sentence."""
+
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
+    content: frozenset[str]
+    """Keys of its content words, numbers left out."""
+    parts: tuple[int, ...]
+    """For each word the number of its part: parts end at commas, "and", "but"."""
+    clauses: tuple[Clause, ...]
+    quantities: tuple[Quantity, ...]
+    names: tuple[Name, ...]
+
+
+def facts_of(text: str) -> SentenceFacts:
+    """The facts of a claim."""
+    text = text[:_MOST_CHARACTERS]
+    language = english()
+    words, pauses = _words(text)
+    keys = tuple(compared(key(word)) for word in words)
+    quantities = read_quantities(words, keys, pauses, language)
+    measured = {place for one in quantities if one.kind not in WORDED for place in range(one.at, one.end)}
+    content = tuple(
+        place not in measured and tells(word) and word not in language.denying for place, word in enumerate(keys)
+    )
+    return SentenceFacts(
+        words=words,
+        keys=keys,
+        content=frozenset(word for word, tells in zip(keys, content, strict=True) if tells),
+        parts=_parts(keys, pauses, language),
+        clauses=tuple(_clauses(words, keys, content, pauses, language)),
+        quantities=quantities,
+        names=tuple(
+            name for name in read_names(words, keys, pauses) if measured.isdisjoint(range(name.start, name.end))
+        ),
+    )
+
+
+def facts_of_sentence(sentence: ContextSentence) -> SentenceFacts:
+    """The facts of a sentence of a context."""
+    return facts_of(sentence.text)
+
+
+def _words(text: str) -> tuple[tuple[str, ...], dict[int, str]]:
+    """The words, and by the place of the word that follows, the marks between them; an answering "No," is left out."""
+    words: list[str] = []
+    pauses: dict[int, str] = {}
+    for piece in _PAUSE.split(text):
+        if piece.strip() in _MARKS:
+            pauses[len(words)] = piece.strip()
+            continue
+        words += tokens(piece)
+        if len(words) == 1 and words[0].lower() in _ANSWERS:
+            words.clear()
+        if len(words) > _MOST_TOKENS:
+            break
+    return tuple(words[:_MOST_TOKENS]), pauses
+
+
+def _parts(keys: Sequence[str], pauses: dict[int, str], language: Tables) -> tuple[int, ...]:
+    breaks = language.turns | language.joins | language.exceptions
+    number, parts = 0, []
+    for at, word in enumerate(keys):
+        ranges = 0 < at < len(keys) - 1 and is_number(keys[at - 1]) and is_number(keys[at + 1])  # "between 10 and 18"
+        number += at in pauses or (word in breaks and not ranges)
+        parts.append(number)
+    return tuple(parts)
+
+
+def _clauses(
+    words: Sequence[str], keys: Sequence[str], content: Sequence[bool], pauses: dict[int, str], language: Tables
+) -> list[Clause]:
+    starts = [0, *(at for at in range(1, len(keys)) if _begins_clause(at, keys, pauses, language)), len(keys)]
+    clauses: list[Clause] = []
+    inherited: frozenset[str] = frozenset()
+    for start, end in pairwise(starts):
+        own = frozenset(word for word, tells in zip(keys[start:end], content[start:end], strict=True) if tells)
+        negations, optional = _denials(words, keys, start, end, language)
+        clauses.append(
+            Clause(
+                start=start,
+                end=end,
+                own=own,
+                inherited=inherited,
+                negations=negations,
+                optional=optional,
+                supposed=bool(end > start and keys[start] in _SUPPOSING),
+            )
+        )
+        inherited |= own
+    return clauses
+
+
+def _begins_clause(at: int, keys: Sequence[str], pauses: dict[int, str], language: Tables) -> bool:
+    mark, word = pauses.get(at), keys[at]
+    if mark in {";", ":"} or word in language.turns or word in language.exceptions:
+        return True
+    if mark == "," or word in language.joins:
+        following = keys[at + 1 : at + _NEAR]
+        for place, after in enumerate(following):
+            if after in language.joins or at + 1 + place in pauses:
+                return False
+            if after in language.auxiliaries:
+                return True
+    return False
+
+
+_NEAR = 7
+"""A comma or "and" begins a clause where a verb follows within so many words."""
+
+
+def _denials(
+    words: Sequence[str], keys: Sequence[str], start: int, end: int, language: Tables
+) -> tuple[tuple[int, ...], bool]:
+    """The places of the words that deny, and whether they only say that something need not be."""
+    found: list[int] = []
+    optional = False
+    for at in range(start, end):
+        word, after = keys[at], keys[at + 1] if at + 1 < len(keys) else ""
+        if word in language.exceptions or (
+            word in language.negations and (word, after) not in language.harmless and not is_number(after)
+        ):
+            before = keys[at - 1] if at else ""
+            if _leaves_free(before, keys[at + 1 : min(end, at + 4)], language.needed):
+                optional = True
+            else:
+                found.append(at)
+        elif (words[at].lower() in _REFUSING and after == "to") or (
+            word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
+        ):
+            found.append(at)
+    return tuple(found), optional
+
+
+def _leaves_free(before: str, after: Sequence[str], needed: frozenset[str]) -> bool:
+    """True for "need not", "do not have to", "is not required"."""
+    return before in needed or list(after[:2]) == ["have", "to"] or not needed.isdisjoint(after)
+
+
+_SUPPOSING = frozenset({"if", "unless", "whether", "when"})
+_REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
+_INCLUDING = frozenset({"include", "includes", "included", "including"})
+_LITTLE = frozenset({"against", "still", "also", "as", "well"})
+
+
+def compared(word: str) -> str:
+    """The key as it is compared here: "include" tells something, however it is inflected."""
+    return "include" if word in _INCLUDING else word
+
+
+def tells(word: str) -> bool:
+    """True for the keys of words that are compared."""
+    return (is_content(word) and not is_number(word) and word not in _LITTLE) or word == "include"

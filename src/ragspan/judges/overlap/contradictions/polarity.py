@@ -1,0 +1,173 @@
+"""One denies what the other says, or says its opposite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ragspan.judges.overlap.contradictions.aligning import Aligned
+from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, tells
+from ragspan.judges.overlap.contradictions.finding import Contradiction
+from ragspan.judges.overlap.contradictions.quantities import DATES
+from ragspan.judges.overlap.contradictions.tables import Tables, english
+
+_INHERITED = 0.75
+"""What a word counts that only an earlier clause of the sentence holds."""
+_SURER = 0.15
+"""Where only a negation differs, so much more has to be shared."""
+_AS_GOOD = 0.9
+"""A clause that holds nearly as many, and agrees, is support."""
+_QUOTED = 6
+_SHORTEST = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Match:
+    clause: Clause
+    facts: SentenceFacts
+    share: float
+    score: float
+    opposed: tuple[tuple[str, str], ...]
+    """A word of the claim with its opposite in the context."""
+    agrees: bool
+    clear: bool
+    """What is denied on one side stands on the other as well."""
+
+
+def find_opposition(
+    claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], language: Tables, *, enough: float
+) -> Contradiction | None:
+    """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
+    for clause in claim.clauses:
+        if not clause.own:
+            continue
+        matches = [match for one in aligned for match in _matches(claim, clause, one.facts, question, language)]
+        best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
+        if best is None or best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
+            continue
+        if best.opposed and _is_elsewhere(best, aligned):
+            continue
+        if any(match.agrees and match.score >= _AS_GOOD * best.score for match in matches):
+            continue
+        return _contradiction(claim, clause, best)
+    return None
+
+
+def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
+    """True where another sentence that fits nearly as well has the claim's own words."""
+    words = {word for word, _ in match.opposed}
+    best = max(one.share for one in aligned if one.facts is match.facts)
+    return any(
+        words & one.facts.content and one.facts is not match.facts and one.share >= 0.75 * best for one in aligned
+    )
+
+
+def _matches(
+    claim: SentenceFacts, clause: Clause, facts: SentenceFacts, question: frozenset[str], language: Tables
+) -> Iterator[_Match]:
+    if "than" in claim.keys and "than" in facts.keys:
+        return  # what is compared with what is looked at elsewhere
+    for other in facts.clauses:
+        if other.supposed != clause.supposed or not (other.own or other.negations):
+            continue
+        shared, opposed = 0.0, []
+        for word in clause.own:
+            if word in other.own:
+                shared += 1
+            elif (opposite := _opposite(word, other.own - claim.content, language)) and not (
+                _is_kept(word, clause, other, facts) or _is_range(word, claim, facts)
+            ):
+                opposed.append((word, opposite))
+            elif word in other.inherited:
+                shared += _INHERITED
+        rest = len(clause.own) - len(opposed)
+        asked = question - clause.own
+        held = len(asked & other.own) + _INHERITED * len(asked & other.inherited)
+        if rest <= 1:
+            shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
+        ended = 0 if opposed or not question else len((clause.own ^ other.own) & language.ending)
+        turns = len(clause.negations) + len(other.negations) + len(opposed) + ended
+        yield _Match(
+            clause=other,
+            facts=facts,
+            share=shared / rest,
+            score=shared + len(opposed) + 0.3 * held,
+            opposed=tuple(opposed),
+            agrees=turns % 2 == 0,
+            clear=_is_clear(claim, clause, facts, other, {word for pair in opposed for word in pair}),
+        )
+
+
+def _is_kept(word: str, clause: Clause, other: Clause, facts: SentenceFacts) -> bool:
+    """True where another clause of the sentence has the word itself, and as much of the rest."""
+    rest = clause.own - {word}
+    held = rest & (other.own | other.inherited)
+    return any(word in one.own and not rest & one.own < held for one in facts.clauses)
+
+
+def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
+    """True for "closes at six" where the context says "open from ten to six"."""
+    kinds = {one.kind for one in claim.quantities} & DATES
+    return word in english().bounds and any(sum(one.kind == kind for one in facts.quantities) > 1 for kind in kinds)
+
+
+def _is_clear(claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: set[str]) -> bool:
+    ours, theirs = clause.own | clause.inherited | opposed, other.own | other.inherited | opposed
+    return all(_head(claim, clause, at) in theirs for at in clause.negations) and all(
+        _head(facts, other, at) in ours for at in other.negations
+    )
+
+
+def _head(facts: SentenceFacts, clause: Clause, negation: int) -> str:
+    """The word that a negation denies; where it is a general one, or there is none, any word of the clause."""
+    for at in range(negation + 1, clause.end):
+        word = facts.keys[at]
+        if tells(word) and word not in english().general:
+            return word
+    own = [
+        word for word in facts.keys[clause.start : clause.end] if word in clause.own and word not in english().general
+    ]
+    return own[0] if own else ""
+
+
+def _opposite(word: str, others: frozenset[str], language: Tables) -> str | None:
+    """The word among others that says the opposite: by the table, or by its beginning."""
+    known = language.opposites.get(word)
+    if known and not known.isdisjoint(others):
+        return min(known & others)
+    for other in others:
+        if other.endswith(word) and other[: -len(word)] in language.prefixes and len(word) > _SHORTEST:
+            return other
+        if word.endswith(other) and word[: -len(other)] in language.prefixes and len(other) > _SHORTEST:
+            return other
+    return None
+
+
+def _contradiction(claim: SentenceFacts, clause: Clause, match: _Match) -> Contradiction:
+    if match.opposed:
+        word, opposite = match.opposed[0]
+        return Contradiction(
+            kind="opposite",
+            response=_written(claim, clause, word),
+            context=_written(match.facts, match.clause, opposite),
+        )
+    return Contradiction(
+        kind="negation",
+        response=_around(claim, clause, match.clause.own),
+        context=_around(match.facts, match.clause, clause.own),
+    )
+
+
+def _written(facts: SentenceFacts, clause: Clause, word: str) -> str:
+    at = facts.keys.index(word, clause.start, clause.end)
+    start = at - 1 if at - 1 in clause.negations else at
+    return " ".join(facts.words[start : at + 1])
+
+
+def _around(facts: SentenceFacts, clause: Clause, others: frozenset[str]) -> str:
+    """The words around the negation, or where there is none, from the first shared word on."""
+    if clause.negations:
+        start = max(clause.start, clause.negations[0] - 2)
+    else:
+        start = next((at for at in range(clause.start, clause.end) if facts.keys[at] in others), clause.start)
+    return " ".join(facts.words[start : min(clause.end, start + _QUOTED)])

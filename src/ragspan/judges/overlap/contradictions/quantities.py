@@ -1,0 +1,258 @@
+"""Numbers with what they count or measure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from ragspan.judges.overlap.contradictions.tables import Tables
+from ragspan.judges.overlap.text import is_content, is_number
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """One number, date or time."""
+
+    at: int
+    """Place of the number among the words."""
+    end: int
+    text: str
+    """As it is written, with its unit or the word after it."""
+    kind: str
+    """What it measures: "days", "dollars"; "year", "day of the month", "month", "weekday", "time"; empty for a count."""
+    value: float
+    """In the base unit of its kind."""
+    raw: str
+    """The key of the number itself."""
+    nouns: frozenset[str]
+    """Keys of the next content words: what is counted."""
+    per: str = ""
+    """Of "per minute" or "a month" after it, the key of the unit, and"""
+    rate: str = ""
+    """... the unit as it is written."""
+
+
+_NOUNS = 3
+_BASED = {"seconds": "time span", "days": "time span", "months": "time span", "grams": "weight", "pounds": "weight"}
+_BASED |= {"metres": "length", "feet": "length", "litres": "volume", "gallons": "volume", "°C": "temperature"}
+_BASED |= {"°F": "temperature", "kelvin": "temperature", "km/h": "speed", "mph": "speed", "dollars": "money"}
+_BASED |= {"euros": "money", "pounds sterling": "money", "yen": "money", "francs": "money"}
+
+
+def read_quantities(
+    words: Sequence[str], keys: Sequence[str], pauses: Collection[int], language: Tables
+) -> tuple[Quantity, ...]:
+    """The quantities of a sentence; `pauses` are the places of words that follow a comma or the like."""
+    return tuple(_Reader(words, keys, pauses, language).read())
+
+
+class _Reader:
+    def __init__(self, words: Sequence[str], keys: Sequence[str], pauses: Collection[int], language: Tables) -> None:
+        self._pauses = pauses
+        self._words = words
+        self._keys = keys
+        self._language = language
+
+    def read(self) -> list[Quantity]:
+        found: list[Quantity] = []
+        at = 0
+        while at < len(self._keys):
+            quantity = self._at(at)
+            if quantity is not None:
+                found.append(quantity)
+            at = quantity.end if quantity is not None else at + 1
+        return _with_shared_units(found)
+
+    def _at(self, at: int) -> Quantity | None:
+        word, written = self._keys[at], self._words[at]
+        if word in self._language.months and written[0].isupper():
+            return self._named(at, "month", word)
+        if written == "May" and at and (self._is_day(at - 1) or self._is_day(at + 1) or self._keys[at - 1] in _DATING):
+            return self._named(at, "month", "may")
+        if word in self._language.weekdays:
+            return self._named(at, "weekday", word)
+        if ":" in word and is_number(word):
+            return self._named(at, "time", word)
+        if is_number(word):
+            return self._number(at)
+        if word in {"every", "each", "once"}:
+            start = at + 1 + (self._key(at + 1) in {"a", "an"})
+            if (start > at + 1 or word != "once") and self._key(start) in self._language.units:
+                return self._number(start - 1, one=True)
+        if word == "one" and self._key(at + 1) in self._language.units:
+            return self._number(at, one=True)
+        return None
+
+    def _named(self, at: int, kind: str, word: str) -> Quantity:
+        return Quantity(at=at, end=at + 1, text=self._words[at], kind=kind, value=0.0, raw=word, nouns=frozenset())
+
+    def _number(self, at: int, *, one: bool = False) -> Quantity:
+        raw = "1" if one else self._keys[at]
+        value, end = _float(raw), at + 1
+        if value in _TENS and not self._is_digits(at):
+            ones = self._key(end)
+            if len(ones) == 1 and ones.isdigit() and not self._is_digits(end):  # "twenty five"
+                value, end, raw = value + int(ones), end + 1, str(int(value) + int(ones))
+        while self._key(end) in self._language.scales and not self._is_digits(end):
+            value, end = value * self._language.scales[self._key(end)], end + 1
+        kind, size, end = self._unit(at, end)
+        if not kind:
+            kind = self._date_kind(at, end)
+        rate = self._rate(end)
+        return Quantity(
+            at=at,
+            end=end,
+            text=self._text(at, end, counted=not kind),
+            kind=kind,
+            value=value * size,
+            raw=raw,
+            nouns=self._nouns(end),
+            per=self._key(rate),
+            rate=self._words[rate] if rate >= 0 else "",
+        )
+
+    def _unit(self, at: int, end: int) -> tuple[str, float, int]:
+        units = self._language.units
+        if at and self._words[at - 1] in {"$", "€", "£"}:
+            return (*units[self._keys[at - 1]], end)
+        place = end
+        while self._key(place) in {_DEGREE, "us", "usa", "u"}:
+            place += 1
+        unit = self._key(place)
+        if unit in units and (len(unit) > 1 or self._words[place] in _SYMBOLS):
+            kind, size = units[unit]
+            return kind, size, place + 1
+        return "", 1.0, end
+
+    def _rate(self, end: int) -> int:
+        """The place of the unit after "per" or the like, below 0 where there is none."""
+        for at in range(end, min(len(self._keys) - 1, end + _NOUNS + 1)):
+            if self._keys[at] in _EACH and self._keys[at + 1] in self._language.units:
+                return at + 1
+        return -1
+
+    def _date_kind(self, at: int, end: int) -> str:
+        if self._is_day(at) and (
+            self._is_month(at - 1) or self._is_month(end) or (self._key(end) == "of" and self._is_month(end + 1))
+        ):
+            return "day of the month"
+        if _YEAR.fullmatch(self._words[at]):
+            return "year"
+        return ""
+
+    def _nouns(self, end: int) -> frozenset[str]:
+        found: list[str] = []
+        for place in range(end, min(len(self._keys), end + _NOUNS + 3)):
+            word = self._keys[place]
+            if is_number(word) or place in self._pauses or word in self._language.joins or len(found) == _NOUNS:
+                break
+            if is_content(word):
+                found.append(word)
+            elif word in self._language.auxiliaries:
+                break
+        return frozenset(found)
+
+    def _text(self, at: int, end: int, *, counted: bool) -> str:
+        if counted and is_content(self._key(end)):
+            end += 1
+        start = at - 1 if at and self._words[at - 1] in {"$", "€", "£"} else at
+        text = " ".join(self._words[start:end])
+        return text.replace("$ ", "$").replace("€ ", "€").replace("£ ", "£").replace(" %", "%")
+
+    def _key(self, at: int) -> str:
+        return self._keys[at] if 0 <= at < len(self._keys) else ""
+
+    def _is_digits(self, at: int) -> bool:
+        return self._words[at][0].isdigit()
+
+    def _is_month(self, at: int) -> bool:
+        return self._key(at) in self._language.months or (0 <= at < len(self._words) and self._words[at] == "May")
+
+    def _is_day(self, at: int) -> bool:
+        word = self._key(at)
+        return word in _DAYS
+
+
+_TENS = frozenset(range(20, 100, 10))
+_DAYS = frozenset(map(str, range(1, 32)))
+_YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_EACH = frozenset({"per", "a", "an", "each", "every"})
+_DATING = frozenset(
+    [
+        "in",
+        "by",
+        "until",
+        "since",
+        "from",
+        "to",
+        "of",
+        "between",
+        "and",
+        "or",
+        "before",
+        "after",
+        "till",
+        "through",
+        "on",
+        "during",
+    ]
+)
+_DEGREE = "degre"
+_SYMBOLS = frozenset({"%", "$", "€", "£", "C", "F", "g", "m", "l", "L", "s", "V", "W"})
+
+
+def _float(raw: str) -> float:
+    try:
+        return float(raw)
+    except ValueError:
+        return -1.0
+
+
+def _with_shared_units(found: list[Quantity]) -> list[Quantity]:
+    """The quantities; a number before another has its unit: "between 5 and 35 °C"."""
+    shared: list[Quantity] = []
+    following: Quantity | None = None
+    for quantity in reversed(found):
+        given = quantity
+        if (
+            not quantity.kind
+            and following is not None
+            and following.kind
+            and not quantity.nouns
+            and quantity.value >= 0
+            and quantity.end + 1 == following.at
+            and following.kind not in DATES
+        ):
+            size = following.value / _float(following.raw) if _float(following.raw) > 0 else 1.0
+            unit = following.text.partition(" ")[2]
+            text = f"{quantity.text} {unit}" if unit else quantity.text
+            given = replace(
+                quantity, text=text, kind=following.kind, value=quantity.value * size, nouns=following.nouns
+            )
+        shared.append(given)
+        following = given
+    return shared[::-1]
+
+
+WORDED = frozenset({"month", "weekday"})
+"""Kinds of dates that are words."""
+DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
+
+
+def dimension(quantity: Quantity) -> str:
+    """What it measures, whatever the unit: kilograms and pounds are both weights."""
+    return _BASED.get(quantity.kind, quantity.kind)
+
+
+def same(one: Quantity, other: Quantity) -> bool:
+    """True where both say the same amount of the same."""
+    if one.kind in DATES or other.kind in DATES:
+        if one.kind == other.kind or not one.kind or not other.kind:
+            return one.raw == other.raw
+        return False
+    if one.per and other.per and one.per != other.per:
+        return False
+    if one.kind != other.kind:
+        return (not one.kind or not other.kind) and one.raw == other.raw
+    return abs(one.value - other.value) <= 0.001 * max(abs(one.value), abs(other.value))

@@ -1,0 +1,137 @@
+"""How many, how often, how surely: "all" for "most", "may" for "must", "at least" for "at most"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ragspan.judges.overlap.contradictions.aligning import Aligned
+from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
+from ragspan.judges.overlap.contradictions.finding import Contradiction
+from ragspan.judges.overlap.contradictions.quantities import Quantity, same
+
+_ENOUGH = 0.7
+_REACH = 3
+
+_AMOUNTS = {
+    word: amount
+    for amount, words in {
+        "all": "all every each both entire whole always everyone everybody everything",
+        "most": "most mostly usually generally majority",
+        "some": "some few several sometimes occasionally certain half partly",
+        "none": "none no neither never nobody",
+    }.items()
+    for word in words.split()
+}
+_BOUNDS = {
+    "at least": ">=", "no less than": ">=", "not less than": ">=", "no fewer than": ">=", "a minimum of": ">=",
+    "minimum of": ">=", "more than": ">", "over": ">", "above": ">", "exceeding": ">", "exceed": ">", "longer than": ">",
+    "greater than": ">", "older than": ">", "at most": "<=", "up to": "<=", "no more than": "<=", "not more than": "<=",
+    "maximum of": "<=", "no longer than": "<=", "less than": "<", "fewer than": "<", "under": "<", "below": "<",
+    "younger than": "<", "not exceed": "<=", "no later than": "<=", "within": "<=",
+}  # fmt: skip
+_DUTIES = {
+    word: duty
+    for duty, words in {
+        "must": "must shall required mandatory obligatory compulsory need needs",
+        "optional": "optional voluntary",
+        "may": "may might could",
+        "will": "will",
+    }.items()
+    for word in words.split()
+}
+_APART = frozenset({("must", "optional"), ("must", "may"), ("will", "may")})
+
+
+def find_other_scope(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
+    """The first bound, quantifier or modal verb of the claim in whose place the best sentences have another."""
+    for one in aligned:
+        if one.share < _ENOUGH or one.score < 0.8 * aligned[0].score:
+            continue
+        found = _other_bound(claim, one.facts) or _other_amount(claim, one.facts) or _other_duty(claim, one.facts)
+        if found is not None:
+            return found
+    return None
+
+
+def _other_bound(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | None:
+    for ours in claim.quantities:
+        bound, words = _bound(claim, ours)
+        for theirs in facts.quantities if bound else ():
+            other, context = _bound(facts, theirs)
+            if other and same(ours, theirs) and other[0] != bound[0]:
+                return Contradiction(
+                    kind="quantifier", response=f"{words} {ours.text}", context=f"{context} {theirs.text}"
+                )
+    return None
+
+
+def _bound(facts: SentenceFacts, quantity: Quantity) -> tuple[str, str]:
+    """The direction of a bound before a number, and its words."""
+    before = [word.lower() for word in facts.words[max(0, quantity.at - 4) : quantity.at]]
+    for length in (4, 3, 2, 1):
+        words = " ".join(before[-length:])
+        if words in _BOUNDS and length <= len(before):
+            return _BOUNDS[words], words
+    return "", ""
+
+
+def _other_amount(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | None:
+    theirs = list(_amounts(facts))
+    for amount, word, about in _amounts(claim):
+        if any(other == amount for other, _, _ in theirs):
+            continue
+        for other, context, subject in theirs:
+            if about & subject and {amount, other} != {"some", "most"}:
+                return Contradiction(kind="quantifier", response=word, context=context)
+    return None
+
+
+def _amounts(facts: SentenceFacts) -> Iterator[tuple[str, str, frozenset[str]]]:
+    """Each word for an amount, as it is written, with the content words after it; "never" speaks of the whole clause."""
+    for at, word in enumerate(facts.keys):
+        amount = _AMOUNTS.get(word)
+        if amount is None or (word == "most" and facts.keys[at - 1 : at] == ("at",)):
+            continue
+        about = frozenset(key for key in facts.keys[at + 1 : at + 1 + _REACH + 2] if key in facts.content)
+        if word in {"no", "neither"} and facts.keys[at + 1 : at + 2] in (("more",), ("longer",)):
+            continue
+        shown = " ".join(facts.words[at : at + 3])
+        yield amount, shown, about
+
+
+def _other_duty(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | None:
+    for clause in claim.clauses:
+        duty, word = _duty(claim, clause)
+        if not duty or clause.supposed:
+            continue
+        best = max(
+            facts.clauses,
+            key=lambda other: len(clause.own & (other.own | other.inherited)) + 0.5 * len(clause.own & other.own),
+        )
+        if best.supposed or not _is_about_same(clause, best):
+            continue
+        other, context = _duty(facts, best)
+        if (duty, other) in _APART or (other, duty) in _APART:
+            return Contradiction(kind="modality", response=word, context=context)
+    return None
+
+
+def _is_about_same(clause: Clause, other: Clause) -> bool:
+    own = clause.own
+    return bool(own) and len(own & (other.own | other.inherited)) >= _ENOUGH * len(own) and bool(own & other.own)
+
+
+def _duty(facts: SentenceFacts, clause: Clause) -> tuple[str, str]:
+    """What the clause says of duty: "must", "optional", "may", "will", or nothing; with the word."""
+    words = [word.lower() for word in facts.words[clause.start : clause.end]]
+    if clause.optional:
+        at = next((at for at, word in enumerate(words) if word in {"not", "no", "never"} or word.endswith("n't")), 0)
+        return "optional", " ".join(words[max(0, at - 1) : at + 3])
+    if clause.negations:
+        return "", ""
+    for at, word in enumerate(words):
+        if word in {"have", "has"} and words[at + 1 : at + 2] == ["to"]:
+            return "must", f"{word} to"
+        if word in _DUTIES:
+            return _DUTIES[word], " ".join(words[at : at + 3])
+    return "", ""

@@ -1,0 +1,264 @@
+"""Numbers, dates and names that stand where the context has others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, tells
+from ragspan.judges.overlap.contradictions.finding import Contradiction
+from ragspan.judges.overlap.contradictions.names import Name
+from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, dimension, same
+from ragspan.judges.overlap.contradictions.tables import english
+
+_ENOUGH = 0.5
+_NEAR_BEST = 0.7
+_MOST_CAPITALS = 3
+"""A sentence of mostly capitals, and more than these, is a title."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Part:
+    """A part of a context sentence, with the words that it shares with the claim and the question."""
+
+    own: frozenset[str]
+    reached: frozenset[str]
+    """With those of the parts before it in its sentence."""
+    has_words: bool
+    """It has other content words than those counted, whether the claim shares them or not."""
+    quantities: tuple[Quantity, ...]
+    names: tuple[Name, ...]
+    facts: SentenceFacts
+    near: bool
+    """Its sentence is one of those that the claim rests on."""
+
+
+def find_other_quantity(
+    claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], aligner: Aligner, *, enough: float
+) -> Contradiction | None:
+    """The first quantity of the claim in whose place the context has another."""
+    if not claim.quantities:
+        return None
+    parts = _parts(claim, aligned, question, enough)
+    for quantity in claim.quantities:
+        around = _around(claim, quantity.at, question) - {quantity.raw}
+        rival = _left(quantity, claim, aligned) or _rival(quantity, around, parts, is_known=quantity.raw in aligner)
+        if rival is not None and not any(same(rival, other) for other in claim.quantities):
+            kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
+            if quantity.text == rival.text and rival.per != quantity.per:
+                return Contradiction(kind="unit", response=_with_per(quantity), context=_with_per(rival))
+            return Contradiction(kind=kind, response=quantity.text, context=rival.text)
+    return None
+
+
+def _with_per(quantity: Quantity) -> str:
+    return f"{quantity.text} per {quantity.rate}"
+
+
+def _around(claim: SentenceFacts, at: int, question: frozenset[str]) -> frozenset[str]:
+    """Content words and dates of the part of the claim at this place, and the question's words."""
+    own = {word for word, part in zip(claim.keys, claim.parts, strict=True) if part == claim.parts[at] and tells(word)}
+    own |= {one.raw for one in claim.quantities if one.kind in DATES and claim.parts[one.at] == claim.parts[at]}
+    return question | own
+
+
+def _parts(claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], enough: float) -> list[_Part]:
+    best = aligned[0].score
+    wanted = claim.content | question | {one.raw for one in claim.quantities if one.kind in DATES}
+    return [
+        part
+        for one in aligned
+        for part in _parts_of(one.facts, wanted, near=one.share >= enough and one.score >= _NEAR_BEST * best)
+    ]
+
+
+def _parts_of(facts: SentenceFacts, wanted: frozenset[str], *, near: bool) -> Iterator[_Part]:
+    reached: frozenset[str] = frozenset()
+    counted = {word for one in facts.quantities if not one.kind for word in one.nouns}
+    earlier: tuple[Name, ...] = ()
+    for number in dict.fromkeys(facts.parts):
+        words = {word for word, part in zip(facts.keys, facts.parts, strict=True) if part == number}
+        own = wanted & words
+        reached |= own
+        names = tuple(name for name in facts.names if facts.parts[name.start] == number)
+        if not names and earlier:
+            names = earlier[-1:] if "who" in words else earlier[:1]
+            names = tuple(replace(name, before="") for name in names)
+        else:
+            earlier = names
+        yield _Part(
+            own=own,
+            reached=reached,
+            has_words=not (words & facts.content).issubset(counted),
+            quantities=tuple(one for one in facts.quantities if facts.parts[one.at] == number),
+            names=names,
+            facts=facts,
+            near=near,
+        )
+
+
+def _rival(quantity: Quantity, around: frozenset[str], parts: Sequence[_Part], *, is_known: bool) -> Quantity | None:
+    holding = [part for part in parts if any(_says(other, quantity) for other in part.quantities)]
+    best: tuple[int, Quantity] | None = None
+    for part in parts:
+        if (
+            not part.near
+            or part in holding
+            or not all(held.has_words and _is_better(part, held, around) for held in holding)
+        ):
+            continue
+        rivals = [other for other in part.quantities if _rivals(quantity, other)]
+        otherwise = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
+        if not rivals or (is_known and not holding and not otherwise and len(part.reached & around) < len(around)):
+            continue
+        rival = min(
+            rivals,
+            key=lambda other: (
+                other.raw != quantity.raw,
+                other.kind != quantity.kind,
+                not other.nouns & quantity.nouns,
+            ),
+        )
+        own = len(part.own & around)
+        if best is None or own > best[0]:
+            best = (own, rival)
+    return best[1] if best else None
+
+
+def _is_better(part: _Part, held: _Part, around: frozenset[str]) -> bool:
+    """True where the part has a word that the one with the claim's value lacks, and lacks none that it has."""
+    own, other = part.own & around, held.own & around
+    return bool(own - other) and other <= part.reached
+
+
+def _left(quantity: Quantity, claim: SentenceFacts, aligned: Sequence[Aligned]) -> Quantity | None:
+    """Where the claim takes for the new value what the context moves away from: "raised from 3.5 to 4 percent"."""
+    if not quantity.at or claim.keys[quantity.at - 1] == "from":
+        return None
+    for one in aligned[:1]:
+        if one.share < _ENOUGH or english().changing.isdisjoint(one.facts.keys):
+            continue
+        for old, new in zip(one.facts.quantities, one.facts.quantities[1:], strict=False):
+            moves = same(old, quantity) and _moves(one.facts, old.at, old.end, new.at)
+            if moves and not any(same(new, other) for other in claim.quantities):
+                return new
+    return None
+
+
+def _moves(facts: SentenceFacts, start: int, end: int, following: int) -> bool:
+    """True for "from A to B"."""
+    return bool(start) and facts.keys[start - 1] == "from" and facts.keys[end:following][:1] in (("to",), ("into",))
+
+
+def _says(other: Quantity, quantity: Quantity) -> bool:
+    return same(quantity, other) or (
+        not (quantity.kind and (other.kind or other.nouns))
+        and not (quantity.per and other.per)
+        and quantity.raw == other.raw
+    )
+
+
+def _rivals(quantity: Quantity, other: Quantity) -> bool:
+    """True where one could stand in the place of the other: the same is measured or counted."""
+    if same(quantity, other):
+        return False
+    if quantity.kind in DATES or other.kind in DATES:
+        return quantity.kind == other.kind
+    if dimension(quantity) and dimension(quantity) == dimension(other):
+        return True
+    return not quantity.kind and not other.kind and bool(quantity.nouns & other.nouns)
+
+
+def find_other_name(
+    claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], aligner: Aligner, *, enough: float
+) -> Contradiction | None:
+    """The first name of the claim in whose place the context has another."""
+    if not claim.names:
+        return None
+    others = claim.content.difference(*(name.keys for name in claim.names))
+    aligned = aligner.best(others, question) if others else aligned
+    if not aligned:
+        return None
+    parts = _parts(claim, aligned, question, enough)
+    for name in claim.names:
+        if not _is_name(name, claim, aligned):
+            continue
+        around = _around(claim, name.start, question) - name.keys
+        rival = _moved(name, claim, aligned) or _rival_name(name, claim, around, parts, aligner)
+        if rival is not None:
+            return Contradiction(kind="name", response=name.text, context=rival.text)
+    return None
+
+
+def _rival_name(
+    name: Name, claim: SentenceFacts, around: frozenset[str], parts: Sequence[_Part], aligner: Aligner
+) -> Name | None:
+    if not around or name.keys & around:
+        return None
+    holding = [part for part in parts if not name.keys.isdisjoint(part.facts.keys) and _names_of(part, name)]
+    for part in parts:
+        if not part.near or part in holding or not all(_is_better(part, held, around) for held in holding):
+            continue
+        if not holding and not around <= part.reached | _absent(around, aligner):
+            continue
+        for rival in part.names:
+            if (
+                (rival.start or len(rival.keys) > 1)
+                and rival.keys.isdisjoint(claim.keys)
+                and _same_place(name, claim, rival, part)
+            ):
+                return rival
+    return None
+
+
+def _is_name(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> bool:
+    """False for the first word of a sentence, unless it is written as a name elsewhere, and for titles."""
+    capitals = sum(len(one.keys) for one in claim.names)
+    if 2 * capitals > len(claim.content) + 1 and capitals > _MOST_CAPITALS:
+        return False
+    return (
+        bool(name.start)
+        or len(name.keys) > 1
+        or any(name.keys == other.keys and other.start for one in aligned for other in one.facts.names)
+    )
+
+
+def _absent(around: frozenset[str], aligner: Aligner) -> frozenset[str]:
+    return frozenset(word for word in around if word not in aligner)
+
+
+def _names_of(part: _Part, name: Name) -> bool:
+    """True where the part has the name, or no name of its own and its sentence has it."""
+    if any(name.keys & other.keys for other in part.names):
+        return True
+    return not part.names
+
+
+def _same_place(name: Name, claim: SentenceFacts, rival: Name, part: _Part) -> bool:
+    """Both stand after the same preposition, or both without one on the same side of a shared word."""
+    befores = {name.before, rival.before}
+    if len(befores) > 1 and "by" in befores:
+        return befores == {"", "by"}
+    if befores - {"", "from"}:
+        return name.before == rival.before
+    ours, theirs = claim.keys, part.facts.keys
+    return any(
+        (ours.index(word) > name.start) == (theirs.index(word) > rival.start)
+        for word in part.own
+        if word in ours and word in theirs
+    )
+
+
+def _moved(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> Name | None:
+    """Where the claim has something at the place that it left: "moved from Boston to Denver"."""
+    if name.before == "from" or not name.before:
+        return None
+    for one in aligned[:1]:
+        if one.share < _ENOUGH or english().changing.isdisjoint(one.facts.keys):
+            continue
+        for old, new in zip(one.facts.names, one.facts.names[1:], strict=False):
+            moves = old.before == "from" and new.before in {"to", "into"}
+            if moves and old.keys == name.keys and new.keys.isdisjoint(claim.keys):
+                return new
+    return None

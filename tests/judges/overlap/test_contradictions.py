@@ -1,0 +1,153 @@
+"""What a response says otherwise than its contexts: found, named with both sides, and not found where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ragspan.judges.overlap.analysis import Analysis
+from ragspan.judges.overlap.contradictions.tables import english
+from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.records import RagRecord
+
+PAIRS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[3] / "benchmarks" / "contrast_pairs.jsonl").read_text("utf-8").splitlines()
+]
+
+
+@pytest.fixture
+def contradictions():
+    """The contradictions of a response of one sentence, as they are explained."""
+
+    def found(response, *contexts, question=""):
+        analysis = Analysis(RagRecord(question=question, contexts=contexts, response=response))
+        return [str(one) for grade in analysis.grades for one in grade.contradictions]
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("context", "response", "expected"),
+    [
+        (
+            "Refunds are granted within 30 days of purchase if the item is unused.",
+            "You can get a refund within 90 days of purchase.",
+            'the response says "90 days", the context says "30 days"',
+        ),
+        (
+            "The bridge was opened to traffic on 27 May 1937.",
+            "The bridge was opened on May 27, 1973.",
+            'the response says "1973", the context says "1937"',
+        ),
+        (
+            "Operate the device at temperatures between 5 and 35 degrees Celsius.",
+            "It may be operated between 5 and 35 °F.",
+            'the response says "5 F", the context says "5 degrees Celsius"',
+        ),
+        (
+            "The rate limit is 100 requests per minute.",
+            "The rate limit is 100 requests per second.",
+            'the response says "100 requests per second", the context says "100 requests per minute"',
+        ),
+        (
+            "Sales increased by 12 percent in 2023 compared with 2022.",
+            "Sales fell by 12 percent in 2023.",
+            'the response says "fell", the context says "increased"',
+        ),
+        (
+            "Payments are processed by Stripe.",
+            "Payments are processed by PayPal.",
+            'the response says "PayPal", the context says "Stripe"',
+        ),
+        (
+            "The Basic plan includes 5 GB of storage and email support.",
+            "The Basic plan includes 5 GB of storage, email support and a free domain.",
+            'the response says "and a free domain", the context does not',
+        ),
+    ],
+)
+def test_both_sides_of_a_contradiction_are_named(contradictions, context, response, expected):
+    assert expected in contradictions(response, context)
+
+
+@pytest.mark.parametrize(
+    ("context", "response"),
+    [
+        ("This medicine must not be taken with alcohol.", "It may be taken with alcohol."),
+        ("The museum is open every day except Monday.", "The museum is open on Mondays."),
+        ("The booking fee is non-refundable.", "The booking fee is refundable."),
+        ("In 2014 Facebook acquired WhatsApp for 19 billion dollars.", "WhatsApp acquired Facebook in 2014."),
+        ("Acme moved its headquarters from Boston to Denver in 2019.", "Acme's headquarters is in Boston."),
+        ("All new employees must attend the safety training.", "Only some new employees attend the safety training."),
+        ("Visitors may wear a helmet, but it is not required.", "Visitors are required to wear a helmet."),
+        ("Jupiter is larger than Saturn.", "Saturn is larger than Jupiter."),
+        ("Unplug the machine before opening the cover.", "Unplug the machine after opening the cover."),
+        ("The Pro plan has 5 seats, the Team plan has 20 seats.", "The Pro plan has 20 seats."),
+    ],
+)
+def test_what_says_otherwise_is_found(contradictions, context, response):
+    assert contradictions(response, context)
+    assert not contradictions(context, context)
+
+
+@pytest.mark.parametrize(
+    ("context", "response"),
+    [
+        ("Contoso was bought by Northwind.", "Northwind bought Contoso."),
+        ("The warranty does not cover damage caused by water.", "Water damage is not covered by the warranty."),
+        ("The museum is open every day except Monday.", "The museum is closed on Mondays."),
+        ("The judge refused the request for bail.", "The judge did not grant the request for bail."),
+        ("The trial period lasts fourteen days.", "The trial lasts two weeks."),
+        ("Lunch is served from noon to 2 p.m.", "Lunch is served between 12:00 and 14:00."),
+        ("The Basic plan includes 5 GB of storage and 10 users.", "The Basic plan includes 10 users."),
+        ("It covers fire damage but not water damage.", "Fire damage is covered."),
+        ("Jupiter is larger than Saturn.", "Saturn is smaller than Jupiter."),
+        ("The dose is 2 tablets for adults. Children take 1 tablet.", "Children take 1 tablet."),
+    ],
+)
+def test_what_says_the_same_in_other_words_is_no_contradiction(contradictions, context, response):
+    assert contradictions(response, context) == []
+
+
+def test_a_number_that_another_context_gives_is_no_contradiction(contradictions):
+    contexts = ["The trial lasts 30 days in Europe.", "The trial lasts 60 days in Asia."]
+
+    assert contradictions("The trial lasts 60 days in Asia.", *contexts) == []
+
+
+async def test_a_contradiction_fails_however_well_the_rest_is_covered(judge):
+    context = "The parcel is insured. Refunds are granted within 30 days of purchase. Returns are free of charge."
+    response = "The parcel is insured. Refunds are granted within 90 days of purchase. Returns are free of charge."
+    record = RagRecord(question="How long?", contexts=[context], response=response)
+
+    adherence = await ContextAdherence(judge).score(record)
+    faithfulness = await Faithfulness(judge).score(record)
+
+    assert adherence.value < 0.3
+    assert (adherence.label, faithfulness.label) == ("fail", "fail")
+    for score in (adherence, faithfulness):
+        assert 'the response says "90 days", the context says "30 days"' in score.explanation
+
+
+def test_most_pairs_of_the_contrast_benchmark_are_told_apart():
+    def passes(pair, response):
+        contexts = pair.get("contexts") or [pair["passage"]]
+        return Analysis(RagRecord(question=pair["question"], contexts=contexts, response=response)).grounding >= 0.5
+
+    right = [passes(pair, pair["right"]) for pair in PAIRS]
+    caught = [not passes(pair, pair["wrong"]) for pair in PAIRS]
+
+    assert len(PAIRS) >= 150
+    assert sum(right) >= 0.9 * len(PAIRS)
+    assert sum(caught) >= 0.85 * len(PAIRS)
+
+
+def test_there_are_hundreds_of_opposites_and_none_is_its_own():
+    opposites = english().opposites
+
+    assert sum(map(len, opposites.values())) / 2 >= 400
+    assert all(word not in others for word, others in opposites.items())
+    assert all(word in opposites[other] for word, others in opposites.items() for other in others)
