@@ -51,7 +51,7 @@ def headline(evaluation: Evaluation) -> str:
     if evaluation.resumed:
         text += f", {new_rows:,} of the table's rows in this run"
     text += f", {duration(evaluation.seconds)}"
-    if new_rows and evaluation.seconds:
+    if new_rows >= evaluation.seconds > 0:
         text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
     usage = evaluation.usage
     if usage.requests:
