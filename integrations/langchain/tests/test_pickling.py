@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from captures import CollectingSink
+from langchain_core.runnables import RunnableLambda
 from rag_programs import QUESTION
 
 import ragspan
@@ -72,11 +73,18 @@ def test_a_sink_that_can_travel_does():
     assert received.tracker.sink.address == "host:1"
 
 
-def test_an_engine_of_ones_own_cannot_travel_and_the_error_says_what_to_do():
+def test_an_engine_of_ones_own_stays_behind_and_the_copy_captures_nothing(caplog):
     with ragspan.ScoringEngine(metrics=[]) as engine:
         handler = RagspanCallbackHandler(sink=engine)
-        with pytest.raises(pickle.PicklingError, match="without a sink"):
-            pickle.dumps(handler)
+        copies = [pickle.loads(pickle.dumps(handler)) for _ in range(2)]
+        for caller in (*copies, handler):
+            RunnableLambda(lambda _: "Good day!").invoke("Hello?", {"callbacks": [caller]})
+
+        assert engine.stats().submitted == 1
+        assert type(copies[0]) is type(handler)
+    assert [line for line in caplog.messages if "pickle" in line] == [
+        "the sink of a handler does not pickle: a copy in another process captures nothing"
+    ]
 
 
 @pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy])

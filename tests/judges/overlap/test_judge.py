@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
@@ -17,6 +18,22 @@ from ragspan.metrics import (
 
 COPIED = "The Eiffel Tower opened in March 1889."
 INVENTED = "It was painted pink by Pablo Picasso in 1968."
+
+
+class TunedJudge(OverlapJudge):
+    """A user's own."""
+
+    def __init__(self, share):
+        super().__init__()
+        object.__setattr__(self, "share", share)
+
+
+def test_a_derived_judge_travels_with_what_it_has(judge):
+    copy = pickle.loads(pickle.dumps(TunedJudge(0.25)))
+
+    assert type(copy) is TunedJudge
+    assert (copy.share, copy.name) == (0.25, "overlap")
+    assert pickle.loads(pickle.dumps(judge)) == judge
 
 
 async def test_a_copied_answer_is_grounded_and_an_invented_one_is_not(judge, record_of):

@@ -11,7 +11,8 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 
 from ragspan.config import is_enabled
-from ragspan.records import RecordSink
+from ragspan.records import Capture, RecordSink
+from ragspan.throttled_log import ThrottledLog
 from ragspan_langchain.tracker import RunTracker
 from ragspan_langchain.trackers import tracker_for
 
@@ -22,6 +23,9 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     Pass it where LangChain takes callbacks: `chain.invoke(question, config={"callbacks": [RagspanCallbackHandler()]})`.
     One handler serves any number of requests at the same time, from any threads and event loops. It takes notes only:
     the record is made, and scored, in the sink's worker.
+
+    It pickles. In another process the copy captures for the default sink there, or for its own sink, which is pickled with
+    it; where that does not pickle, as an engine does not, the copy captures nothing, and a warning says so.
 
     Args:
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
@@ -57,17 +61,11 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     def __deepcopy__(self, memo: object) -> RagspanCallbackHandler:
         return self
 
-    def __reduce__(self) -> tuple[type[RagspanCallbackHandler], tuple[RecordSink, ...]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         cls = next((plain for plain, aware in _graph_aware.items() if aware is type(self)), type(self))
-        if self._own_sink is None:
-            return cls, ()
-        if hasattr(self._own_sink, "shutdown"):
-            raise pickle.PicklingError(
-                "the handler has a sink with threads in this process, which cannot be sent to another one; make the "
-                "handler without a sink, and each process sends to its own: ragspan.default_engine(), or what "
-                "RAGSPAN_SINK names"
-            )
-        return cls, (self._own_sink,)
+        if _pickles(self._own_sink):
+            return cls, () if self._own_sink is None else (self._own_sink,)
+        return _copy_without_sink, (cls,)
 
     # Every method below is a boundary: what goes wrong inside is counted and costs a score, never an answer.
     #
@@ -224,6 +222,29 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         """A graph goes on after an interruption: a request like any other."""
 
 
+def _pickles(sink: RecordSink | None) -> bool:
+    try:
+        pickle.dumps(sink)
+    except Exception:  # noqa: BLE001  whatever a program's own sink raises
+        _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
+        return False
+    return True
+
+
+def _copy_without_sink(cls: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
+    copy = cls(_Nowhere())
+    copy.enable(enabled=False)
+    return copy
+
+
+class _Nowhere:
+    """The sink of a copy that captures nothing."""
+
+    def submit(self, capture: Capture) -> None:
+        """Drop it."""
+
+
+_log = ThrottledLog()
 _graph_aware: dict[type, type] = {}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 from typing import Any
@@ -11,10 +10,11 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 
 from ragspan.config import is_enabled
 from ragspan.records import RecordSink
+from ragspan.throttled_log import ThrottledLog
 from ragspan_llama_index.attaching import attach, detach
 from ragspan_llama_index.tracker import RequestTracker
 
-_logger = logging.getLogger("ragspan")
+_log = ThrottledLog()
 
 
 class RagspanCallbackHandler(BaseCallbackHandler):
@@ -102,7 +102,7 @@ def _pickles(sink: RecordSink | None) -> bool:
     try:
         pickle.dumps(sink)
     except Exception:  # noqa: BLE001  whatever a program's own sink raises
-        _logger.warning("the sink of a handler does not pickle: a copy in another process captures nothing")
+        _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
         return False
     return True
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
 from ragspan.judges.computing import computed
@@ -39,8 +40,10 @@ class OverlapJudge:
     name: str = field(default="overlap", init=False)
     _recent: RecentAnalyses = field(default_factory=RecentAnalyses, init=False, repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[type[OverlapJudge], tuple[()]]:
-        return OverlapJudge, ()  # a copy knows the same, but for what it has read lately
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy, of a derived class too, has all that this one has but what it has read lately.
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "_recent"}
+        return _copied, (type(self), {**getattr(self, "__dict__", {}), **values})
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
@@ -121,6 +124,13 @@ class OverlapJudge:
             )
             for index, (is_useful, share) in enumerate(zip(useful, analysis.conveyed(), strict=True))
         ]
+
+
+def _copied(kind: type[OverlapJudge], values: dict[str, Any]) -> OverlapJudge:
+    judge = object.__new__(kind)
+    for name, value in (values | {"_recent": RecentAnalyses()}).items():
+        object.__setattr__(judge, name, value)  # it is frozen
+    return judge
 
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
