@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import venv
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,6 +102,21 @@ def test_the_wheels_work_in_a_clean_environment(installed):
     )
 
     assert installed.run("python", "-W", "error", "-c", program).split() == ["None"]
+
+
+@pytest.mark.slow
+def test_what_a_registry_shows_of_them_has_no_link_that_works_only_here(installed):
+    wheels = sorted((installed.folder / "dist").glob("*.whl"))
+    links = {}
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+            about = archive.read(metadata).decode()
+        links[wheel.name] = re.findall(r"\]\(([^)]+)\)", about)
+
+    assert len(wheels) == 1 + len(MEMBERS)
+    assert all(links.values())
+    assert [link for of_wheel in links.values() for link in of_wheel if not link.startswith("https://")] == []
 
 
 @pytest.mark.slow

@@ -1,0 +1,24 @@
+import io
+import json
+import sys
+
+from reader_program import make_chain
+
+chain = make_chain()
+printed = sys.stdout = io.StringIO()
+expected = [["cites_its_contexts", "faithfulness"], [], ["context_adherence"], ["faithfulness"], [], []]
+
+
+async def ask_house_model(messages, *, schema, temperature):
+    return json.dumps({"answer": {"grounding": {"reasoning": "stated", "verdict": "grounded"}}})
+
+
+def after_block():
+    shown = printed.getvalue()
+    for metric in expected.pop(0):
+        assert metric in shown, shown
+    printed.truncate(0)
+
+
+def at_end():
+    assert expected == []
