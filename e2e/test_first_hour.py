@@ -45,7 +45,12 @@ def shell(tmp_path):
     def run(line):
         began = time.perf_counter()
         done = subprocess.run(
-            ["/bin/bash", "-euc", line], cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True
+            ["/bin/bash", "-euc", line],
+            cwd=tmp_path,
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         sys.stdout.write(f"{time.perf_counter() - began:6.1f} s  {line}\n")
         assert done.returncode == 0, done.stdout + done.stderr
@@ -61,7 +66,9 @@ def test_three_lines_to_the_console_and_two_more_to_the_annotations(shell, scree
     assert "faithfulness         1.00 pass" in shell("python app.py")
 
     shell(readme(r'pip install "ragspan\[phoenix\]"'))
-    line = readme(r'^ragspan\.configure\(phoenix="http://localhost:6006".*?\)').replace("http://localhost:6006", phoenix.url)
+    line = readme(r'^ragspan\.configure\(phoenix="http://localhost:6006".*?\)').replace(
+        "http://localhost:6006", phoenix.url
+    )
     program.write_text(f"import ragspan\n\n{line}\n{PROGRAM}", encoding="utf-8")
     assert "faithfulness" not in shell("python app.py"), "the scores are in Phoenix, not on the console"
 
