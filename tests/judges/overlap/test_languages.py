@@ -99,12 +99,20 @@ def test_function_words_and_number_words_are_read_as_such(code):
     ("code", "text", "content"),
     [
         ("th", "ผู้ป่วย", ["ผู้ป่", "ป่ว", "วย"]),
-        ("zh", "商品在购买", ["商品", "购买"]),
-        ("ja", "東京都のアルコール", ["東京", "京都", "アルコール"]),
+        ("zh", "商品购买", ["商", "商品", "品", "品购", "购", "购买", "买"]),
+        ("ja", "東京の", ["東", "東京", "京", "京の"]),
+        ("ko", "복용하지", ["복용", "용하", "하지"]),
+        ("hi", "भारतीय", ["भारतीय", "भार", "रत", "तीय"]),
     ],
 )
-def test_scripts_without_spaces_are_cut_into_pairs_of_signs_and_katakana_words(code, text, content):
+def test_where_words_are_not_apart_or_change_much_pairs_of_signs_are_compared(code, text, content):
     assert list(filter(is_content, language(code).keys(text))) == content
+
+
+def test_overlapping_pairs_are_shown_as_they_were_written():
+    assert language("zh").spelled(language("zh").tokens("可以退货")) == ("可以退货",)
+    assert language("hi").spelled(language("hi").tokens("भारतीय दवा")) == ("भारतीय", "दवा")
+    assert language("de").spelled(["Haus", "aus"]) == ("Haus", "aus")
 
 
 def test_english_is_read_by_the_functions_for_english():

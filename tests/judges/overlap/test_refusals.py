@@ -61,3 +61,44 @@ def test_only_the_beginning_of_a_response_is_looked_at():
     beginning = "I don't know. " + "and so on " * (MAX_CHARACTERS // 10)
 
     assert is_refusal(f"{beginning}. It opened in 1889. It is 330 metres tall.")
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Das kann ich anhand der Texte leider nicht sagen, denn dazu liegen keine Informationen vor.",
+        "Der Kontext enthält keine Informationen über den Preis.",
+        "Je ne peux pas répondre à cette question.",
+        "El texto no menciona cuándo se abrió.",
+        "Il testo non fornisce informazioni sul prezzo.",
+        "O texto não fornece informações sobre o preço.",
+        "В тексте не указано, когда открылся музей.",
+        "Metinde bu konuda bilgi bulunmamaktadır.",
+        "لا توجد معلومات عن السعر في النص.",
+        "文中没有提到价格。",
+        "本文には価格についての情報がありません。",
+        "본문에는 가격에 대한 정보가 없습니다.",
+        "इस बारे में कोई जानकारी नहीं है।",
+        "Không có thông tin về giá trong văn bản.",
+    ],
+)
+def test_refusals_in_other_languages_are_recognised(response):
+    assert is_refusal(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "Das Medikament darf nicht mit Alkohol eingenommen werden.",
+        "Hunde sind im Museum nicht erlaubt, und es gibt keine Parkplätze.",
+        "Le musée n'est pas ouvert le lundi.",
+        "No se puede devolver el artículo después de 30 días.",
+        "Препарат нельзя принимать с алкоголем.",
+        "İlaç alkolle birlikte alınmamalıdır.",
+        "商品在购买三十天后不可以退货。",
+        "この薬はアルコールと一緒に服用してはいけません。",
+        "이 약은 알코올과 함께 복용하지 마십시오.",
+    ],
+)
+def test_denials_in_other_languages_are_no_refusals(response):
+    assert not is_refusal(response)

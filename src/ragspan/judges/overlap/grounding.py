@@ -131,6 +131,7 @@ class _Grader:
     ) -> None:
         self._contexts = contexts
         self._alignment = alignment
+        self._language = language
         self._excused = language.neutral_keys | question
         self._question = question - language.neutral_keys
         self._asked = question
@@ -160,10 +161,10 @@ class _Grader:
             trigrams=self._alignment.covered(sought) / len(sought),
             numbers=tuple([words[at] for at in absent if at in numbers]),
             names=tuple([words[at] for at in absent if at in names]),
-            words=tuple([words[at] for at in absent if at not in numbers and at not in names]),
+            words=self._language.spelled([words[at] for at in absent if at not in numbers and at not in names]),
             longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
-            refuses=refuses(claim.text) and not self._is_answered(),
+            refuses=refuses(claim.text, self._language) and not self._is_answered(),
             contradictions=self._contradictions(claim, absent),
         )
 

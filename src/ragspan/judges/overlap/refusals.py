@@ -1,7 +1,8 @@
 """Answers that say that there is no answer.
 
-English only, by what such sentences have in common: they deny knowing, finding or being told, and they speak of the
-passages, of information, or of themselves. Whether a refusal is good depends on the passages; here it is only seen.
+In English by what such sentences have in common: they deny knowing, finding or being told, and they speak of the
+contexts, of information, or of themselves. In some 20 other languages by stock phrases. Whether a refusal is good depends
+on the contexts; here it is only seen.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 
 from ragspan.judges.overlap.claims import is_courtesy
+from ragspan.judges.overlap.languages import ENGLISH, Language, guess
 from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.text import readable
 
@@ -63,12 +65,16 @@ def is_refusal(response: str) -> bool:
     A stock phrase may close an answer that is full otherwise; such an answer is no refusal. Never raises, and takes
     time for the first `MAX_CHARACTERS` only.
     """
-    sentences = [line for line in split_sentences(readable(response[:MAX_CHARACTERS])) if not is_courtesy(line)]
-    refusing = sum(map(refuses, sentences))
+    language = guess(response, enough=1) or ENGLISH
+    lines = split_sentences(readable(response[:MAX_CHARACTERS]), language=language)
+    sentences = [line for line in lines if not is_courtesy(line)]
+    refusing = sum(refuses(line, language) for line in sentences)
     return 2 * refusing >= max(1, len(sentences))
 
 
-def refuses(line: str) -> bool:
+def refuses(line: str, language: Language = ENGLISH) -> bool:
     """True for a sentence that says that the answer is not known, or not in the contexts."""
     sentence = " ".join(line.split())
+    if language is not ENGLISH and language.refusals.search(sentence.lower()):
+        return True
     return bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))

@@ -20,10 +20,8 @@ _HEAD = 600
 _MOST_CONTEXTS = 8
 _MOST_READ = 20_000
 """Characters of contexts that are looked at before their language counts as another than the response's."""
-_ENOUGH = 4
-"""Function words that it takes to name a language ..."""
 _SHARE = 0.1
-"""... and their share of the words."""
+"""Of the words of a text, how many have to be function words of its language."""
 _TRACES = 0.1
 """A script with fewer of a text's letters is there for names and quotations only."""
 
@@ -50,10 +48,15 @@ _WITH_SCRIPTS_OF_THEIR_OWN = frozenset(code for codes in _OF_SCRIPT.values() for
 _LATIN: Final = tuple(sorted(CODES - {"en"} - _WITH_SCRIPTS_OF_THEIR_OWN))
 
 
-def guess(text: str) -> Language | None:
+_ENOUGH = 4
+"""Function words that it takes to name a language in Latin letters."""
+
+
+def guess(text: str, *, enough: int = _ENOUGH) -> Language | None:
     """The language of a text; None where it does not tell, `und` where its script is known and its language is not.
 
-    Only the beginning is read. Code, addresses and tags are passed over.
+    Only the beginning is read. Code, addresses and tags are passed over. Of languages in Latin letters it takes `enough`
+    function words or words with letters of the language.
     """
     sample = _prose(text[:_SAMPLE])
     script = main_script(letters_by_script(sample))
@@ -62,7 +65,7 @@ def guess(text: str) -> Language | None:
     if script != "latin":
         return _of_script(script, sample)
     words = _words(sample)
-    found = _best(_latin_counts(words), words)
+    found = _best(_latin_counts(words), words, enough)
     return language(found) if found else None
 
 
@@ -128,10 +131,10 @@ def _differs(response: str, script: str, context: str) -> bool:
     return said[first] > 2 * said[second] and read[second] > 2 * read[first]
 
 
-def _best(counts: Counter[str], words: Sequence[str]) -> str | None:
+def _best(counts: Counter[str], words: Sequence[str], enough: int = _ENOUGH) -> str | None:
     """The language with most function words, if they are enough to tell it."""
     best = max(counts, key=counts.__getitem__, default="en")
-    return best if counts[best] >= max(_ENOUGH, _SHARE * len(words)) else None
+    return best if counts[best] >= max(enough, _SHARE * len(words)) else None
 
 
 _ALIKE = {"han": ("han", "kana"), "kana": ("han", "kana")}

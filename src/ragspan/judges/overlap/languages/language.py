@@ -12,8 +12,14 @@ from typing import Any, Final
 
 from ragspan.judges.overlap import text as english
 from ragspan.judges.overlap.languages.numbers import ascii_digits, canonical_number, han_number, number_pattern
-from ragspan.judges.overlap.languages.scripts import HAN_KANA, MARKS, SOUTH_EAST_ASIAN, WITHOUT_SPACES
-from ragspan.judges.overlap.languages.segments import segments
+from ragspan.judges.overlap.languages.scripts import (
+    HAN_KANA,
+    MARKS,
+    SOUTH_EAST_ASIAN,
+    WITHOUT_SPACES,
+    WITHOUT_SPACES_NAMES,
+)
+from ragspan.judges.overlap.languages.segments import pairs, segments, without_repetition
 from ragspan.judges.overlap.stems import stemmer_of
 from ragspan.judges.overlap.text import MARK, NEGATION
 from ragspan.judges.overlap.vocabulary import (
@@ -34,6 +40,7 @@ CODES: Final = frozenset(_CODES.split())
 
 _LONGEST = 64
 _LONGEST_RUN = 4096
+_LONGEST_GAP = 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
 _POINTS = re.compile(f"[{MARKS}\u0640]")
 _CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
@@ -64,6 +71,8 @@ class Language:
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
+        self.refusals: Final = _phrases(words.get("refusals", ""))
+        """What is said, in lower case, where an answer is not known or not in the contexts; never found where none is known."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
         """So that a capital is no sign of a name."""
         self.middle: Final[float] = words.get("middle", 0.47)
@@ -71,6 +80,8 @@ class Language:
         self._apostrophe = words.get("apostrophe")
         self._decimal = words.get("decimal", ".")
         self._whole = self.negations | self.stop_words
+        self._cut = words.get("cut")
+        self._denying_parts = frozenset(words.get("denying_parts", "").split())
         self._not_negations = frozenset(words.get("not_negations", "").split())
         self._token = _token_pattern(self._decimal, spaced=words.get("thousands") == " ")
         self._stem = stemmer_of(words.get("stemmer"))
@@ -92,12 +103,17 @@ class Language:
     def tokens(self, text: str) -> list[str]:
         """Words, numbers, times, `%` and currency signs, as they are written.
 
-        Where words are not written apart, a token is a pair of neighbouring signs; of Japanese also a run of katakana.
+        Where words are not written apart, a token is a pair of neighbouring signs; of Chinese and Japanese each sign is one
+        as well.
         """
         found: list[str] = self._token.findall(text)
         if text.isascii() and self._apostrophe != "elision":
             return found
         return [part for token in found for part in self._parts(token)]
+
+    def spelled(self, tokens: Iterable[str]) -> tuple[str, ...]:
+        """Tokens in their order as they are shown to people: those that overlap are one."""
+        return tuple(without_repetition(tokens)) if self._cut or self.script in WITHOUT_SPACES_NAMES else tuple(tokens)
 
     def keys(self, text: str) -> list[str]:
         """The keys of the text's tokens."""
@@ -110,9 +126,20 @@ class Language:
         first = token[0]
         if first >= "\u0e00" and _RUN.match(first):
             return segments(token, self._whole, self._not_negations)
+        if self._cut is not None and first >= "\u0900" and first.isalpha():
+            return self._cut_word(token)
         if "'" in token and self._apostrophe == "elision":
             return filter(None, token.partition("'")[::2])
         return (token,)
+
+    def _cut_word(self, word: str) -> Iterable[str]:
+        """Pairs of signs, for endings change: in place of the word, or besides it."""
+        if word in self.negations or word in self.stop_words:
+            return (word,)
+        if self._cut == "pairs":
+            return segments(word, self._denying_parts, self._not_negations)
+        found = tuple(pairs(word))
+        return (word, *found) if len(found) > 1 else (word,)
 
     def _key(self, token: str) -> str:
         word = _INSIDE.sub("", unicodedata.normalize("NFKC", token))
@@ -130,7 +157,7 @@ class Language:
             return MARK + word  # hiragana writes particles and endings
         if self.script in _CONSONANT_SCRIPTS:
             word = _POINTS.sub("", word) or word
-        if word in self.negations:
+        if word in self.negations or word in self._denying_parts:
             return NEGATION + word
         number = self.number_words.get(word) or han_number(word)
         if number:
@@ -158,6 +185,13 @@ class _English(Language):
 
 
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
+
+
+def _phrases(phrases: str) -> re.Pattern[str]:
+    """An expression for any of some phrases, which `|` separates and in which `…` stands for some words."""
+    gap = f".{{0,{_LONGEST_GAP}}}?"
+    whole = "|".join(gap.join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
+    return re.compile(whole or "(?!)")
 
 
 def _without_joiners(words: str) -> frozenset[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 
 from ragspan.judges.overlap.languages.numbers import HAN_NUMERALS
-from ragspan.judges.overlap.languages.scripts import MARKS
+from ragspan.judges.overlap.languages.scripts import HAN_KANA, MARKS
 
 _COUNTED = "年月日天号號个個人名件种種岁歳次回倍週周小时時分秒度元円块階层層位枚本台匹点點章条條项項家所国國季世届"
 _NUMBER = rf"[{HAN_NUMERALS}]{{2,16}}|(?<=第)[{HAN_NUMERALS}]|[{HAN_NUMERALS}](?=[{_COUNTED}])"
@@ -16,31 +16,56 @@ _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
 
 
 def segments(run: str, whole: frozenset[str], kept: frozenset[str]) -> Iterator[str]:
-    """Numbers, the words of `whole`, katakana words and single hiragana; of all else pairs of neighbouring signs.
+    """Numbers and the words of `whole` as they are; of all else pairs of neighbouring signs, of Han and kana each sign as well.
 
-    Words of `kept`, which hold one of `whole` without being it ("不同" is no denial), are words as well.
+    A pair tells more than a sign, and a sign is found where a pair is not: "购买" and "买". Words of `kept` hold one of `whole`
+    without being it ("不同" is no denial).
     """
     for match in _pattern(whole, kept).finditer(run):
         part = match[0]
-        if match.lastgroup == "whole" or len(part) == 1:
+        if match.lastgroup == "whole":
             yield part
         else:
-            signs = _CLUSTER.findall(part) or [part]
-            yield from map("".join, pairwise(signs)) if len(signs) > 1 else signs
+            yield from pairs(part, with_signs=_HAN_OR_KANA.match(part) is not None)
+
+
+def pairs(part: str, *, with_signs: bool = False) -> Iterator[str]:
+    """The pairs of neighbouring signs, which are letters with their marks; one sign as it is."""
+    signs = _CLUSTER.findall(part) or [part]
+    if len(signs) == 1 or (with_signs and signs[0] not in HAN_NUMERALS):
+        yield signs[0]
+    for first, second in pairwise(signs):
+        yield first + second
+        if with_signs and second not in HAN_NUMERALS:  # which are numbers by themselves
+            yield second
+
+
+def without_repetition(tokens: Iterable[str]) -> Iterator[str]:
+    """Tokens that follow each other, pairs that overlap joined to what was written: "购买", "买", "买后" → "购买后"."""
+    joined = ""
+    for token in tokens:
+        if joined and token in joined:
+            continue
+        if joined and token.startswith(joined):
+            joined = token
+        elif joined and token[0] > _LAST_ALPHABETIC and token[0] == joined[-1]:
+            joined += token[1:]
+        else:
+            if joined:
+                yield joined
+            joined = token
+    if joined:
+        yield joined
+
+
+_LAST_ALPHABETIC = "\u0dff"
+_HAN_OR_KANA = re.compile(f"[{HAN_KANA}]")
 
 
 @cache
-def _pattern(whole: frozenset[str], kept: frozenset[str]) -> re.Pattern[str]:
-    def any_of(words: frozenset[str]) -> str:
-        return "|".join(sorted(words, key=lambda word: (-len(word), word))) or "(?!)"
+def _pattern(words: frozenset[str], kept: frozenset[str]) -> re.Pattern[str]:
+    def any_of(some: frozenset[str]) -> str:
+        return "|".join(sorted(some, key=lambda word: (-len(word), word))) or "(?!)"
 
-    one = f"{_NUMBER}|{any_of(whole)}"
-    return re.compile(
-        rf"""
-          (?P<whole>{any_of(kept)}|{one}|[\u30a1-\u30ff]{{2,64}}|[\u3040-\u309f])
-        | (?:(?!{any_of(kept)}|{one})[\u3005-\u3007\u3400-\u9fff\uf900-\ufaff])+
-        | (?:(?!{any_of(kept)}|{one})[^\u3040-\u30ff\u3005-\u3007\u3400-\u9fff\uf900-\ufaff])+
-        | .
-        """,
-        re.VERBOSE,
-    )
+    whole = f"{any_of(kept)}|{_NUMBER}|{any_of(words)}"
+    return re.compile(f"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)
