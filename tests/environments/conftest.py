@@ -180,7 +180,8 @@ def scores(otlp_listener):
     def received():
         answers = [span for span in otlp_listener.spans if span.name.startswith("invoke_")]
         by_name = {
-            span.name.removeprefix("rag "): span.attributes.get("ragspan.score.context_adherence") for span in answers
+            span.name.removeprefix("invoke_workflow "): span.attributes.get("ragspan.score.context_adherence")
+            for span in answers
         }
         assert len(by_name) == len(answers)
         return by_name

@@ -66,7 +66,9 @@ def prompt_in(given: Any) -> tuple[Prompt, Beside]:
 
 def calls_in(message: Any) -> Sequence[Any]:
     """The tool calls in a model's message, as the framework has them or as the provider has."""
-    blocks = [block for block in getattr(message, "blocks", ()) if hasattr(block, "tool_kwargs")]
+    if message is None:
+        return ()
+    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "tool_call"]
     more = getattr(message, "additional_kwargs", None)
     calls = more.get("tool_calls") if more and not blocks else None
     return calls if isinstance(calls, list) else blocks
@@ -85,7 +87,7 @@ def _add_texts(
                 parts.append((role, text))
         elif isinstance(inner := getattr(block, "content", None), list):  # a block that may be cited
             _add_texts(inner, role, parts, beside)
-        elif hasattr(block, "tool_kwargs"):
+        elif getattr(block, "block_type", None) == "tool_call":
             beside.append((len(parts), role, [block]))
 
 

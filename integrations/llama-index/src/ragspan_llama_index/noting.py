@@ -141,7 +141,8 @@ def note_end_of_stream(step: Step, last: Any) -> None:
 def _note_reply(step: Step, response: Any) -> None:
     if step.inside_synthesis:
         step.said = text_of(response)
-    step.asked_for = calls_in(getattr(response, "message", None))
+    # Of the framework's classes: to look for a field that is not there takes them long.
+    step.asked_for = calls_in(getattr(response, "__dict__", {}).get("message"))
     step.reply = (getattr(response, "raw", None), getattr(response, "additional_kwargs", None))
 
 
