@@ -13,7 +13,7 @@ from ragspan_langchain.contexts import contexts_of
 from ragspan_langchain.endings import status_and_response
 from ragspan_langchain.lineage import reached_model
 from ragspan_langchain.payloads.freezing import OPAQUE, Frozen, FrozenCall, FrozenMessage
-from ragspan_langchain.runs import Kind, ToolRun, Trace
+from ragspan_langchain.runs import Kind, Trace
 from ragspan_langchain.steps import Steps, is_agent
 
 _SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
@@ -119,7 +119,7 @@ def _bytes_of(trace: Trace) -> int:
         texts += run.prompt.texts
         if run.reply is not None:
             texts.append(run.reply.text)
-    tools = [payload for run in trace.runs if isinstance(run, ToolRun) for payload in (run.arguments, run.result)]
+    tools = [payload for run in trace.tools for payload in (run.arguments, run.result)]
     for frozen in (trace.inputs, trace.output, trace.asked_before, *trace.saved_states, *tools):
         if type(frozen) is str:
             texts.append(frozen)

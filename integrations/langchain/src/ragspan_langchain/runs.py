@@ -222,6 +222,7 @@ class Trace:
         self.runs: list[Run] = []
         self.models: list[ModelRun] = []
         self.searches: list[SearchRun] = []
+        self.tools: list[ToolRun] = []
         self.open_searches: dict[int, Run | None] = {}  # the runs around them
         self.documents: dict[int, SeenDocument] = {}  # by identity while the request runs
         self.queries: list[str] = []
@@ -276,7 +277,7 @@ class Trace:
     def forget(self) -> None:
         """Let go of everything."""
         self.documents.clear()
-        for noted in (self.runs, self.models, self.searches, self.queries, self.recorded, self.interrupted):
+        for noted in (self.runs, self.models, self.searches, self.tools, self.queries, self.recorded, self.interrupted):
             noted.clear()
 
     def last_start_ns(self) -> int:

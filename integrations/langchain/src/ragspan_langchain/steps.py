@@ -30,7 +30,7 @@ class Steps:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         searches = [run for run in trace.searches[:_MAX_OF_A_KIND] if not run.inside_search]
-        tools = [run for run in trace.runs if isinstance(run, ToolRun)][:_MAX_OF_A_KIND]
+        tools = trace.tools[:_MAX_OF_A_KIND]
         self._is_tool = {search: tool for tool in tools if (search := _search_of(tool, searches, trace)) is not None}
         self._searches = searches
         merged = set(self._is_tool.values())
@@ -132,8 +132,7 @@ class Steps:
 def _search_of(tool: ToolRun, searches: Sequence[SearchRun], trace: Trace) -> SearchRun | None:
     """The search that a tool is: the only thing in it, and the tool gave back what it found, or failed with it."""
     inside = [run for run in searches if run.is_within(tool)]
-    others = [*trace.models, *(run for run in trace.runs if isinstance(run, ToolRun))]
-    if len(inside) != 1 or any(run.is_within(tool) for run in others):
+    if len(inside) != 1 or any(run.is_within(tool) for run in (*trace.models, *trace.tools)):
         return None
     search = inside[0]
     if tool.error is not None:

@@ -109,6 +109,7 @@ class RunTracker:
             return
         if run.parent is None:
             self._note_inputs(run.trace, inputs)
+        run.trace.tools.append(run)
         run.call_id = about.get("tool_call_id")
         texts = list(inputs.values()) if isinstance(inputs, dict) else [inputs]
         # What a model writes is plain, and seldom nested; all else is the program's own.
