@@ -28,13 +28,20 @@ E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: docs docs-build e2e pictures phoenix chromium demo test test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
+.PHONY: docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
 
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
 
-test: install  ## run every test
-	$(BIN)/python -m pytest
+# A file's tests run in one process, so that what they share is made once.
+PARALLEL := -n auto --maxprocesses=8 --dist loadfile
+
+test: install  ## the tests that take no longer than seconds, in parallel
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+
+test-all: test  ## every test: after those, the slow ones, and those alone that want the machine for themselves
+	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not alone"
+	$(BIN)/python -m pytest -m alone
 
 check: install  ## formatting, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -31,6 +31,7 @@ def run(*configurations, words=(), program=(APPLICATION,), **variables):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_without_a_backend_each_answer_is_printed_with_its_scores():
     shown = run({})
 
@@ -47,6 +48,7 @@ def test_without_a_backend_each_answer_is_printed_with_its_scores():
     assert "midnight" not in shown
 
 
+@pytest.mark.slow
 def test_with_content_on_the_question_and_the_response_are_printed():
     shown = run({"capture_content": True, "metrics": ["faithfulness"]})
 
@@ -55,6 +57,7 @@ def test_with_content_on_the_question_and_the_response_are_printed():
     assert "completeness" not in shown
 
 
+@pytest.mark.slow
 def test_what_redact_takes_out_is_on_no_span(otlp_listener):
     run(
         {"metrics": ["faithfulness"], "capture_content": True},
@@ -67,6 +70,7 @@ def test_what_redact_takes_out_is_on_no_span(otlp_listener):
     assert "Beta" not in repr(otlp_listener.spans)
 
 
+@pytest.mark.slow
 def test_spans_go_where_the_standard_variables_say(otlp_listener):
     shown = run({"metrics": ["faithfulness"]}, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
@@ -75,6 +79,7 @@ def test_spans_go_where_the_standard_variables_say(otlp_listener):
     assert answer.attributes["ragspan.score.faithfulness"] == 1.0
 
 
+@pytest.mark.slow
 def test_an_application_keeps_the_provider_that_it_has(otlp_listener):
     shown = run({}, words=["own-provider"], OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
@@ -99,6 +104,7 @@ def test_after_a_flush_and_a_shutdown_nothing_is_captured_any_more():
     assert shown.count("rag payments") == 1
 
 
+@pytest.mark.slow
 def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
     program = ("-m", "ragspan.cli", "run", APPLICATION.parent / "plain.py")
 

@@ -13,6 +13,8 @@ import pytest
 
 from ragspan.demo import SCRIPT
 
+pytestmark = pytest.mark.slow
+
 README_PICTURE = Path(__file__).parents[1] / "docs" / "demo.svg"
 METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 

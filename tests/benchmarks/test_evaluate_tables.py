@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "evaluate_tables.py"
 MAX_GROWTH = 10.0  # MB, of which the scores themselves take one

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from brokers import server_program
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "fleet.py"
 

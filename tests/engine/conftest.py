@@ -28,6 +28,9 @@ from ragspan.records import RagRecord, SpanAnchor
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""
 
+GRACE = 2.0
+"""Seconds by which a busy machine may exceed a limit; what hangs in a test hangs for longer."""
+
 
 class ConstantMetric:
     def __init__(self, value: float = 1.0, name: str = "constant") -> None:

@@ -66,7 +66,7 @@ def test_flush_keeps_its_time_when_an_emitter_hangs(fakes, make_engine, timeout:
     began = time.monotonic()
 
     assert not engine.flush(timeout)
-    assert time.monotonic() - began < max(timeout, 0) + 0.1
+    assert time.monotonic() - began < max(timeout, 0) + fakes.GRACE
     assert other.journal == ["flush"]
 
 
@@ -94,5 +94,5 @@ def test_shutdown_keeps_its_time_when_an_emitter_hangs(fakes, make_engine):
     began = time.monotonic()
     report = engine.shutdown(0.2)
 
-    assert time.monotonic() - began < 0.3
+    assert time.monotonic() - began < 0.2 + fakes.GRACE
     assert report.abandoned == 0

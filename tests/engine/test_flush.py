@@ -34,7 +34,7 @@ def test_flush_keeps_its_time_when_a_metric_hangs(fakes, make_engine, kind: str,
     began = time.monotonic()
 
     assert not engine.flush(timeout)
-    assert time.monotonic() - began < max(timeout, 0) + 0.1
+    assert time.monotonic() - began < max(timeout, 0) + fakes.GRACE
 
 
 def test_flush_keeps_its_time_when_the_whole_worker_is_blocked(fakes, make_engine):
@@ -53,7 +53,7 @@ def test_flush_keeps_its_time_when_the_whole_worker_is_blocked(fakes, make_engin
     gate.set()
 
     assert in_time
-    assert took < 0.3
+    assert took < 0.2 + fakes.GRACE
 
 
 def test_flush_leaves_emitters_the_last_of_its_time(fakes, make_engine):

@@ -38,6 +38,9 @@ from ragspan.records import RagRecord
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting for what should have come at once."""
 
+GRACE = 2.0
+"""Seconds by which a busy machine may exceed a limit; what hangs in a test hangs for longer."""
+
 
 @dataclass
 class Constant:

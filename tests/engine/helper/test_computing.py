@@ -254,6 +254,7 @@ def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored(eng
     assert engine.stats().errors == {"metric": 1}
 
 
+@pytest.mark.slow
 def test_what_keeps_killing_helpers_never_runs_in_the_application(engine_of, explanations, monkeypatch, caplog):
     """It would end the tests, too. What else is asked meanwhile waits for the next helper."""
     monkeypatch.setattr(client, "_MAX_DEATHS", 2)

@@ -181,7 +181,7 @@ def test_what_is_queued_at_the_end_is_scored(start):
     assert len({line.split()[1] for line in lines}) == 1
 
 
-def test_a_judge_that_hangs_at_the_end_costs_no_more_than_the_exit_timeout(start, blockade, watch):
+def test_a_judge_that_hangs_at_the_end_costs_no_more_than_the_exit_timeout(fakes, start, blockade, watch):
     application = start(f"""
         import atexit, time
         engine = make_engine(exit_timeout=0.5)
@@ -195,7 +195,7 @@ def test_a_judge_that_hangs_at_the_end_costs_no_more_than_the_exit_timeout(start
     blockade.wait_until_started()
     took = next(line for line in application.rest() if line.startswith("took"))
 
-    assert float(took.removeprefix("took")) < 0.5 + 0.5  # what a loaded machine takes
+    assert float(took.removeprefix("took")) < 0.5 + fakes.GRACE
     assert helper.lives()  # although whoever read all that the application wrote did not wait for it
     blockade.let_go()
     assert helper.ends()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from fleet_parts import NAMES
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 SHORT = ("--ack-wait", 2.5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_restart_of_the_broker_in_mid_work_loses_nothing(fleet, end):
     fleet.judge.latency = 0.05
@@ -54,7 +55,6 @@ def test_a_worker_makes_the_streams_that_are_missing(fleet):
     assert fleet.broker.stream(NAMES.dead_stream).messages == 0
 
 
-@pytest.mark.slow
 def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
     fleet.judge.hold_all()
     fleet.start(2, *SHORT)
@@ -70,7 +70,6 @@ def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
     assert set(fleet.ends(records).scored) == set(records)
 
 
-@pytest.mark.slow
 def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoils_nothing(fleet, network):
     fleet.judge.hold_all()
     cut_off = fleet.worker(*SHORT, url=network.url)
@@ -92,7 +91,6 @@ def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoi
     assert set(fleet.ends(records + more).scored) == {*records, *more}
 
 
-@pytest.mark.slow
 def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fleet):
     """The new one counts its messages from 1 again, so that a word about an old one could end a new one."""
     fleet.judge.hold(*(f"record-{number}" for number in range(6)))
@@ -114,7 +112,6 @@ def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fle
     assert not ends.again
 
 
-@pytest.mark.slow
 def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(fleet):
     """The end of a record is told again and again while nobody confirms it."""
     fleet.judge.hold(*(f"record-{number}" for number in range(6)))
@@ -136,7 +133,6 @@ def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(flee
     assert not ends.again
 
 
-@pytest.mark.slow
 def test_a_stream_that_is_deleted_while_nothing_is_in_it_is_made_anew(fleet):
     fleet.worker()
     fleet.broker.drop_stream(NAMES.stream)

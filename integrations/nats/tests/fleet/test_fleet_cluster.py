@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from fleet_parts import NAMES
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 SHORT = ("--ack-wait", 5)
 COPIES = {"RAGSPAN_NATS_REPLICAS": "3"}
 
@@ -15,7 +17,6 @@ def fleet(make_fleet, cluster):
     return make_fleet(cluster)
 
 
-@pytest.mark.slow
 def test_the_streams_are_kept_by_all_three(fleet, cluster):
     fleet.worker(environment=COPIES)
 
@@ -23,7 +24,6 @@ def test_the_streams_are_kept_by_all_three(fleet, cluster):
     fleet.until(lambda: cluster.copies_of(NAMES.dead_stream) == 3, what="three copies of the dead letters")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, end):
     fleet.judge.latency = 0.05
@@ -39,7 +39,6 @@ def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, en
     assert len(ends.again) < 100
 
 
-@pytest.mark.slow
 def test_an_application_goes_on_while_a_broker_is_lost_for_good(fleet, cluster):
     """Its disk, too: the other two hold all that was acknowledged."""
     application, records = fleet.application(200, 0.02, environment=COPIES)

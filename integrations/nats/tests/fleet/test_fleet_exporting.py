@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-@pytest.mark.slow
+
 def test_scores_wait_for_a_backend_that_is_away_and_are_judged_once(make_fleet, broker):
     fleet = make_fleet(broker, backend_is_up=False)
     worker = fleet.worker("--ack-wait", 2.5)
@@ -23,7 +24,6 @@ def test_scores_wait_for_a_backend_that_is_away_and_are_judged_once(make_fleet, 
     assert len(fleet.judge.asked) == len(records)
 
 
-@pytest.mark.slow
 def test_a_backend_that_is_out_of_order_gets_everything_once_when_it_is_back(fleet):
     fleet.start(2, "--ack-wait", 2.5)
     fleet.backend.status = 503
@@ -40,7 +40,6 @@ def test_a_backend_that_is_out_of_order_gets_everything_once_when_it_is_back(fle
     assert len(fleet.judge.asked) == len(records)
 
 
-@pytest.mark.slow
 def test_a_backend_that_hangs_for_longer_than_ack_wait_gets_everything(fleet):
     fleet.worker("--ack-wait", 2.5, environment={"OTEL_EXPORTER_OTLP_TIMEOUT": "2"})
     fleet.backend.hold_replies()
@@ -56,7 +55,6 @@ def test_a_backend_that_hangs_for_longer_than_ack_wait_gets_everything(fleet):
     assert len(fleet.judge.asked) == len(records)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("exporter", ["otlp", "ragspan_otlp"])
 def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_holds_up_no_other(fleet, exporter):
     """Also where the exporter has a patience of its own."""

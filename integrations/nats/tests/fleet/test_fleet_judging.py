@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-@pytest.mark.slow
+
 def test_a_judge_that_takes_longer_than_ack_wait_gets_each_record_once(fleet):
     fleet.judge.hold_all()
     fleet.start(2, "--ack-wait", 2.5)
@@ -21,7 +22,6 @@ def test_a_judge_that_takes_longer_than_ack_wait_gets_each_record_once(fleet):
     assert len(fleet.judge.asked) == len(records)
 
 
-@pytest.mark.slow
 def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
     """What was in hand when it began is given back; after that single records show whether it is over."""
     fleet.judge.status = 500
@@ -42,7 +42,6 @@ def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
     assert sorted(spans[0].delivery for spans in ends.scored.values()) == [1] * (100 - given_back) + [2] * given_back
 
 
-@pytest.mark.slow
 def test_a_judge_that_is_overrun_is_asked_again_later(fleet):
     fleet.judge.status = 429
     worker = fleet.worker("--concurrency", 2)
@@ -54,7 +53,6 @@ def test_a_judge_that_is_overrun_is_asked_again_later(fleet):
     assert [spans[0].delivery for spans in fleet.ends(records).scored.values()] == [2, 2]
 
 
-@pytest.mark.slow
 def test_a_judge_that_refuses_for_good_leaves_dead_letters(fleet):
     fleet.judge.status = 401
     worker = fleet.worker("--max-deliveries", 2)

@@ -6,10 +6,11 @@ import signal
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 SHORT = ("--ack-wait", 2.5)
 
 
-@pytest.mark.slow
 def test_what_a_killed_worker_had_in_hand_is_scored_by_another(fleet):
     fleet.judge.hold_all()
     killed, other = fleet.start(2, *SHORT)
@@ -27,7 +28,6 @@ def test_what_a_killed_worker_had_in_hand_is_scored_by_another(fleet):
     assert given_on >= fleet.judge.asked_about(killed.name)
 
 
-@pytest.mark.slow
 def test_a_record_that_kills_every_worker_becomes_a_dead_letter(fleet):
     fleet.judge.hold("record-0")
     workers = fleet.start(3, *SHORT, "--max-deliveries", 2)
@@ -58,7 +58,6 @@ def test_a_worker_that_dies_after_the_export_leaves_one_answer_that_came_twice(f
     assert (second.worker, second.delivery) == (other.name, 2)
 
 
-@pytest.mark.slow
 def test_a_worker_that_dies_before_its_acknowledgement_arrives_leaves_one_answer_that_came_twice(fleet, network):
     network.swallow("+ACK")
     killed = fleet.worker(*SHORT, url=network.url)
@@ -71,7 +70,6 @@ def test_a_worker_that_dies_before_its_acknowledgement_arrives_leaves_one_answer
     assert [span.delivery for span in fleet.ends([record]).scored[record]] == [1, 2]
 
 
-@pytest.mark.slow
 def test_an_acknowledgement_that_gets_lost_is_sent_again(fleet, network):
     network.swallow("+ACK")
     fleet.worker(*SHORT, url=network.url)
@@ -84,7 +82,6 @@ def test_an_acknowledgement_that_gets_lost_is_sent_again(fleet, network):
     assert len(fleet.judge.askers(record)) == 1
 
 
-@pytest.mark.slow
 def test_a_worker_that_was_frozen_for_longer_than_ack_wait_spoils_nothing(fleet):
     """As a machine does that is moved to another host."""
     fleet.judge.hold_all()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 
 def test_what_an_application_answers_is_scored_by_a_worker(fleet):
     application, records = fleet.application(50)
@@ -16,7 +18,6 @@ def test_what_an_application_answers_is_scored_by_a_worker(fleet):
     assert set(fleet.ends(records).scored) == set(records)
 
 
-@pytest.mark.slow
 def test_an_application_keeps_answering_while_its_broker_is_away_for_twenty_seconds(fleet):
     """Its sink has room for a part of what it answers meanwhile."""
     fleet.worker()
@@ -37,7 +38,6 @@ def test_an_application_keeps_answering_while_its_broker_is_away_for_twenty_seco
     assert len(ends.scored) == stats["published"] >= 50 + 500  # those before, and those that the queue held
 
 
-@pytest.mark.slow
 def test_a_stream_at_its_limit_loses_what_the_sink_has_counted(fleet):
     application, records = fleet.application(300, 0.0, "--max-records", 100, "--patience", 2)
     application.says()
@@ -50,7 +50,6 @@ def test_a_stream_at_its_limit_loses_what_the_sink_has_counted(fleet):
     assert len(fleet.ends(records, dropped=200).scored) == stats["published"] == 100
 
 
-@pytest.mark.slow
 def test_a_stream_at_its_limit_holds_the_sink_up_until_workers_have_made_room(fleet):
     """The consumer is slower than the producer; the sink waits for it with what the stream has no room for."""
     fleet.judge.latency = 0.05
@@ -65,7 +64,6 @@ def test_a_stream_at_its_limit_holds_the_sink_up_until_workers_have_made_room(fl
     assert set(fleet.ends(records).scored) == set(records)
 
 
-@pytest.mark.slow
 def test_two_applications_two_workers_and_a_broker_that_starts_anew(fleet):
     fleet.judge.latency = 0.02
     fleet.start(2, "--ack-wait", 2)

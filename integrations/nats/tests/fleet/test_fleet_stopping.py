@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 LONG = ("--ack-wait", 60)  # what is given back does not wait for that
 
 
@@ -29,7 +31,6 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_has_in_hand(fleet):
     assert not ends.again
 
 
-@pytest.mark.slow
 def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_worker(fleet):
     fleet.judge.hold_all()
     stopped = fleet.worker(*LONG, "--grace", 1)
@@ -50,7 +51,6 @@ def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_w
     assert all(spans[0].delivery == 2 for spans in ends.scored.values())
 
 
-@pytest.mark.slow
 def test_a_second_signal_gives_everything_back_at_once(fleet):
     fleet.judge.hold_all()
     stopped = fleet.worker(*LONG, "--grace", 60)
@@ -64,7 +64,6 @@ def test_a_second_signal_gives_everything_back_at_once(fleet):
     assert "0 records scored, 5 given back, 0 put aside" in stopped.log
 
 
-@pytest.mark.slow
 def test_a_record_that_comes_while_the_only_worker_stops_uses_up_one_delivery_at_most(fleet):
     """The broker holds a request of a worker that has room, and it would get what it gives back again and again."""
     stopped = fleet.worker(*LONG)
@@ -87,7 +86,6 @@ def test_a_worker_with_nothing_to_do_stops_at_once(fleet):
     assert "0 records scored, 0 given back, 0 put aside" in worker.log
 
 
-@pytest.mark.slow
 def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
     """They are given back: the next worker exports them anew."""
     fleet.backend.hold_replies()
@@ -103,7 +101,6 @@ def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
     assert set(fleet.ends(records).scored) == set(records)
 
 
-@pytest.mark.slow
 def test_workers_that_are_replaced_one_after_the_other_lose_nothing(fleet):
     """As an orchestrator rolls out a new version."""
     fleet.judge.latency = 0.1

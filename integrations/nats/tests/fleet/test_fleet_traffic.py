@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
+
 
 def test_a_record_is_scored_and_leaves_the_stream(fleet):
     fleet.worker()
@@ -15,7 +17,6 @@ def test_a_record_is_scored_and_leaves_the_stream(fleet):
     assert not ends.again
 
 
-@pytest.mark.slow
 def test_two_workers_share_two_thousand_records(fleet):
     workers = fleet.start(2)
     records = fleet.publish(2000)
@@ -57,7 +58,6 @@ def test_a_worker_takes_no_more_records_than_it_scores_at_a_time(fleet):
     assert set(fleet.ends(records).scored) == set(records)
 
 
-@pytest.mark.slow
 def test_a_worker_with_a_shorter_ack_wait_takes_nothing_out_of_the_hands_of_another(fleet):
     """All of them share one consumer, and the last that starts sets it up."""
     fleet.judge.hold_all()
