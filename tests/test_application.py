@@ -133,6 +133,7 @@ def test_a_program_that_cannot_be_run_is_named(arguments, message):
     assert message in done.output
 
 
+@pytest.mark.slow
 def test_switched_off_it_sets_nothing_up():
     assert run({}, RAGSPAN_ENABLED="false") == ""
 
