@@ -292,7 +292,7 @@ def test_a_helper_that_is_stopped_loses_no_record(
     stopped(helper_of(engine))
     for number in range(20):
         engine.submit(fakes.a_record(name=str(number)))
-    engine.flush(fakes.PATIENCE)
+    engine.flush(3 * fakes.PATIENCE)  # another helper has to start
 
     stats = assert_conserved(engine)
     assert (stats.scored, stats.dropped, stats.errors) == (21, {}, {"helper": 1})
