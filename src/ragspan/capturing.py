@@ -18,7 +18,7 @@ from ragspan.throttled_log import ThrottledLog
 _log = ThrottledLog()
 
 ContextRecorder = Callable[[Sequence[RetrievedContext]], bool]
-"""Notes passages for the request that is running; False when none of its own is."""
+"""Notes contexts for the request that is running; False when none of its own is."""
 
 _recorders: list[ContextRecorder] = []
 
@@ -42,7 +42,7 @@ class Answer:
         self.question = question
         """The user's own words."""
         self.contexts: Iterable[Any] | None = None
-        """The passages that go into the prompt, in order: strings, `RetrievedContext`s, or documents of a framework."""
+        """The contexts that go into the prompt, in order: strings, `RetrievedContext`s, or documents of a framework."""
         self.response: str | None = None
         """What the caller gets."""
         self._recorded: list[RetrievedContext] = []
@@ -61,7 +61,7 @@ class Answer:
         return cast("_AnyPart", entry[1])
 
     def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
-        """These passages go into the prompt, too."""
+        """These contexts go into the prompt, too."""
         self._recorded += contexts
 
     def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
@@ -151,8 +151,8 @@ def capture(
     """Capture one answer of plain Python code.
 
         with ragspan.capture(question=question) as answer:
-            answer.contexts = passages
-            answer.response = my_model(question, passages)
+            answer.contexts = contexts
+            answer.response = my_model(question, contexts)
 
     Works around `await` as well. Chains with a handler that run inside belong to this answer and make no record of
     their own: what they show fills in what is not set by hand. An exception passes through and makes the answer an
@@ -203,21 +203,21 @@ def capture(
             _guarded(lambda: target.submit(answer._close(ended, noted)))  # noqa: SLF001
 
 
-def record_contexts(passages: Iterable[Any]) -> None:
-    """Say that these passages reach the prompt of the answer that is being made.
+def record_contexts(contexts: Iterable[Any]) -> None:
+    """Say that these contexts reach the prompt of the answer that is being made.
 
     For documents that no callback shows: a store searched inside a function, a prompt built by hand. Works inside a
     `ragspan.capture` block and inside any chain, engine or agent with a ragspan handler; elsewhere it does nothing.
 
     Args:
-        passages: strings, `RetrievedContext`s, or documents of a framework, in prompt order.
+        contexts: strings, `RetrievedContext`s, or documents of a framework, in prompt order.
     """
-    contexts = _readable(passages)
-    if contexts is None or any(recorder(contexts) for recorder in _recorders):
+    readable = _readable(contexts)
+    if readable is None or any(recorder(readable) for recorder in _recorders):
         return
     answer = enclosing_answer()
     if answer is not None:
-        answer.record_contexts(contexts)
+        answer.record_contexts(readable)
 
 
 def enclosing_answer() -> Answer | None:
@@ -232,17 +232,17 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
         _recorders.append(recorder)
 
 
-def _readable(passages: Iterable[Any]) -> list[RetrievedContext] | None:
-    """The passages as contexts, without those that cannot be read; None if not one of them can."""
-    if isinstance(passages, (str, bytes)):
+def _readable(given: Iterable[Any]) -> list[RetrievedContext] | None:
+    """These objects as contexts, without those that cannot be read; None if not one of them can."""
+    if isinstance(given, (str, bytes)):
         _log.trouble("single string", "contexts were not recorded: they are a sequence of texts, not a single string")
         return None
-    given: list[Any] | None = _guarded(list, passages)
-    if given is None:
+    items: list[Any] | None = _guarded(list, given)
+    if items is None:
         return None
     with contextlib.suppress(Exception):  # of a document; the others are read one by one then
-        return [*as_contexts(given)]
-    contexts = [context for passage in given for context in _guarded(as_contexts, [passage]) or ()]
+        return [*as_contexts(items)]
+    contexts = [context for item in items for context in _guarded(as_contexts, [item]) or ()]
     return contexts or None
 
 

@@ -114,7 +114,7 @@ class Settings:
     """`RAGSPAN_EXPLANATIONS`: true sends the judges' explanations as they are, with quotes, and false sends none; else they
     quote where content is captured, and give counts and places elsewhere."""
     capture_content: CaptureContent = False
-    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: send questions, passages,
+    """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: send questions, contexts,
     responses and users' ids; `spans` or `events` only there."""
 
     @classmethod

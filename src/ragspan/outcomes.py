@@ -54,7 +54,7 @@ class Score:
     label: Label | None = None
     """Derived from the threshold unless the metric has a rule of its own (a tied vote, say)."""
     evidence: tuple[object, ...] = ()
-    """The single verdicts behind the value: votes, ratings, claims or passages."""
+    """The single verdicts behind the value: votes, ratings, claims or contexts."""
     details: Mapping[str, float] = field(default_factory=dict)
     """Further figures beside the value, such as the spread of the ratings."""
     judge: str | None = None
@@ -132,7 +132,7 @@ class ScoredRecord:
     retrieval_spans: tuple[SpanAnchor | None, ...] = ()
     """The span of each of the record's retrievals, in order, where an emitter knows them; else empty."""
     refusal: bool = False
-    """The response says that the passages do not hold the answer."""
+    """The response says that the contexts do not contain the answer."""
     language: str | None = None
     """What the response's language is guessed to be: its ISO 639-1 code, `und` where that is not known."""
     durations: Mapping[str, float] = field(default_factory=dict)

@@ -53,17 +53,17 @@ def _finite(figure: Any) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetrievedContext:
-    """A passage that reached the model."""
+    """A text that reached the model in its prompt."""
 
     text: str
-    """The whole passage, as it was when the model was called."""
+    """The whole text, as it was when the model was called."""
     id: str | None = None
     rank: int | None = None
     """0-based place in the result of the first search that brought it; None when it came from no ranked result."""
     score: float | None = None
     """The retriever's own figure; its range and direction are the retriever's. What is no finite number becomes None."""
     source: str | None = None
-    """Where the passage comes from: a file, a URL, a title."""
+    """Where the text comes from: a file, a URL, a title."""
     truncated: bool = False
     """The prompt held only a part of `text`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class RagRecord:
     question: str | None
     """The user's own words."""
     contexts: tuple[RetrievedContext, ...] | None
-    """The passages that reached the model, in prompt order. `()` says that there were none, `None` that they could not
+    """The texts that reached the model, in prompt order. `()` says that there were none, `None` that they could not
     be observed."""
     response: str | None
     """What the caller got as the answer."""
@@ -212,7 +212,7 @@ class RagRecord:
     swallowed_errors: tuple[str, ...] = ()
     """Types of errors that the framework hid from the caller."""
     evidence: tuple[RetrievedContext, ...] = ()
-    """The leaf passages, when the contexts were themselves generated."""
+    """The leaf contexts, when the contexts were themselves generated."""
     record_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     framework: str = "python"
     name: str = "answer"
@@ -385,14 +385,14 @@ class RecordSink(Protocol):
 def as_contexts(passages: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     """Passages as contexts.
 
-    A passage may be a `RetrievedContext`, a string, or an object that keeps its text as frameworks do: `page_content`
+    A context may be a `RetrievedContext`, a string, or an object that keeps its text as frameworks do: `page_content`
     (LangChain), `get_content()` (LlamaIndex) or `text`.
 
     Raises:
         TypeError: something in `passages` has no text; or `passages` is a single string.
     """
     if isinstance(passages, (str, bytes)):
-        raise TypeError("contexts are a sequence of passages, not a single string: write [text]")
+        raise TypeError("contexts are a sequence of texts or documents, not a single string: write [text]")
     return tuple(_as_context(passage) for passage in passages)
 
 

@@ -13,7 +13,7 @@ async def test_the_value_is_the_share_of_the_contexts_that_were_used_whatever_th
     last = await ChunkAttribution(fixed_judge(useful=[0, 0, 0, 1])).score(answered(contexts=contexts))
 
     assert first.value == last.value == 0.25
-    assert first.details == {"attributed": 1, "passages": 4}
+    assert first.details == {"attributed": 1, "contexts": 4}
 
 
 async def test_the_evidence_names_each_passage_as_the_retriever_does(fixed_judge, answered):
@@ -26,7 +26,7 @@ async def test_the_evidence_names_each_passage_as_the_retriever_does(fixed_judge
         JudgedPassage(index=0, id="doc-7", rank=1, value=0.0),
         JudgedPassage(index=1, id="doc-9", rank=0, value=1.0, explanation="the date"),
     )
-    assert score.explanation == "1 of 2 passages had a part in the response: 2 (doc-9)."
+    assert score.explanation == "1 of 2 contexts contributed to the response: 2 (doc-9)."
 
 
 async def test_one_passage_of_five_passes_and_none_does_not(fixed_judge, answered):
@@ -34,7 +34,7 @@ async def test_one_passage_of_five_passes_and_none_does_not(fixed_judge, answere
     none = await ChunkAttribution(fixed_judge(useful=[0, 0])).score(answered())
 
     assert (one.label, none.label) == ("pass", "fail")
-    assert none.explanation == "0 of 2 passages had a part in the response."
+    assert none.explanation == "0 of 2 contexts contributed to the response."
 
 
 async def test_a_context_without_a_verdict_is_a_failure(fixed_judge, answered):

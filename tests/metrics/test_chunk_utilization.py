@@ -20,7 +20,7 @@ async def test_the_value_is_the_used_share_of_all_the_text(fixed_judge, answered
 
     assert score.value == 0.5  # (10 + 30 + 0) of 80 characters, where the mean of the shares is 0.5, too
     assert (await ChunkUtilization(judge).score(answered(contexts=["a" * 70, "b" * 20, "c" * 10]))).value == 0.8
-    assert score.details == {"used_passages": 2, "passages": 3}
+    assert score.details == {"used_contexts": 2, "contexts": 3}
     assert judge.asked == [("utilization",)] * 2
 
 
@@ -34,7 +34,7 @@ async def test_the_evidence_holds_the_share_of_each_passage(fixed_judge, answere
         JudgedPassage(index=0, id="doc-7", rank=2, value=0.0, explanation="nothing"),
         JudgedPassage(index=1, id=None, rank=None, value=1.0),
     )
-    assert score.explanation == "75% of the passages' text went into the response, from passages 2."
+    assert score.explanation == "75% of the contexts' text was used, from contexts 2."
 
 
 async def test_a_tenth_of_the_text_passes_and_nothing_does_not(fixed_judge, answered):
@@ -42,7 +42,7 @@ async def test_a_tenth_of_the_text_passes_and_nothing_does_not(fixed_judge, answ
     nothing = await ChunkUtilization(fixed_judge(rated=[0, 0])).score(answered())
 
     assert (tenth.label, nothing.label) == ("pass", "fail")
-    assert nothing.explanation == "Nothing of the 2 passages went into the response."
+    assert nothing.explanation == "The response used none of the 2 contexts."
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])

@@ -16,7 +16,7 @@ async def test_the_value_is_the_mean_over_the_contexts_however_long_they_are(fix
     score = await ContextRelevance(judge).score(answered(contexts=["long " * 100, "b", "c"]))
 
     assert (score.value, score.label) == (0.5, "pass")
-    assert score.details == {"best": 1.0, "passages": 3}
+    assert score.details == {"best": 1.0, "contexts": 3}
     assert judge.asked == [("context relevance",)]
 
 
@@ -30,14 +30,14 @@ async def test_the_evidence_names_each_passage_as_the_retriever_does(fixed_judge
         JudgedPassage(index=0, id="doc-7", rank=2, value=0.5, explanation="a part"),
         JudgedPassage(index=1, id=None, rank=None, value=0.0),
     )
-    assert score.explanation == "1 of 2 passages hold something in answer to the question: 1 (doc-7)."
+    assert score.explanation == "1 of 2 contexts contain something that answers the question: 1 (doc-7)."
 
 
 async def test_passages_that_hold_nothing_score_0(fixed_judge, answered):
     score = await ContextRelevance(fixed_judge(rated=[0, 0])).score(answered())
 
     assert (score.value, score.label) == (0.0, "fail")
-    assert score.explanation == "None of the 2 passages holds anything in answer to the question."
+    assert score.explanation == "None of the 2 contexts contains anything that answers the question."
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, math.nan])

@@ -62,14 +62,14 @@ async def test_the_share_of_useful_passages_stands_beside_the_value(fixed_judge,
     score = await ContextUtilization(fixed_judge(useful=[1, 0, 1, 0])).score(answered(contexts=["a", "b", "c", "d"]))
 
     assert score.details == {"precision": 0.5}
-    assert score.explanation == "2 of 4 passages were useful for the response; their places by rank: 1, 3."
+    assert score.explanation == "2 of 4 contexts were useful for the response; their places by rank: 1, 3."
 
 
 async def test_no_useful_passage_scores_0(fixed_judge, answered):
     score = await ContextUtilization(fixed_judge(useful=[0, 0])).score(answered())
 
     assert (score.value, score.label) == (0.0, "fail")
-    assert score.explanation == "None of the 2 passages was useful for the response."
+    assert score.explanation == "None of the 2 contexts was useful for the response."
 
 
 async def test_a_passage_without_a_verdict_is_a_failure(fixed_judge, answered):

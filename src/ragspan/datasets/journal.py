@@ -60,7 +60,7 @@ class Journal:
             TableError: there is one already, or no file can be written there.
         """
         try:
-            path.touch(mode=0o600, exist_ok=False)  # explanations in it quote answers and passages
+            path.touch(mode=0o600, exist_ok=False)  # explanations in it quote answers and contexts
             path.write_bytes(_line({"journal": _FORMAT, **about}))
         except FileExistsError:
             rows = max(0, sum(1 for _ in _whole_lines(path)) - 1)

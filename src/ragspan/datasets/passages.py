@@ -1,4 +1,4 @@
-"""The passages of an answer, in the many shapes in which tables keep them."""
+"""The contexts of an answer, in the many shapes in which tables keep them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_COMMAS = 100_000  # Python's parser takes a kilobyte for each thing in a l
 def contexts_of(cell: Any, *, separator: str | None = None) -> tuple[RetrievedContext, ...] | None:
     """The contexts that a cell holds; None where it does not say, `()` where it is an empty list.
 
-    A cell is a list, the JSON text of a list (or what Python prints of one), or a single text. A passage is a text, an
+    A cell is a list, the JSON text of a list (or what Python prints of one), or a single text. A context is a text, an
     object with one under `text`, `page_content` or `content`, or an object of a framework. A blank text is an empty cell:
     a CSV file cannot tell the two apart. With a separator, a single text is several.
 

@@ -24,7 +24,7 @@ _RECORD = RagRecord(
 
 
 def ask_judge(settings: Settings, seconds: float) -> list[Finding]:
-    """Ask for a vote on an answer that its passage plainly supports."""
+    """Ask for a vote on an answer that its context plainly supports."""
     try:
         judge = judge_from(settings)
     except ConfigurationError as error:
@@ -55,7 +55,7 @@ def _verdict(judge: Judge, settings: Settings, vote: Vote, usage: Usage, seconds
         advice = "it compares words; for a language model set RAGSPAN_JUDGE=openai:<model> and OPENAI_API_KEY"
     if not vote.grounded:
         state = "warning"
-        found += ", but found an answer ungrounded that its passage states word for word"
+        found += ", but found an answer ungrounded that its context states word for word"
         advice = "its scores will mislead: take a more capable model"
     facts = {"judge": judge.name, "seconds": round(seconds, 3), "grounded": vote.grounded, **_figures(usage)}
     return Finding(check="judge", state=state, found=found, advice=advice, facts=facts)

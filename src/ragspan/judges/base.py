@@ -113,7 +113,7 @@ class Judge(Verifier, Protocol):
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The claims that the response makes, each understandable by itself; none for a greeting.
 
-        That the passages do not say something is a claim, too.
+        That the contexts do not say something is a claim, too.
         """
         ...
 

@@ -50,7 +50,7 @@ def computed(method: _M) -> _M:
     """Mark a judge's method as one that computes.
 
     The judge has to pickle: where it runs, a copy of it answers. The copy sees of the record what judges ask about: the
-    question, the passages and the response.
+    question, the contexts and the response.
     """
 
     @functools.wraps(method)

@@ -1,4 +1,4 @@
-"""What the metrics of single passages have in common."""
+"""What the metrics of single contexts have in common."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rated_passages(contexts: Sequence[RetrievedContext], ratings: Iterable[Chunk
 
 
 def name_passages(passages: Iterable[JudgedPassage]) -> str:
-    """The passages by their places in the prompt, from 1, with their ids where they have any; the first few of many."""
+    """The contexts by their places in the prompt, from 1, with their ids where they have any; the first few of many."""
     names = [f"{passage.index + 1}{f' ({passage.id[:_SHOWN_ID]})' if passage.id else ''}" for passage in passages]
     return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
 

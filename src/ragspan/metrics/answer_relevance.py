@@ -18,7 +18,7 @@ class AnswerRelevance:
     """The mean of a judge's ratings of how fully the response addresses the question, 0..1.
 
     It is about what the response speaks of, not about its truth: an invented answer may be perfectly relevant. A
-    response that declines to answer has 0, whether or not the passages hold an answer. It needs no contexts, but a
+    response that declines to answer has 0, whether or not the contexts hold an answer. It needs no contexts, but a
     question: without one it does not apply (`no_question`).
 
     The explanation, `details` and early stop are those of `Completeness`. The embedded judge cannot answer this: a

@@ -1,4 +1,4 @@
-"""Chunk attribution: which of the passages had a part in the response?"""
+"""Chunk attribution: which of the contexts contributed to the response?"""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ChunkAttribution:
     or 0. It asks what `ContextUtilization` asks, which weighs the same verdicts by rank, and an LLM judge is asked once
     for both. Every context needs a verdict, or there is no score.
 
-    A low value says that passages are retrieved for nothing, and a question that one passage answers cannot have more
-    than one in five with five passages. Hence the low threshold; set it to what your retriever should reach.
+    A low value says that contexts are retrieved for nothing, and a question that one context answers cannot have more
+    than one in five with five contexts. Hence the low threshold; set it to what your retriever should reach.
 
     Source: chunk attribution in Galileo, which leaves it at the verdict on each chunk.
 
@@ -63,8 +63,8 @@ class ChunkAttribution:
             record,
             self.judge,
             value=len(attributed) / len(passages),
-            explanation=f"{len(attributed)} of {len(passages)} passages had a part in the response{found}.",
+            explanation=f"{len(attributed)} of {len(passages)} contexts contributed to the response{found}.",
             threshold=self.threshold,
             evidence=passages,
-            details={"attributed": len(attributed), "passages": len(passages)},
+            details={"attributed": len(attributed), "contexts": len(passages)},
         )

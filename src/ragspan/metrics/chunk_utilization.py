@@ -1,4 +1,4 @@
-"""Chunk utilization: how much of the passages' text went into the response?"""
+"""Chunk utilization: how much of the contexts' text did the response use?"""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ChunkUtilization:
             explanation=_explanation(value, in_order),
             threshold=self.threshold,
             evidence=in_order,
-            details={"used_passages": sum(passage.value > 0 for passage in in_order), "passages": len(in_order)},
+            details={"used_contexts": sum(passage.value > 0 for passage in in_order), "contexts": len(in_order)},
         )
 
 
@@ -78,5 +78,5 @@ def used_share(shares: Sequence[float], lengths: Sequence[int]) -> float:
 def _explanation(value: float, passages: Sequence[JudgedPassage]) -> str:
     used = [passage for passage in passages if passage.value]
     if not used:
-        return f"Nothing of the {len(passages)} passages went into the response."
-    return f"{value:.0%} of the passages' text went into the response, from passages {name_passages(used)}."
+        return f"The response used none of the {len(passages)} contexts."
+    return f"{value:.0%} of the contexts' text was used, from contexts {name_passages(used)}."

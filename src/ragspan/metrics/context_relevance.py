@@ -61,15 +61,15 @@ class ContextRelevance:
             explanation=_explanation(in_order),
             threshold=self.threshold,
             evidence=in_order,
-            details={"best": max(passage.value for passage in in_order), "passages": len(in_order)},
+            details={"best": max(passage.value for passage in in_order), "contexts": len(in_order)},
         )
 
 
 def _explanation(passages: Sequence[JudgedPassage]) -> str:
     relevant = [passage for passage in passages if passage.value]
     if not relevant:
-        return f"None of the {len(passages)} passages holds anything in answer to the question."
+        return f"None of the {len(passages)} contexts contains anything that answers the question."
     return (
-        f"{len(relevant)} of {len(passages)} passages hold something in answer to the question: "
+        f"{len(relevant)} of {len(passages)} contexts contain something that answers the question: "
         f"{name_passages(relevant)}."
     )

@@ -1,4 +1,4 @@
-"""Context utilization: did the retriever put the passages that the response needed before those it did not need?"""
+"""Context utilization: did the retriever put the contexts that the response needed before those it did not need?"""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ def average_precision(useful: Sequence[bool]) -> float:
 def _explanation(useful: Sequence[bool]) -> str:
     places = [str(place) for place, is_useful in enumerate(useful, start=1) if is_useful]
     if not places:
-        return f"None of the {len(useful)} passages was useful for the response."
+        return f"None of the {len(useful)} contexts was useful for the response."
     shown = ", ".join(places[:_SHOWN_PLACES]) + (", ..." if len(places) > _SHOWN_PLACES else "")
-    return f"{len(places)} of {len(useful)} passages were useful for the response; their places by rank: {shown}."
+    return f"{len(places)} of {len(useful)} contexts were useful for the response; their places by rank: {shown}."
 
 
 _SHOWN_PLACES = 20

@@ -94,16 +94,16 @@ def without_quotes(score: Score) -> str | None:
         return f"ratings: {_joined([f'{rating.value:.2g}' for rating in ratings])}"
     if verdicts := _all_of(ChunkVerdict, score.evidence):
         useful = {verdict.index: verdict.useful for verdict in verdicts}
-        return _counted("passages useful", [useful[index] for index in sorted(useful)], unit="passage")
+        return _counted("contexts useful", [useful[index] for index in sorted(useful)], unit="context")
     if passages := _all_of(_RatedPassage, score.evidence):  # type: ignore[type-abstract]
         values = {passage.index: passage.value > 0 for passage in passages}
-        return _counted("passages rated above 0", [values[index] for index in sorted(values)], unit="passage")
+        return _counted("contexts rated above 0", [values[index] for index in sorted(values)], unit="context")
     return None
 
 
 @runtime_checkable
 class _RatedPassage(Protocol):
-    """The rating of one passage, a judge's or a metric's."""
+    """The rating of one context, a judge's or a metric's."""
 
     index: int
     value: float

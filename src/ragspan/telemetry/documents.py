@@ -1,4 +1,4 @@
-"""What a search returned, and what a reranker made of it, as attributes: ids and scores, and passages only where content is wanted."""
+"""What a search returned, and what a reranker made of it, as attributes: ids and scores, and contexts only where content is wanted."""
 
 from __future__ import annotations
 

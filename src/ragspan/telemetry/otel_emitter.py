@@ -39,8 +39,8 @@ _NO_TRACER_PROVIDER = (
     "Call opentelemetry.trace.set_tracer_provider, or pass tracer_provider= to OTelEmitter."
 )
 _DRAWN_TWICE = (
-    "Another instrumentation draws these answers too, so that each stands on its trace twice. "
-    "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the spans that are there."
+    "Another instrumentation already traces these answers, so each appears twice. "
+    "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
 )
 
 
@@ -54,7 +54,7 @@ class OTelEmitter:
             adds evaluation spans below the span that the answer ran under, for applications that are traced already; an
             answer that ran under no span is built as with `"answer"`, or its scores would have no place. Where another
             instrumentation draws the answers as well, the first answer that `"answer"` draws again is warned of.
-        capture_content: send questions, passages, responses, prompts, errors' messages and users' ids; `"spans"` or `"events"` only there. None asks
+        capture_content: send questions, contexts, responses, prompts, errors' messages and users' ids; `"spans"` or `"events"` only there. None asks
             the environment: `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
             What `OPENINFERENCE_HIDE_*` names stays hidden.
         explanations: True sends the judges' explanations as they are, which quote users' texts, and False sends none. None

@@ -10,7 +10,7 @@ from ragspan_langchain.surroundings import enclosing_run_id, handlers_around
 
 
 def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
-    """Note passages for the run whose function is calling; False outside of any run with a ragspan handler."""
+    """Note contexts for the run whose function is calling; False outside of any run with a ragspan handler."""
     run_id = enclosing_run_id()
     if run_id is None:
         return False

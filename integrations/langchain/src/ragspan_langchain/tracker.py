@@ -267,7 +267,7 @@ class RunTracker:
             run.trace.interrupted.append(run)
 
     def record_contexts(self, run_id: RunId, contexts: Sequence[RetrievedContext]) -> bool:
-        """The program says that these passages reach the prompt; False when the run is not followed."""
+        """The program says that these contexts reach the prompt; False when the run is not followed."""
         run = self._live.get(key_of(run_id))
         if run is None:
             return False

@@ -76,7 +76,7 @@ def detach(owner: object) -> None:
 
 
 def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
-    """Note passages for the span that the caller runs in; False outside of any that is followed."""
+    """Note contexts for the span that the caller runs in; False outside of any that is followed."""
     span_id = active_span_id.get()
     if span_id is None:
         return False

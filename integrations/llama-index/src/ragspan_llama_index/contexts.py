@@ -1,4 +1,4 @@
-"""Which passages an answer rests on: what was given to the synthesizer that wrote it, else what stands in the model's prompt.
+"""Which contexts an answer rests on: what was given to the synthesizer that wrote it, else what stands in the model's prompt.
 
 Runs in the worker.
 """
@@ -25,7 +25,7 @@ class Provenance:
 
     Args:
         root: the request's outermost step.
-        question: the user's own words, which are no passage even if they quote one.
+        question: the user's own words, which are no context even if they quote one.
     """
 
     def __init__(self, root: Step, question: str | None) -> None:
@@ -34,7 +34,7 @@ class Provenance:
         self._ranks = ranks_in(root)
 
     def contexts(self) -> tuple[RetrievedContext, ...] | None:
-        """The passages in prompt order; `()` when none reached the model, None when they could not be observed."""
+        """The contexts in prompt order; `()` when none reached the model, None when they could not be observed."""
         found = self._of(self._root, self._root)
         known = {known for context in found or () for known in (context.text, context.id)}
         named = [context for step in self._root.walk() for context in step.recorded]
@@ -42,7 +42,7 @@ class Provenance:
         return None if found is None and not recorded else (*(found or ()), *recorded)
 
     def evidence(self) -> tuple[RetrievedContext, ...]:
-        """The passages behind contexts that were themselves answers."""
+        """The contexts behind contexts that were themselves answers."""
         return tuple(_once(self._evidence(self._root)))
 
     # Contexts
@@ -165,7 +165,7 @@ class Provenance:
         for step in steps:
             own = self._of(step, step) or [] if 0 < step.ended_ns <= before_ns and texts.hold_answer_of(step) else []
             known = {context.text for context in own}
-            # A step's own passage that happens to hold its answer was not made from it.
+            # A step's own context that happens to hold its answer was not made from it.
             others = [context for context in contexts if context.text not in known] if own else []
             if others and (len(others) == len(contexts) or _Texts(others).hold_answer_of(step)):
                 leaves += self._evidence(step) or own
@@ -200,7 +200,7 @@ def _innermost(synthesis: Step) -> Step:
 
 
 def _shows_nodes(step: Step) -> bool:
-    """Whether it searched for passages, and not for tools, or was given some."""
+    """Whether it searched for contexts, and not for tools, or was given some."""
     if step.found is None:
         return bool(step.given)
     return not step.found or not all(node.describes_tool() for node in step.found)
@@ -221,7 +221,7 @@ def _joined(parts: Iterable[Contexts | None]) -> Contexts | None:
 
 
 def _once(contexts: Iterable[RetrievedContext]) -> Contexts:
-    """Each passage once, where it came first. Passages may share an id: the parts that an engine cuts a node into."""
+    """Each context once, where it came first. Contexts may share an id: the parts that an engine cuts a node into."""
     found: dict[tuple[str | None, str], RetrievedContext] = {}
     for context in contexts:
         found.setdefault((context.id, context.text), context)

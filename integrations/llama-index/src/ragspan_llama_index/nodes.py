@@ -41,7 +41,7 @@ class SeenNode:
             self.node = node.model_copy(update={"metadata": self.metadata, "embedding": None})
 
     def describes_tool(self) -> bool:
-        """Whether it stands for a tool among which an agent chooses, and is no passage."""
+        """Whether it stands for a tool among which an agent chooses, and is no context."""
         return self.text.startswith(f"Tool name: {self.metadata.get('name')}\nTool description: ")
 
     def text_for_model(self) -> str:

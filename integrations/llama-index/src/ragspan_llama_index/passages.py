@@ -1,4 +1,4 @@
-"""Turns nodes into the passages of a record."""
+"""Turns nodes into the contexts of a record."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What stands in the prompts behind an answer: nodes that were found before, and the words of earlier steps.
 
-Runs in the worker. Nodes are looked for in what a model was given; its own earlier words hold no passages, but they may
+Runs in the worker. Nodes are looked for in what a model was given; its own earlier words hold no contexts, but they may
 be a draft that rests on some.
 """
 

@@ -33,7 +33,7 @@ class Step:
     found: Sequence[SeenNode] | None = None  # nodes that it brought
     superseded = False  # what it brought went through a later step, which tells what was left of it
     texts: Sequence[str] | None = None  # the given nodes as the synthesizer wrote them for the model
-    recorded: Sequence[RetrievedContext] = ()  # passages that the program named
+    recorded: Sequence[RetrievedContext] = ()  # contexts that the program named
     answer: str | Stream | None = None
     result: Any = None  # what it returned, until the step around it has ended
     origin: Step | None = None  # the inner step whose result it handed on

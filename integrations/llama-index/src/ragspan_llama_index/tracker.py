@@ -204,7 +204,7 @@ class RequestTracker:
             self.report(problem)
 
     def record_contexts(self, span_id: str, contexts: Sequence[RetrievedContext]) -> bool:
-        """The program says that these passages reach the prompt; False when the span is not followed."""
+        """The program says that these contexts reach the prompt; False when the span is not followed."""
         place = self._live.get(span_id)
         if place is None or place[0].over:
             return False

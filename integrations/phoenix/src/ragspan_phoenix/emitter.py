@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class PhoenixAnnotations(ScoreWriter[Annotation]):
-    """Writes each score as an annotation of the answer's span, and verdicts on passages as annotations of documents.
+    """Writes each score as an annotation of the answer's span, and verdicts on contexts as annotations of documents.
 
     It stands after the emitter that makes or finds the answer's span, whose spans have to go to the same Phoenix:
     `emitters=[OTelEmitter(), PhoenixAnnotations()]`.
@@ -40,7 +40,7 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         headers: for each request; likewise `PHOENIX_CLIENT_HEADERS`.
         identifier: what the annotations' identifiers begin with. Two engines that score the same answers each for itself
             need different ones.
-        documents: write verdicts on single passages, which `context_utilization` and the metrics of chunks have, to the
+        documents: write verdicts on single contexts, which `context_utilization` and the metrics of chunks have, to the
             documents on the spans of the searches that found them.
         capture_content: True says that users' texts may stand there, so that explanations may quote them. None asks the
             environment, as `OTelEmitter` does.

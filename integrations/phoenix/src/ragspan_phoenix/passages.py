@@ -1,4 +1,4 @@
-"""Which document of which search a verdict on a passage is about."""
+"""Which document of which search a verdict on a context is about."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassageVerdict:
-    """What a metric found of one passage."""
+    """What a metric found of one context."""
 
     index: int
     """0-based, into the record's contexts."""
@@ -27,7 +27,7 @@ class PassageVerdict:
 
 
 def verdicts_on_passages(score: Score) -> Iterator[PassageVerdict]:
-    """The score's evidence, as far as it is about single passages."""
+    """The score's evidence, as far as it is about single contexts."""
     for verdict in score.evidence:
         match verdict:
             case ChunkVerdict():
@@ -56,7 +56,7 @@ def places_of(record: RagRecord) -> list[list[Place]]:
 
 
 def _place_in(retrieval: Retrieval, context: RetrievedContext) -> int | None:
-    """Where the search has the passage; by its id where its text was changed on the way, by its text where it has no id."""
+    """Where the search has the context; by its id where its text was changed on the way, by its text where it has no id."""
     found = retrieval.contexts
     if context.rank is not None and context.rank < len(found) and _are_same(found[context.rank], context):
         return context.rank

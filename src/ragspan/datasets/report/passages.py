@@ -1,4 +1,4 @@
-"""The passages of an answer, with what the metrics found of each."""
+"""The contexts of an answer, with what the metrics found of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What one metric found of one passage."""
+    """What one metric found of one context."""
 
     words: str
     explanation: str | None = None
@@ -29,7 +29,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownPassage:
-    """A passage as the report shows it."""
+    """A context as the report shows it."""
 
     number: int
     """Its place in the prompt, from 1."""
@@ -52,9 +52,9 @@ class ShownPassage:
 def show_passages(
     contexts: Sequence[RetrievedContext], outcomes: Mapping[str, Outcome], *, room: int
 ) -> tuple[ShownPassage, ...]:
-    """At most `PASSAGES_SHOWN` passages in prompt order, with texts of at most `room` characters together.
+    """At most `PASSAGES_SHOWN` contexts in prompt order, with texts of at most `room` characters together.
 
-    Of more passages those are left out that were not useful, the last ones first.
+    Of more contexts those are left out that were not useful, the last ones first.
     """
     findings = _findings(outcomes)
     useful = {index for index, found in findings.items() if any(finding.is_useful for finding in found)}

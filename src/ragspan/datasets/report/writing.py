@@ -40,7 +40,7 @@ def write_report(
 def _replace(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.touch(mode=0o600)  # it quotes answers and passages
+        partial.touch(mode=0o600)  # it quotes answers and contexts
         partial.write_text(text, encoding="utf-8", newline="\n")
         partial.replace(path)
     finally:

@@ -11,7 +11,7 @@ from ragspan.datasets.results import BadRow
 from ragspan.records import RagRecord
 
 MAX_CELL = 1 << 24
-"""Characters of a cell's text, and of a row of CSV. Long passages are far below."""
+"""Characters of a cell's text, and of a row of CSV. Long contexts are far below."""
 _SAMPLED = 50  # rows
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _END = 5.0  # seconds for each part that is let go of
-_SCORES_OF_A_RECORD = 128  # at most: of some metrics, there is one for each passage
+_SCORES_OF_A_RECORD = 128  # at most: of some metrics, there is one for each context
 _BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
 _SLACK = 60.0  # seconds for which a writer still holds what the worker has given back
 _LINGER = 0.2  # seconds that a native score waits for others: the spans, for which writers usually wait, are out
