@@ -83,10 +83,7 @@ def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
     if not unsupported:
         weakest = min(verdicts, key=lambda verdict: 1.0 if verdict.probability is None else verdict.probability)
         return f"No unsupported claim was found ({len(verdicts)} compared){_reason(weakest)}."
-    shown = [
-        textwrap.shorten(verdict.claim or "", _SHOWN_CHARS, placeholder="...") + _reason(verdict)
-        for verdict in unsupported[:_SHOWN_CLAIMS]
-    ]
+    shown = [_shortened(verdict.claim or "") + _reason(verdict) for verdict in unsupported[:_SHOWN_CLAIMS]]
     if len(unsupported) > len(shown):
         shown.append(f"and {len(unsupported) - len(shown)} more")
     return f"Not supported by the context ({len(unsupported)} of {len(verdicts)} claims): {'; '.join(shown)}"
@@ -95,6 +92,11 @@ def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
 def _reason(verdict: ClaimVerdict) -> str:
     """Why, in brackets, from a judge that computes probabilities: it says what it compared in a few words."""
     return f" ({verdict.explanation})" if verdict.probability is not None and verdict.explanation else ""
+
+
+def _shortened(claim: str) -> str:
+    text = " ".join(claim.split())
+    return text if len(text) <= _SHOWN_CHARS else textwrap.shorten(text, _SHOWN_CHARS, placeholder="...")
 
 
 _SHOWN_CLAIMS = 5

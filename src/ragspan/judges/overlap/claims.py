@@ -34,6 +34,16 @@ _COURTESY = re.compile(
 )
 
 
+_OPENING = re.compile(r"\W{0,9}(\w{1,12})")
+_OPENINGS = frozenset(
+    """
+    sure certainly of absolutely hello hi hey thanks thank great good you no i happy glad here hope please let feel do don is
+    how
+    """.split()  # noqa: SIM905 - a table of words
+)
+"""The words that a courtesy may begin with; to look at them first spares most sentences the long expression."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:
     """A sentence with its words and what they are compared by."""
@@ -61,4 +71,7 @@ def _claims_something(sentence: Claim) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """True for what is said to be polite, or only to announce the answer."""
+    opening = _OPENING.match(sentence)
+    if opening is not None and opening[1].isascii() and opening[1].lower() not in _OPENINGS:
+        return False
     return _COURTESY.match(sentence) is not None

@@ -7,14 +7,15 @@ sentences that have them. This finds the topic, not the facts: the weakest of th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from heapq import nsmallest
+from heapq import nlargest
+from itertools import chain
 from operator import or_
 
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.text import content_of
 
 _MAIN_WORDS = 25
 _MOST_NAMED = 9
@@ -51,36 +52,32 @@ def _spelling(key: str, contexts: Sequence[Context]) -> str:
 def main_words(contexts: Sequence[Context], question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
     sentences = sum(len(context.keys) for context in contexts)
-    frequency: dict[str, int] = {}
-    for context in contexts:
-        for key, places in context.places.items():
-            frequency[key] = frequency.get(key, 0) + places.bit_count()
-    rarity_of = {count: math.log((sentences + 1) / (count + 0.5)) for count in set(frequency.values())}
-    rarity = {key: rarity_of[count] for key, count in frequency.items()}
-    asked = question & rarity.keys()
+    frequency = Counter(chain.from_iterable(chain.from_iterable(context.content for context in contexts)))
+    rarity = {count: math.log((sentences + 1) / (count + 0.5)) for count in set(frequency.values())}
+    asked = {key: rarity[frequency[key]] for key in question if key in frequency}
     weights: dict[str, float] = {}
     for context in contexts:
-        for keys, relevance in _relevant(context, asked, rarity):
+        for keys, relevance in _relevant(context, asked):
             for key in keys:
-                weights[key] = weights.get(key, 0.0) + relevance * rarity[key]
-    return nsmallest(_MAIN_WORDS, weights, key=lambda key: (-weights[key], key))  # ties in a fixed order
+                weights[key] = weights.get(key, 0.0) + relevance * rarity[frequency[key]]
+    least = nlargest(_MAIN_WORDS, weights.values())[-1] if weights else 0.0
+    heaviest = [key for key, weight in weights.items() if weight >= least]
+    return sorted(heaviest, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
 
 
-def _relevant(
-    context: Context, asked: Collection[str], rarity: Mapping[str, float]
-) -> Iterator[tuple[Collection[str], float]]:
+def _relevant(context: Context, asked: Mapping[str, float]) -> Iterator[tuple[frozenset[str], float]]:
     """The content keys of each sentence that has any that is asked for, with the sum of the rarities of these.
 
     Where nothing is asked for, those of every sentence.
     """
     if not asked:
-        yield from ((content_of(keys), 1.0) for keys in context.keys)
+        yield from ((keys, 1.0) for keys in context.content)
         return
-    found = [(context.places[key], rarity[key]) for key in asked if key in context.places]
+    found = [(context.places[key], weight) for key, weight in asked.items() if key in context.places]
     left = reduce(or_, [places for places, _ in found], 0)
     while left:
         first = left & -left
         left ^= first
         relevance = math.fsum([weight for places, weight in found if places & first])
         if relevance:
-            yield content_of(context.keys[first.bit_length() - 1]), relevance
+            yield context.content[first.bit_length() - 1], relevance

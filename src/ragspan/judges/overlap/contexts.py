@@ -16,7 +16,7 @@ from ragspan.judges.overlap.languages import ENGLISH, Language
 from ragspan.judges.overlap.reading import reader
 from ragspan.judges.overlap.sentences import BULLETS, FULL_STOPS, split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
-from ragspan.judges.overlap.text import content_of, readable
+from ragspan.judges.overlap.text import readable
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -59,6 +59,7 @@ class Context:
         "_sentences",
         "_texts",
         "_times_paired",
+        "content",
         "flags",
         "keys",
         "most_breaks",
@@ -81,7 +82,9 @@ class Context:
         self._language = language
         self.keys = keys
         """Of the words of each sentence, in order."""
-        self.places = _places(keys)
+        self.content = [language.content_of(sentence) for sentence in keys]
+        """Of each sentence the keys with content, each once."""
+        self.places = _places(self.content)
         """For each key with content the sentences that have it, as the bits of an integer."""
         self.structured = structured
         """True for JSON: its sentences are statements made of paths and values."""
@@ -148,15 +151,13 @@ _OFTEN = 2
 """A set of all pairs pays from the second question on, and most contexts are asked but once."""
 
 
-def _places(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
+def _places(sentences: Sequence[frozenset[str]]) -> dict[str, int]:
     places: dict[str, int] = {}
     bit = 1
-    for keys in sentences:
-        for word in keys:
+    for content in sentences:
+        for word in content:
             places[word] = places.get(word, 0) | bit
         bit <<= 1
-    for word in places.keys() - content_of(places):
-        del places[word]
     return places
 
 

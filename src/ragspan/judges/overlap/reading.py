@@ -48,6 +48,7 @@ _JOINS_ELSEWHERE = re.compile(r"[AaPp]\.?[Mm]\b|\d{3}(?!\d)")
 _EDGE = re.compile(r"[^\W_]_[*_#|]*$")
 
 _NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING, _LINE = range(5)
+_DEPENDS = (_AFTER_WORDS, _BEFORE_OPENING)
 """Where a chunk ends a sentence: a number unless it is that of an item in a list, an abbreviation before a word that can
 only begin a sentence. The last stands for the end of a line."""
 
@@ -65,9 +66,8 @@ class _Chunk:
     is_edge: bool = False
     """At the end of a sentence it may be other tokens: "21st_"."""
 
-    @property
-    def is_plain(self) -> bool:
-        return not (self.is_marker or self.may_join or self.is_edge)
+    is_odd: bool = False
+    """Any of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Reader:
         for at, chunk in self._others_among(chunks, found):
             keys += found[done:at]
             done = at + 1
-            if chunk.is_plain:
+            if not chunk.is_odd:
                 keys += chunk.keys
             elif chunk.is_marker and at == start and _is_followed_by_space(text, chunks, at):
                 first = done
@@ -140,7 +140,7 @@ class Reader:
                 joins = chunk.may_join and at > start and _may_be_joined(chunks[at - 1])
                 is_exact = is_exact and not joins and not chunk.is_edge
             stop = chunk.stop
-            if stop == _NEVER or not (stop in {_ALWAYS, _LINE} or self._ends(text, chunks, start, at)):
+            if stop == _NEVER or (stop in _DEPENDS and not self._ends(text, chunks, start, at)):
                 continue
             end = at if stop == _LINE else done
             if not is_exact:
@@ -152,32 +152,33 @@ class Reader:
 
     def _others_among(self, chunks: Sequence[str], found: list[Any]) -> Iterator[tuple[int, _Chunk]]:
         """The chunks that are not just a word, with their places; fills in the keys of words that are new."""
+        others = self._others
         at = 0
         with suppress(ValueError):
             while True:
                 at = found.index(None, at)
-                chunk = self._others.get(chunks[at]) or self._learn(chunks[at])
-                if isinstance(chunk, str):
-                    found[at] = chunk
-                else:
+                chunk = others.get(chunks[at]) or self._learn(chunks[at])
+                if chunk.__class__ is _Chunk:
                     yield at, chunk
+                else:
+                    found[at] = chunk
                 at += 1
 
-    def _learn(self, chunk: str) -> str | _Chunk:
+    def _learn(self, chunk: str) -> Any:
+        """The key of a word, or what else the chunk is."""
         keys = tuple(self._language.keys(chunk))
         stop = self._stop_of(chunk)
         is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is no marker, for the sentence ends there
-        read = _Chunk(
-            keys=keys,
-            stop=stop,
-            is_marker=not is_whole_sentence and MARKER.match(f"{chunk} ") is not None,
-            may_join=self._joins.match(chunk) is not None,
-            is_edge=_EDGE.search(chunk) is not None,
-        )
+        odd = {
+            "is_marker": not is_whole_sentence and MARKER.match(f"{chunk} ") is not None,
+            "may_join": self._joins.match(chunk) is not None,
+            "is_edge": _EDGE.search(chunk) is not None,
+        }
+        read = _Chunk(keys=keys, stop=stop, is_odd=any(odd.values()), **odd)
         if len(self) >= _MAX_CHUNKS:
             self._keys.clear()
             self._others = {_LINE_END: _Chunk(stop=_LINE)}
-        is_word = len(keys) == 1 and stop == _NEVER and read.is_plain
+        is_word = len(keys) == 1 and stop == _NEVER and not read.is_odd
         if len(chunk) > _LONGEST:
             return keys[0] if is_word else read
         if is_word:

@@ -59,6 +59,10 @@ _DOES_NOT_KNOW = re.compile(
 )
 
 
+_DENIAL = re.compile(r"not|n't|\bno\s|unable|impossible", re.IGNORECASE)
+"""Part of whatever the English expressions match; to look for it first spares most responses the rest."""
+
+
 def is_refusal(response: str) -> bool:
     """True when at least half of the sentences say that the answer is not known or not in the passages.
 
@@ -66,8 +70,10 @@ def is_refusal(response: str) -> bool:
     time for the first `MAX_CHARACTERS` only.
     """
     language = guess(response, enough=1) or ENGLISH
-    lines = split_sentences(readable(response[:MAX_CHARACTERS]), language=language)
-    sentences = [line for line in lines if not is_courtesy(line)]
+    text = readable(response[:MAX_CHARACTERS])
+    if language is ENGLISH and not _DENIAL.search(text):
+        return False
+    sentences = [line for line in split_sentences(text, language=language) if not is_courtesy(line)]
     refusing = sum(refuses(line, language) for line in sentences)
     return 2 * refusing >= max(1, len(sentences))
 

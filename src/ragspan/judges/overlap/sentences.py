@@ -14,8 +14,13 @@ FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362
 WITHOUT_SPACES = "\u0e00-\u0eff\u3040-\u9fff"
 BULLETS = "•▪●◦‣"
 """All three as a part of a character class."""
-_BREAK = re.compile(
-    rf"""[.!?\u2026]["')\]*_»]{{0,3}}(?=\s)|[{FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}|(?<=[{WITHOUT_SPACES}])[.!?]|[\n{BULLETS}]"""
+_BREAK = re.compile(  # that it begins with one class of characters lets the search pass over all others at once
+    rf"""[.!?\u2026\n{FULL_STOPS}{BULLETS}]
+    (?: (?<=[.!?\u2026])["')\]*_»]{{0,3}}(?=\s)
+      | (?<=[{FULL_STOPS}])[\u300d\u300f\uff09\u300b"')\]]{{0,3}}
+      | (?<=[{WITHOUT_SPACES}][.!?])
+      | (?<=[\n{BULLETS}]) )""",
+    re.VERBOSE,
 )
 MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")

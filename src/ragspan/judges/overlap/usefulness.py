@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress
 
 from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.contexts import Context
@@ -52,9 +52,9 @@ def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[f
 
 
 def _conveyed(words: frozenset[str], context: Context) -> float:
-    sentences = [[key for key in sentence if is_content(key)] for sentence in context.keys]
-    conveyed = [sentence for sentence in sentences if 2 * len(words.intersection(sentence)) > len(set(sentence))]
-    return _share(sum(map(len, conveyed)), sum(map(len, sentences)))
+    counts = [sum(map(is_content, keys)) for keys in context.keys]
+    conveyed = [2 * len(words & content) > len(content) for content in context.content]
+    return _share(sum(compress(counts, conveyed)), sum(counts))
 
 
 def _share(part: float, whole: float) -> float:

@@ -119,6 +119,10 @@ class Language:
         """The keys of the text's tokens."""
         return list(map(self.key, self.tokens(text)))
 
+    def content_of(self, token_keys: Iterable[str]) -> frozenset[str]:
+        """Those of the keys that are content."""
+        return english.content_of(token_keys)
+
     def _key_function(self) -> Callable[[str], str]:
         return lru_cache(maxsize=1 << 15)(self._key)
 
@@ -179,6 +183,9 @@ class _English(Language):
 
     def keys(self, text: str) -> list[str]:
         return english.keys(text)
+
+    def content_of(self, token_keys: Iterable[str]) -> frozenset[str]:
+        return frozenset(token_keys) - FUNCTION_WORDS
 
     def _key_function(self) -> Callable[[str], str]:
         return english.key
