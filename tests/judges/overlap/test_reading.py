@@ -144,8 +144,9 @@ def test_a_text_has_the_sentences_and_the_keys_that_it_has_when_it_is_read_plain
         read = reader.read(text, len(text) + 1)
         if read is not None:
             assert read.keys == [keys for keys, _ in plainly]
-            assert [of.keys(sentence) for sentence in read.texts()] == read.keys
-            assert list(map(letters, read.texts())) == [letters(sentence) for _, sentence in plainly]
+            written = [read.text(index) for index in range(len(read.keys))]
+            assert list(map(of.keys, written)) == read.keys
+            assert list(map(letters, written)) == [letters(sentence) for _, sentence in plainly]
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,7 @@ class Context:
         "_facts",
         "_language",
         "_pairs",
-        "_sentences",
-        "_texts",
+        "_sentence",
         "_times_paired",
         "content",
         "flags",
@@ -69,7 +68,7 @@ class Context:
 
     def __init__(
         self,
-        sentences: Callable[[], Sequence[str]],
+        sentence: Callable[[int], str],
         keys: Sequence[Sequence[str]],
         *,
         language: Language = ENGLISH,
@@ -77,8 +76,7 @@ class Context:
         flags: Sequence[Flag] = (),
         most_breaks: int = 0,
     ) -> None:
-        self._sentences = sentences  # as they are written, which few are asked for
-        self._texts: Sequence[str] | None = None
+        self._sentence = sentence  # as it is written, which is asked of few
         self._language = language
         self.keys = keys
         """Of the words of each sentence, in order."""
@@ -101,16 +99,10 @@ class Context:
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""
-        return chain.from_iterable(map(self._language.tokens, self.texts()))
-
-    def texts(self) -> Sequence[str]:
-        """The sentences as they are written, list markers left out."""
-        if self._texts is None:
-            self._texts = self._sentences()
-        return self._texts
+        return chain.from_iterable(map(self._language.tokens, map(self._sentence, range(len(self.keys)))))
 
     def sentence(self, index: int) -> ContextSentence:
-        text = self.texts()[index]
+        text = self._sentence(index)
         words = tuple(self._language.tokens(text))
         return ContextSentence(text=text, words=words, keys=tuple(self.keys[index]), language=self._language)
 
@@ -120,9 +112,9 @@ class Context:
         `find` is a module's function, and what it returns depends on the sentence alone.
         """
         known = find, index
-        if known not in self._facts:
-            self._facts[known] = find(self.sentence(index))
-        fact: _T = self._facts[known]
+        fact: _T | None = self._facts.get(known)
+        if fact is None:
+            fact = self._facts[known] = find(self.sentence(index))
         return fact
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> set[Pair]:
@@ -137,9 +129,9 @@ class Context:
     def joined(self, size: int) -> Context:
         """The same with so many neighbours as one sentence."""
         groups = [slice(at, at + size) for at in range(0, len(self.keys), size)]
-        texts = self.texts()
+        places = range(len(self.keys))
         return Context(
-            lambda: [" ".join(texts[group]) for group in groups],
+            lambda index: " ".join(map(self._sentence, places[groups[index]])),
             [list(chain.from_iterable(self.keys[group])) for group in groups],
             language=self._language,
             structured=self.structured,
@@ -209,7 +201,7 @@ class ContextReader:
         self._younger[known] = context
 
 
-_BYTES, _BYTES_A_CHARACTER = 2_000, 24
+_BYTES, _BYTES_A_CHARACTER = 2_000, 36
 """What a context takes, with its pairs and a few facts about its sentences."""
 
 
@@ -226,7 +218,7 @@ def _read(text: str, language: Language, most: int) -> Context:
         return _context(statements, language, structured=True, flags=structure.flags)
     read = reader(language).read(text, most)
     if read is not None:
-        return Context(read.texts, read.keys, language=language, most_breaks=read.most_breaks)
+        return Context(read.text, read.keys, language=language, most_breaks=read.most_breaks)
     sentences = split_sentences(text, most, language)
     return _context(sentences, language, most_breaks=sum(map(text.count, _BREAKS)))
 
@@ -234,7 +226,7 @@ def _read(text: str, language: Language, most: int) -> Context:
 def _context(sentences: Iterable[str], language: Language, **fields: Any) -> Context:
     read = [(sentence, keys) for sentence in sentences if (keys := language.keys(sentence))]
     texts = [sentence for sentence, _ in read]
-    return Context(lambda: texts, [keys for _, keys in read], language=language, **fields)
+    return Context(texts.__getitem__, [keys for _, keys in read], language=language, **fields)
 
 
 _BREAKS = f".!?…\n{BULLETS}{FULL_STOPS}"

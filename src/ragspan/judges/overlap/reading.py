@@ -70,7 +70,7 @@ class _Chunk:
     """Any of these."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReadText:
     """The sentences of a text that have words."""
 
@@ -82,10 +82,14 @@ class ReadText:
     spans: list[tuple[int, int]]
     """For each sentence the first of its chunks and the one after its last."""
 
-    def texts(self) -> list[str]:
-        """The sentences, with single spaces."""
-        chunks = self.lines.split()
-        return [stripped(" ".join(chunks[start:end])) for start, end in self.spans]
+    _chunks: list[str] | None = None
+
+    def text(self, index: int) -> str:
+        """A sentence, with single spaces."""
+        if self._chunks is None:
+            self._chunks = self.lines.split()
+        start, end = self.spans[index]
+        return stripped(" ".join(self._chunks[start:end]))
 
 
 class _NotByChunksError(Exception):

@@ -29,11 +29,17 @@ _MOST_PLACES = 200
 class Aligned:
     """A context sentence beside a claim."""
 
-    facts: SentenceFacts
+    context: Context
+    sentence: int
     share: float
     """Of the claim's content words, by weight, how many it holds, opposites included, 0..1."""
     score: float
     """The same weights summed, those of the question's words added."""
+
+    @property
+    def facts(self) -> SentenceFacts:
+        """Found when they are first asked for, and kept with the context."""
+        return self.context.fact(facts_of_sentence, self.sentence)
 
 
 class Aligner:
@@ -51,6 +57,7 @@ class Aligner:
                     self._referring |= 1 << (first + at)
             first += len(context.keys) + 1
         self._found: dict[str, int] = {}
+        self._weights: dict[str, float] = {}
 
     def __contains__(self, word: str) -> bool:
         return bool(self._places(word))
@@ -66,9 +73,9 @@ class Aligner:
             self._found[word] = found
         return found
 
-    def _facts(self, number: int) -> SentenceFacts:
+    def _aligned(self, number: int, *, share: float, score: float) -> Aligned:
         at = bisect_right(self._firsts, number) - 1
-        return self._contexts[at].fact(facts_of_sentence, number - self._firsts[at])
+        return Aligned(context=self._contexts[at], sentence=number - self._firsts[at], share=share, score=score)
 
     def best(self, content: Iterable[str], question: frozenset[str]) -> list[Aligned]:
         """The few best, the best first; none where nothing is shared."""
@@ -81,7 +88,7 @@ class Aligner:
                     scores[number] += _QUESTION * self.weight(word)
         total = sum(map(self.weight, words)) or 1.0
         return [
-            Aligned(facts=self._facts(number), share=shares[number] / total, score=scores[number])
+            self._aligned(number, share=shares[number] / total, score=scores[number])
             for number in nlargest(_BEST, scores, key=lambda number: (scores[number], -number))
         ]
 
@@ -102,6 +109,12 @@ class Aligner:
 
     def weight(self, word: str) -> float:
         """How much a word tells: less the more sentences have it."""
+        weight = self._weights.get(word)
+        if weight is None:
+            weight = self._weights[word] = self._weighed(word)
+        return weight
+
+    def _weighed(self, word: str) -> float:
         if word == "include":
             return 0.0  # too common to be looked up
         if is_number(word):
