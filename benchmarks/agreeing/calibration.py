@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from agreeing.judgements import Judgement, JudgementSet
+from ragspan.exceptions import JudgeError
 from ragspan.judges.overlap.analysis import Analysis
-from ragspan.judges.overlap.grounding import answer_score
+from ragspan.judges.overlap.grounding import Grade, answer_score
 
 Point: TypeAlias = tuple[float, float, float]
 """A score, its label as 0 or 1, and its weight."""
@@ -93,11 +94,19 @@ def fitted(sets: Sequence[JudgementSet]) -> tuple[float, float] | None:
 
 def _weighted(judgements: Sequence[Judgement]) -> list[Point]:
     """The raw scores of the answers that claim something."""
-    graded = [(one.supported, Analysis(one.record).grades) for one in judgements]
+    graded = [(one.supported, _grades(one)) for one in judgements]
     labels = [supported for supported, grades in graded if grades]
     return [
         (answer_score(grades), float(supported), 1 / labels.count(supported)) for supported, grades in graded if grades
     ]
+
+
+def _grades(judgement: Judgement) -> Sequence[Grade]:
+    """None where the response is in another language than its contexts and cannot be compared."""
+    try:
+        return Analysis(judgement.record).grades
+    except JudgeError:
+        return ()
 
 
 def fit(points: Sequence[Point]) -> tuple[float, float]:

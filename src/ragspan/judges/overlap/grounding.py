@@ -18,6 +18,7 @@ from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions.comparing import Comparison
+from ragspan.judges.overlap.contradictions.elsewhere import find_elsewhere
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.tables import english
 from ragspan.judges.overlap.languages import ENGLISH, Language
@@ -122,6 +123,7 @@ def grade_claims(
     grader = _Grader(contexts, alignment, question, language)
     if language is ENGLISH:
         grader.compare(lone=len(claims) <= _FEW_CLAIMS)
+    grader.finds_elsewhere = language is not ENGLISH and len(claims) <= _FEW_CLAIMS
     return list(map(grader.grade, claims))
 
 
@@ -137,6 +139,8 @@ class _Grader:
         self._asked = question
         self._topics = read_topics(contexts)
         self._comparison: Comparison | None = None
+        self.finds_elsewhere = False
+        """Other numbers and denials are looked for as well."""
 
     def compare(self, *, lone: bool) -> None:
         """Look for contradictions as well."""
@@ -169,6 +173,8 @@ class _Grader:
         )
 
     def _contradictions(self, claim: Claim, absent: Sequence[int]) -> tuple[Contradiction, ...]:
+        if self.finds_elsewhere:
+            return find_elsewhere(claim, self._contexts, self._alignment, self._language)
         if self._comparison is None:
             return ()
         return self._comparison.contradictions(claim.text, frozenset([claim.keys[at] for at in absent]))

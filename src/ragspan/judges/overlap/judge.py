@@ -21,7 +21,7 @@ _THRESHOLD = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OverlapJudge:
-    """Judges by what a response shares with its contexts: deterministic, pure Python, English.
+    """Judges by what a response shares with its contexts: deterministic, pure Python.
 
     It sees inventions (numbers, names and phrases that no context holds) and contradictions: each claim is compared with
     the context sentences that it rests on, in its numbers, units, dates, names, denials, opposites, roles, quantifiers and
@@ -29,6 +29,8 @@ class OverlapJudge:
     It does not see inference, nor a contradiction that shares few words with the context. With people's judgements of
     responses it agrees about as well as one annotator with the others; `benchmarks/agreement.py` measures that, and
     `benchmarks/contrast.py` what it sees of each kind of contradiction. Completeness is the weakest of its answers.
+    In languages other than English it compares words, numbers and denials; where the response is in another language than
+    the contexts, numbers and names only (`language` where there are none).
 
     Bounds, for one record: 80,000 characters of passages, the longest cut first; 30,000 characters and 400 sentences of the
     response. What lies beyond is not read, and the scores' `details["read"]` says how much was. Of more than 1,000 contexts,

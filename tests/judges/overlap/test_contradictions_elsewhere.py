@@ -1,0 +1,78 @@
+"""Another number, or a denial on one side only, in languages other than English."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragspan.judges.overlap import OverlapJudge
+from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.records import RagRecord
+
+PAIRS = [
+    (
+        "Rückgaben sind innerhalb von 30 Tagen nach dem Kauf möglich.",
+        "Rückgaben sind innerhalb von 30 Tagen möglich.",
+        "Rückgaben sind innerhalb von 90 Tagen möglich.",
+    ),
+    (
+        "Das Medikament darf nicht zusammen mit Alkohol eingenommen werden.",
+        "Es darf nicht mit Alkohol eingenommen werden.",
+        "Es darf mit Alkohol eingenommen werden.",
+    ),
+    (
+        "Les salariés ont droit à vingt-cinq jours de congés payés par an.",
+        "Les salariés ont droit à vingt-cinq jours de congés payés.",
+        "Les salariés ont droit à trente-cinq jours de congés payés.",
+    ),
+    (
+        "No se permite la entrada de perros en el museo.",
+        "No se permite la entrada de perros.",
+        "Se permite la entrada de perros.",
+    ),
+    (
+        "Магазин открыт с девяти до двадцати часов.",
+        "Магазин открыт до 20 часов.",
+        "Магазин открыт до 18 часов.",
+    ),
+    ("商品在购买后三十天内可以退货。", "购买后30天内可以退货。", "购买后90天内可以退货。"),
+    ("商品在打开包装后不可以退货。", "打开包装后不可以退货。", "打开包装后可以退货。"),
+    ("이 약은 하루에 3번 복용합니다.", "약은 하루에 3번 복용합니다.", "약은 하루에 5번 복용합니다."),
+    ("यह दवा दिन में तीन बार लेनी चाहिए।", "दवा दिन में 3 बार लेनी चाहिए।", "दवा दिन में 5 बार लेनी चाहिए।"),
+]
+
+
+@pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness])
+@pytest.mark.parametrize(("context", "right", "wrong"), PAIRS)
+async def test_another_number_or_a_denial_on_one_side_fails(metric, context, right, wrong):
+    passed, failed = [
+        await metric(OverlapJudge()).score(RagRecord(question="?", contexts=[context], response=response))
+        for response in (right, wrong)
+    ]
+
+    assert (passed.label, failed.label) == ("pass", "fail")
+
+
+async def test_the_explanation_names_both_numbers():
+    context = "Der Turm ist mit der Antenne 330 Meter hoch und wurde für die Ausstellung gebaut."
+    response = "Der Turm ist mit der Antenne 300 Meter hoch."
+
+    (vote,) = await OverlapJudge().vote_adherence(RagRecord(question=None, contexts=[context], response=response), 1)
+
+    assert 'the response says "300", the context says "330"' in vote.explanation
+
+
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        ["Der Turm ist 330 Meter hoch.", "Mit der alten Antenne war der Turm 300 Meter hoch."],
+        [
+            "Der Turm ist 300 Meter hoch und wurde nicht von Eiffel allein geplant, sondern von 2 Ingenieuren seiner Firma."
+        ],
+    ],
+)
+async def test_a_sentence_that_agrees_or_denies_something_else_is_no_contradiction(contexts):
+    record = RagRecord(question=None, contexts=contexts, response="Der Turm ist 300 Meter hoch.")
+
+    (vote,) = await OverlapJudge().vote_adherence(record, 1)
+
+    assert vote.grounded
