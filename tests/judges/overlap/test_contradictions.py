@@ -126,7 +126,7 @@ async def test_a_contradiction_fails_however_well_the_rest_is_covered(judge):
     adherence = await ContextAdherence(judge).score(record)
     faithfulness = await Faithfulness(judge).score(record)
 
-    assert adherence.value < 0.3
+    assert adherence.value < 0.4
     assert (adherence.label, faithfulness.label) == ("fail", "fail")
     for score in (adherence, faithfulness):
         assert 'the response says "90 days", the context says "30 days"' in score.explanation

@@ -64,6 +64,7 @@ maximum max
 minimum min
 approximately roughly around about circa
 frequent common often
+rare rarely seldom
 entitled eligible entitlement
 receive received obtain
 earn salary wage earnings

@@ -9,7 +9,10 @@ from ragspan.judges.overlap.contradictions.facts import SentenceFacts
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 
 _REACH = 4
+_SHORT = 8
+"""Content words of a claim that is so short that one invented word is much of it."""
 _PREPOSITIONS = frozenset(["by", "in", "at", "on", "from", "to", "for", "with", "of", "as", "into"])
+_JOINS = frozenset({"and", "or", "but"})
 _REASONS = frozenset({"because", "since"})
 
 
@@ -24,7 +27,15 @@ def find_addition(claim: SentenceFacts, aligned: Sequence[Aligned], absent: froz
     for start, end in list(_parts(claim))[1:]:
         content = [word for word in claim.keys[start:end] if word in claim.content]
         missing = [word for word in content if word in absent]
-        if missing and not held.intersection(content) and (len(missing) > 1 or claim.keys[start] in _REASONS):
+        if (
+            missing
+            and not held.intersection(content)
+            and (
+                len(missing) > 1
+                or claim.keys[start] in _REASONS
+                or (claim.keys[start] in _JOINS and len(claim.content) <= _SHORT)
+            )
+        ):
             return Contradiction(kind="addition", response=" ".join(claim.words[start:end]), context="")
     return None
 

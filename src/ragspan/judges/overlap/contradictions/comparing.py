@@ -47,7 +47,9 @@ class Comparison:
         if near:
             found += [
                 find_other_quantity(facts, aligned, question, self._aligner, enough=enough),
-                find_opposition(facts, aligned, question, self._tables, enough=enough),
+                find_opposition(
+                    facts, aligned, question, self._tables, enough=enough, fewest=1 if self._lone else _FEW + 1
+                ),
                 find_swap(facts, aligned, self._tables) if self._lone else None,
                 find_other_scope(facts, near) if self._lone else None,
             ]

@@ -168,7 +168,7 @@ def _denials(
                 optional = True
             else:
                 found.append(at)
-        elif (words[at].lower() in _REFUSING and after == "to") or (
+        elif (words[at].lower() in _REFUSING and after == "to" and not is_number((*keys, "", "")[at + 2])) or (
             word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
         ):
             found.append(at)

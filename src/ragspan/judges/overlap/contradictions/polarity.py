@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ragspan.judges.overlap.contradictions.aligning import Aligned
-from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, tells
+from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.quantities import DATES
 from ragspan.judges.overlap.contradictions.tables import Tables, english
@@ -15,7 +15,7 @@ _INHERITED = 0.75
 """What a word counts that only an earlier clause of the sentence holds."""
 _SURER = 0.15
 """Where only a negation differs, so much more has to be shared."""
-_AS_GOOD = 0.9
+_AS_GOOD = 0.95
 """A clause that holds nearly as many, and agrees, is support."""
 _QUOTED = 6
 _SHORTEST = 3
@@ -35,11 +35,17 @@ class _Match:
 
 
 def find_opposition(
-    claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], language: Tables, *, enough: float
+    claim: SentenceFacts,
+    aligned: Sequence[Aligned],
+    question: frozenset[str],
+    language: Tables,
+    *,
+    enough: float,
+    fewest: int,
 ) -> Contradiction | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
     for clause in claim.clauses:
-        if not clause.own:
+        if len(clause.own) < fewest:
             continue
         matches = [match for one in aligned for match in _matches(claim, clause, one.facts, question, language)]
         best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
@@ -86,7 +92,7 @@ def _matches(
         if rest <= 1:
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
         ended = 0 if opposed or not question else len((clause.own ^ other.own) & language.ending)
-        turns = len(clause.negations) + len(other.negations) + len(opposed) + ended
+        turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended
         yield _Match(
             clause=other,
             facts=facts,
@@ -113,21 +119,22 @@ def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
 
 def _is_clear(claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: set[str]) -> bool:
     ours, theirs = clause.own | clause.inherited | opposed, other.own | other.inherited | opposed
-    return all(_head(claim, clause, at) in theirs for at in clause.negations) and all(
-        _head(facts, other, at) in ours for at in other.negations
+    return all(not theirs.isdisjoint(_heads(claim, clause, at)) for at in clause.negations) and all(
+        not ours.isdisjoint(_heads(facts, other, at)) for at in other.negations
     )
 
 
-def _head(facts: SentenceFacts, clause: Clause, negation: int) -> str:
-    """The word that a negation denies; where it is a general one, or there is none, any word of the clause."""
-    for at in range(negation + 1, clause.end):
-        word = facts.keys[at]
-        if tells(word) and word not in english().general:
-            return word
+def _heads(facts: SentenceFacts, clause: Clause, negation: int) -> list[str]:
+    """The words that a negation denies, the next two; where there are none but general ones, the first of the clause."""
     own = [
-        word for word in facts.keys[clause.start : clause.end] if word in clause.own and word not in english().general
+        word for word in facts.keys[negation + 1 : clause.end] if word in clause.own and word not in english().general
     ]
-    return own[0] if own else ""
+    if own:
+        return own[:_HEADS]
+    return [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
+
+
+_HEADS = 2
 
 
 def _opposite(word: str, others: frozenset[str], language: Tables) -> str | None:

@@ -40,7 +40,7 @@ def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned], language: Tables
             said, held = _sides(claim, pivot), _sides(one.facts, other)
             turned = _turned(claim, one.facts, language) if pivot == "than" else False
             swapped = _swapped(said, held, claim, one.facts, pivot)
-            if (pivot == "than" and turned and _aligned(said, held)) or (swapped and not turned):
+            if (turned and not swapped and _aligned(said, held)) or (swapped and not turned):
                 return _contradiction(claim, one.facts, pivot, other)
     return None
 
@@ -127,7 +127,7 @@ def _sides(facts: SentenceFacts, pivot: str) -> _Sides:
     before = [word for word in facts.keys[max(clause.start, at - _REACH) : at] if tells(word)]
     after = [word for word in facts.keys[at + 1 : min(clause.end, at + 1 + _REACH)] if tells(word)]
     being = not _BEING.isdisjoint(word.lower().removesuffix("n't") for word in facts.words[max(0, at - 3) : at])
-    passive = being and "by" in facts.keys[at + 1 : at + 4]
+    passive = being and "by" in facts.keys[at + 1 : at + _REACH]
     if pivot == "after" or passive:
         before, after = after, before
     return _Sides(first=tuple(before), second=tuple(after))
@@ -144,10 +144,18 @@ def _swapped(said: _Sides, held: _Sides, claim: SentenceFacts, facts: SentenceFa
     if first & here & names and second & there & names:
         return True
     return (
-        bool((first - there) & (here - second))
+        _preposition(claim, pivot) == _preposition(facts, pivot)
+        and bool((first - there) & (here - second))
         and bool((there - first) & (second - here))
         and (first | second) <= (here | there)
     )
+
+
+def _preposition(facts: SentenceFacts, pivot: str) -> str:
+    """The word after a verb where it tells nothing but how its object hangs on it."""
+    at = facts.keys.index(pivot) + 1
+    following = facts.keys[at] if at < len(facts.keys) else ""
+    return "" if tells(following) or following in {"the", "a", "an", "its", "their", "his", "her"} else following
 
 
 def _aligned(said: _Sides, held: _Sides) -> bool:

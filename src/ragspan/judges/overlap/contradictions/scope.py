@@ -16,8 +16,9 @@ _AMOUNTS = {
     word: amount
     for amount, words in {
         "all": "all every each both entire whole always everyone everybody everything",
-        "most": "most mostly usually generally majority",
-        "some": "some few several sometimes occasionally certain half partly",
+        "most": "most mostly usually generally majority many often frequently",
+        "few": "few rarely seldom",
+        "some": "some several sometimes occasionally certain half partly",
         "none": "none no neither never nobody",
     }.items()
     for word in words.split()
@@ -81,7 +82,7 @@ def _other_amount(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction |
         if any(other == amount for other, _, _ in theirs):
             continue
         for other, context, subject in theirs:
-            if about & subject and {amount, other} != {"some", "most"}:
+            if about & subject and {amount, other} not in ({"some", "most"}, {"some", "few"}):
                 return Contradiction(kind="quantifier", response=word, context=context)
     return None
 

@@ -60,7 +60,7 @@ def _around(claim: SentenceFacts, at: int, question: frozenset[str]) -> frozense
     """Content words and dates of the part of the claim at this place, and the question's words."""
     own = {word for word, part in zip(claim.keys, claim.parts, strict=True) if part == claim.parts[at] and tells(word)}
     own |= {one.raw for one in claim.quantities if one.kind in DATES and claim.parts[one.at] == claim.parts[at]}
-    return question | own
+    return frozenset(own) if len(own) > 1 else question | own
 
 
 def _parts(claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], enough: float) -> list[_Part]:
@@ -152,11 +152,12 @@ def _moves(facts: SentenceFacts, start: int, end: int, following: int) -> bool:
 
 
 def _says(other: Quantity, quantity: Quantity) -> bool:
-    return same(quantity, other) or (
-        not (quantity.kind and (other.kind or other.nouns))
-        and not (quantity.per and other.per)
-        and quantity.raw == other.raw
-    )
+    """True where the context gives the claim's number for the same thing, or does not say for what."""
+    if same(quantity, other):
+        return bool(quantity.kind) or not (quantity.nouns and other.nouns) or bool(quantity.nouns & other.nouns)
+    if bool(quantity.kind) == bool(other.kind) or (quantity.per and other.per) or quantity.raw != other.raw:
+        return False
+    return not (other.nouns if quantity.kind else quantity.nouns)
 
 
 def _rivals(quantity: Quantity, other: Quantity) -> bool:
@@ -167,6 +168,8 @@ def _rivals(quantity: Quantity, other: Quantity) -> bool:
         return quantity.kind == other.kind
     if dimension(quantity) and dimension(quantity) == dimension(other):
         return True
+    if quantity.kind and other.kind:
+        return quantity.raw == other.raw
     return not quantity.kind and not other.kind and bool(quantity.nouns & other.nouns)
 
 

@@ -69,7 +69,7 @@ def english() -> Tables:
         )
         - {"not"},
         ending=_keys("discontinued abolished prohibited acquitted"),
-        exceptions=_keys("except excepting rather"),
+        exceptions=_keys("except excepting rather without"),
         harmless=frozenset((key(a), key(b)) for a, b in (pair.split() for pair in _HARMLESS)),
         auxiliaries=_keys(
             "is are was were be been being has have had do does did can could will would shall should may might must need never"
@@ -122,6 +122,7 @@ _UNITS: tuple[tuple[str, float, str], ...] = (
     ("months", 3, "quarter"),
     ("months", 12, "year"),
     ("months", 120, "decade"),
+    ("grams", 1e-6, "mcg microgram micrograms"),
     ("grams", 0.001, "mg milligram milligrams"),
     ("grams", 1, "gram"),
     ("grams", 1000, "kilogram"),
