@@ -53,7 +53,7 @@ async def test_the_first_verdict_on_a_claim_counts_and_those_on_no_claim_do_not(
 async def test_the_explanation_lists_the_claims_that_are_not_supported(fixed_judge, answered):
     score = await Faithfulness(fixed_judge(claims=["a", "b", "c"], supported=[False, True, False])).score(answered())
 
-    assert score.explanation == "Not supported by the context (2 of 3 claims): a; c"
+    assert score.explanation == "2 of 3 claims unsupported: a; c"
 
 
 async def test_the_explanation_of_very_many_long_claims_stays_short(fixed_judge, answered):

@@ -86,7 +86,7 @@ def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
     shown = [_shortened(verdict.claim or "") + _reason(verdict) for verdict in unsupported[:_SHOWN_CLAIMS]]
     if len(unsupported) > len(shown):
         shown.append(f"and {len(unsupported) - len(shown)} more")
-    return f"Not supported by the context ({len(unsupported)} of {len(verdicts)} claims): {'; '.join(shown)}"
+    return f"{len(unsupported)} of {len(verdicts)} claims unsupported: {'; '.join(shown)}"
 
 
 def _reason(verdict: ClaimVerdict) -> str:

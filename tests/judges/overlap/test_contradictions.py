@@ -35,37 +35,37 @@ def contradictions():
         (
             "Refunds are granted within 30 days of purchase if the item is unused.",
             "You can get a refund within 90 days of purchase.",
-            'the response says "90 days", the context says "30 days"',
+            'says "90 days" where the context says "30 days"',
         ),
         (
             "The bridge was opened to traffic on 27 May 1937.",
             "The bridge was opened on May 27, 1973.",
-            'the response says "1973", the context says "1937"',
+            'says "1973" where the context says "1937"',
         ),
         (
             "Operate the device at temperatures between 5 and 35 degrees Celsius.",
             "It may be operated between 5 and 35 °F.",
-            'the response says "5 F", the context says "5 degrees Celsius"',
+            'says "5 F" where the context says "5 degrees Celsius"',
         ),
         (
             "The rate limit is 100 requests per minute.",
             "The rate limit is 100 requests per second.",
-            'the response says "100 requests per second", the context says "100 requests per minute"',
+            'says "100 requests per second" where the context says "100 requests per minute"',
         ),
         (
             "Sales increased by 12 percent in 2023 compared with 2022.",
             "Sales fell by 12 percent in 2023.",
-            'the response says "fell", the context says "increased"',
+            'says "fell" where the context says "increased"',
         ),
         (
             "Payments are processed by Stripe.",
             "Payments are processed by PayPal.",
-            'the response says "PayPal", the context says "Stripe"',
+            'says "PayPal" where the context says "Stripe"',
         ),
         (
             "The Basic plan includes 5 GB of storage and email support.",
             "The Basic plan includes 5 GB of storage, email support and a free domain.",
-            'the response says "and a free domain", the context does not',
+            'says "and a free domain", and the context does not',
         ),
     ],
 )
@@ -129,7 +129,7 @@ async def test_a_contradiction_fails_however_well_the_rest_is_covered(judge):
     assert adherence.value < 0.4
     assert (adherence.label, faithfulness.label) == ("fail", "fail")
     for score in (adherence, faithfulness):
-        assert 'the response says "90 days", the context says "30 days"' in score.explanation
+        assert 'says "90 days" where the context says "30 days"' in score.explanation
 
 
 def test_most_pairs_of_the_contrast_benchmark_are_told_apart():

@@ -21,7 +21,7 @@ def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
         return "the response has no content that a context could hold"
     worst = min(grades, key=lambda grade: grade.score)
     if not grounded:
-        return f"the weakest sentence of the response is {quoted(worst.sentence)}: {explain_sentence(worst)}"
+        return f"{explain_sentence(worst)}; in {quoted(worst.sentence)}"
     return (
         f"{_COMPARED}, and no contradiction was found; the weakest sentence is {quoted(worst.sentence)}: {_held(worst)}"
     )
@@ -55,7 +55,7 @@ def _held(grade: Grade) -> str:
 
 def explain_coverage(coverage: Coverage) -> str:
     if coverage.missing:
-        return f"main words of the context that the response lacks: {listed(coverage.missing)}"
+        return f"lacks {listed(coverage.missing)} of the context's main words"
     return "the response has all main words of the context" if coverage.share else "the context has no content"
 
 

@@ -17,5 +17,5 @@ class Contradiction:
 
     def __str__(self) -> str:
         if not self.context:
-            return f'the response says "{self.response}", the context does not'
-        return f'the response says "{self.response}", the context says "{self.context}"'
+            return f'says "{self.response}", and the context does not'
+        return f'says "{self.response}" where the context says "{self.context}"'
