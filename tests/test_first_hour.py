@@ -129,5 +129,5 @@ def test_the_launchers_bring_spans_to_a_collector(environment, framework, otlp_l
     for command in (launch, "ragspan run app.py", "ragspan run -m app"):
         otlp_listener.spans.clear()
         environment.shell(f"{export}; {command}")
-        answers = [span.attributes for span in otlp_listener.spans if span.name.startswith("rag ")]
+        answers = [span.attributes for span in otlp_listener.spans if span.name.startswith("invoke_")]
         assert [answer["ragspan.score.faithfulness"] for answer in answers] == [1.0], command

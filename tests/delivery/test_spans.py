@@ -177,7 +177,7 @@ def test_flushing_an_engine_reaches_what_waits_in_the_exporter(make_exporter):
 
     assert engine.flush(30)
 
-    assert inner.taken == ["rag reasons"]
+    assert inner.taken == ["invoke_workflow reasons"]
     engine.shutdown(30)
     provider.shutdown()
 

@@ -225,6 +225,9 @@ def test_an_engine_that_was_shut_down_can_be_collected(fakes):
     engine.shutdown(fakes.PATIENCE)
     reference = weakref.ref(engine)
     del engine
+    for thread in threading.enumerate():  # a thread that is just ending holds what it has called
+        if thread.name.startswith("ragspan"):
+            thread.join(fakes.PATIENCE)
     gc.collect()
 
     assert reference() is None

@@ -272,8 +272,15 @@ def test_all_who_flush_at_the_same_time_hear_that_a_helper_died(
     os.kill(helper_of(engine), signal.SIGKILL)
     engine.submit(fakes.a_record())
     wait_until_out(engine)
+    all_are_there = threading.Barrier(4)
+
+    def flush():
+        all_are_there.wait(fakes.PATIENCE)
+        return engine.flush(2.0)
+
     with ThreadPoolExecutor(3) as threads:
-        flushing = [threads.submit(engine.flush, 2.0) for _ in range(3)]
+        flushing = [threads.submit(flush) for _ in range(3)]
+        all_are_there.wait(fakes.PATIENCE)
         otlp_listener.answers(200)
         answers = [flush.result() for flush in flushing]
 

@@ -24,13 +24,13 @@ def environment(monkeypatch, otlp_listener):
 def exported(engine, record, listener, patience):
     engine.submit(record)
     assert engine.flush(patience)
-    [answer] = [span for span in listener.spans if span.name == "rag answer"]
+    [answer] = [span for span in listener.spans if span.name == "invoke_workflow answer"]
     return answer.attributes
 
 
 @pytest.mark.parametrize(
     ("redact", "explanation"),
-    [(lambda text: text.replace(SECRET, "[E-Mail]"), None), (string.capwords, "Not Supported By The Passages")],
+    [(lambda text: text.replace(SECRET, "[E-Mail]"), None), (string.capwords, "1 Of 1 Claims Unsupported")],
     ids=["one that does not pickle", "one that does"],
 )
 def test_what_a_helper_exports_is_redacted(fakes, make_engine, otlp_listener, redact, explanation):
