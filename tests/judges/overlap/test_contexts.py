@@ -11,9 +11,9 @@ from ragspan.judges.overlap.contexts import (
     MAX_CHARACTERS,
     MAX_SENTENCES,
     ContextReader,
-    fair_shares,
     read_contexts,
 )
+from ragspan.judges.overlap.languages.scripts import fair_shares
 
 
 def count_words(context):

@@ -30,7 +30,7 @@ class Alignment:
         for context in contexts:
             number += _GAP
             self._numbers.append(number)
-            for word in context.places.keys() & self.content:
+            for word in context.held(self.content):
                 self._sentences[word] = self._sentences.get(word, 0) | context.places[word] << number
             number += len(context.keys)
         self._trigrams = self._held_trigrams(claims)

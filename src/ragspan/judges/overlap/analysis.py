@@ -16,9 +16,9 @@ from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.judges.overlap.claims import Claim, as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
-from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader
+from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader, told_apart
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
-from ragspan.judges.overlap.languages import Languages, guess, languages_of
+from ragspan.judges.overlap.languages import Languages, characters_read, guess, languages_of
 from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_response
 from ragspan.records import RagRecord
 
@@ -36,7 +36,8 @@ class Analysis:
         self.record = record
         self.size = record.size_hint
         texts = [context.text for context in record.contexts or ()]
-        question = (record.question or "")[:_MAX_QUESTION]
+        question = record.question or ""
+        question = question[: characters_read([question], _MAX_QUESTION)[0]]
         self.languages = languages_of(record.response or "", texts, question)
         self.language = self.languages.response
         self.claims = read_claims(record.response or "", self.language)
@@ -117,13 +118,15 @@ class Analysis:
 
 def share_read(record: RagRecord) -> float:
     """The share of the characters of a record's texts that an analysis reads, 0..1."""
-    sizes = (
-        (sum(len(context.text) for context in record.contexts or ()), MAX_CHARACTERS),
-        (len(record.response or ""), MAX_RESPONSE),
-        (len(record.question or ""), _MAX_QUESTION),
+    contexts = [context.text for context in record.contexts or ()]
+    response, question = record.response or "", record.question or ""
+    whole = sum(map(len, contexts)) + len(response) + len(question)
+    read = (
+        *characters_read(told_apart(contexts), MAX_CHARACTERS),
+        *characters_read([response], MAX_RESPONSE),
+        *characters_read([question], _MAX_QUESTION),
     )
-    whole = sum(size for size, _ in sizes)
-    return sum(min(size, most) for size, most in sizes) / whole if whole else 1.0
+    return min(1.0, sum(read) / whole) if whole else 1.0
 
 
 class RecentAnalyses:

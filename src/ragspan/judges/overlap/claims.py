@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 
-from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
 from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.text import is_content, readable
 
@@ -60,7 +60,7 @@ def as_claim(text: str, language: Language = ENGLISH) -> Claim:
 
 def read_claims(response: str, language: Language = ENGLISH) -> tuple[Claim, ...]:
     """The sentences with content, list markers left out; greetings, courtesies and "Here is ...:" are none."""
-    lines = split_sentences(readable(response[:MAX_CHARACTERS]), language=language)
+    lines = split_sentences(readable(response[: characters_read([response], MAX_CHARACTERS)[0]]), language=language)
     sentences = (as_claim(line, language) for line in lines)
     return tuple(islice(filter(_claims_something, sentences), MAX_CLAIMS))
 

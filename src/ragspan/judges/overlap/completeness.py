@@ -46,7 +46,7 @@ def _spelling(key: str, contexts: Sequence[Context]) -> str:
     """The key as the last sentence that has it writes it."""
     context = next(context for context in reversed(contexts) if key in context.places)
     at = context.places[key].bit_length() - 1
-    return context.sentence(at).words[context.keys[at].index(key)]
+    return context.read_sentence(at).words[context.keys[at].index(key)]
 
 
 def main_words(contexts: Sequence[Context], question: frozenset[str]) -> list[str]:
@@ -73,11 +73,11 @@ def _relevant(context: Context, asked: Mapping[str, float]) -> Iterator[tuple[fr
     if not asked:
         yield from ((keys, 1.0) for keys in context.content)
         return
-    found = [(context.places[key], weight) for key, weight in asked.items() if key in context.places]
-    left = reduce(or_, [places for places, _ in found], 0)
+    left = reduce(or_, [context.places[key] for key in asked.keys() & context.places.keys()], 0)
     while left:
         first = left & -left
         left ^= first
-        relevance = math.fsum([weight for places, weight in found if places & first])
+        keys = context.content[first.bit_length() - 1]
+        relevance = math.fsum([asked[key] for key in keys if key in asked])
         if relevance:
-            yield context.content[first.bit_length() - 1], relevance
+            yield keys, relevance

@@ -8,11 +8,12 @@ Guarantees:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
 from ragspan.judges.overlap.reading import reader
 from ragspan.judges.overlap.sentences import BULLETS, FULL_STOPS, split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
@@ -106,6 +107,10 @@ class Context:
         words = tuple(self._language.tokens(text))
         return ContextSentence(text=text, words=words, keys=tuple(self.keys[index]), language=self._language)
 
+    def read_sentence(self, index: int) -> ContextSentence:
+        """The sentence with its words, kept, because one may be as long as the context."""
+        return self.fact(_itself, index)
+
     def fact(self, find: Callable[[ContextSentence], _T], index: int) -> _T:
         """What `find` says of a sentence; found once, and kept as long as the context is.
 
@@ -116,6 +121,10 @@ class Context:
         if fact is None:
             fact = self._facts[known] = find(self.sentence(index))
         return fact
+
+    def held(self, keys: frozenset[str]) -> AbstractSet[str]:
+        """Those of the keys with content that it has, in as many steps as the fewer of both are."""
+        return keys & self.places.keys() if len(keys) < len(self.places) else keys.intersection(self.places)
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> set[Pair]:
         """Those of the pairs of keys that follow each other in it, across sentences as well."""
@@ -137,6 +146,10 @@ class Context:
             structured=self.structured,
             flags=self.flags,
         )
+
+
+def _itself(sentence: ContextSentence) -> ContextSentence:
+    return sentence
 
 
 _OFTEN = 2
@@ -168,10 +181,8 @@ class ContextReader:
 
     def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
         """One for each text or, of more than `MAX_CONTEXTS`, for several, as far as `MAX_CHARACTERS` allow."""
-        at_a_time = -(-len(texts) // MAX_CONTEXTS) or 1
-        if at_a_time > 1:
-            texts = ["\n".join(texts[at : at + at_a_time]) for at in range(0, len(texts), at_a_time)]
-        shares = fair_shares([len(text) for text in texts], MAX_CHARACTERS)
+        texts = told_apart(texts)
+        shares = characters_read(texts, MAX_CHARACTERS)
         whole = sum(shares) or 1
         contexts = [
             self._one(text[:share], language, MAX_SENTENCES * share // whole)
@@ -205,6 +216,14 @@ _BYTES, _BYTES_A_CHARACTER = 2_000, 36
 """What a context takes, with its pairs and a few facts about its sentences."""
 
 
+def told_apart(texts: Sequence[str]) -> Sequence[str]:
+    """The texts, of which several are one where there are more than `MAX_CONTEXTS`."""
+    at_a_time = -(-len(texts) // MAX_CONTEXTS)
+    if at_a_time <= 1:
+        return texts
+    return ["\n".join(texts[at : at + at_a_time]) for at in range(0, len(texts), at_a_time)]
+
+
 def read_contexts(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
     """The contexts of one record."""
     return ContextReader().read(texts, language)
@@ -230,13 +249,3 @@ def _context(sentences: Iterable[str], language: Language, **fields: Any) -> Con
 
 
 _BREAKS = f".!?…\n{BULLETS}{FULL_STOPS}"
-
-
-def fair_shares(lengths: Sequence[int], total: int) -> list[int]:
-    """How much of each text may be read when all of it is more than `total`: short texts whole, long ones alike."""
-    shares = [0] * len(lengths)
-    left = total
-    for done, index in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
-        shares[index] = min(lengths[index], left // (len(lengths) - done))
-        left -= shares[index]
-    return shares

@@ -23,7 +23,7 @@ def shared_with_response(alignment: Alignment, contexts: Sequence[Context]) -> l
     Words count by their rarity among the contexts.
     """
     words, pairs = alignment.content, alignment.pairs
-    held = [words & context.places.keys() for context in contexts]
+    held = [context.held(words) for context in contexts]
     frequency = Counter(chain.from_iterable(held))
     rarity_of = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *frequency.values()}}
     rarity = {key: rarity_of[frequency[key]] for key in words}
@@ -48,7 +48,7 @@ def conveyed_shares(words: frozenset[str], contexts: Sequence[Context]) -> list[
 def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
     """For each context the share of the question's content words that it holds, 0..1; 0 where the question has none."""
     words = content_of(question)
-    return [_share(len(words & context.places.keys()), len(words)) for context in contexts]
+    return [_share(len(context.held(words)), len(words)) for context in contexts]
 
 
 def _conveyed(words: frozenset[str], context: Context) -> float:

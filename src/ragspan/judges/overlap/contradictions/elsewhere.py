@@ -30,7 +30,7 @@ def find_elsewhere(
         return ()
     found: tuple[Contradiction, ...] = ()
     for place in alignment.closest(words, _NEAREST):
-        sentence = contexts[place.context].sentence(place.sentence)
+        sentence = contexts[place.context].read_sentence(place.sentence)
         if contexts[place.context].structured or len(set(words) & set(sentence.keys)) < _ENOUGH * len(set(words)):
             continue
         said = _compared(claim, sentence, alignment, language)

@@ -9,5 +9,16 @@ from __future__ import annotations
 
 from ragspan.judges.overlap.languages.guessing import Languages, are_apart, guess, languages_of
 from ragspan.judges.overlap.languages.language import ENGLISH, UNKNOWN, Language, language
+from ragspan.judges.overlap.languages.scripts import characters_read
 
-__all__ = ["ENGLISH", "UNKNOWN", "Language", "Languages", "are_apart", "guess", "language", "languages_of"]
+__all__ = [
+    "ENGLISH",
+    "UNKNOWN",
+    "Language",
+    "Languages",
+    "are_apart",
+    "characters_read",
+    "guess",
+    "language",
+    "languages_of",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -126,26 +126,28 @@ class Language:
     def _key_function(self) -> Callable[[str], str]:
         return lru_cache(maxsize=1 << 15)(self._key)
 
-    def _parts(self, token: str) -> Iterable[str]:
+    def _parts(self, token: str) -> Sequence[str]:
         first = token[0]
         if first >= "\u0e00" and _RUN.match(first):
             return segments(token, self._whole, self._not_negations)
         if self._cut is not None and first >= "\u0900" and first.isalpha():
             return self._cut_word(token)
         if "'" in token and self._apostrophe == "elision":
-            return filter(None, token.partition("'")[::2])
+            return [part for part in token.partition("'")[::2] if part]
         return (token,)
 
-    def _cut_word(self, word: str) -> Iterable[str]:
+    def _cut_word(self, word: str) -> Sequence[str]:
         """Pairs of signs, for endings change: in place of the word, or besides it."""
         if word in self.negations or word in self.stop_words:
             return (word,)
         if self._cut == "pairs":
             return segments(word, self._denying_parts, self._not_negations)
-        found = tuple(pairs(word))
-        return (word, *found) if len(found) > 1 else (word,)
+        found = pairs(word)
+        return [word, *found] if len(found) > 1 else (word,)
 
     def _key(self, token: str) -> str:
+        if min(token) >= "\u4e00" and max(token) <= "\u9fff":  # Han is written in one way only
+            return self._key_of_word(token)
         word = _INSIDE.sub("", unicodedata.normalize("NFKC", token))
         if self.code == "tr":
             word = word.replace("I", "ı").replace("İ", "i")
@@ -161,6 +163,9 @@ class Language:
             return MARK + word  # hiragana writes particles and endings
         if self.script in _CONSONANT_SCRIPTS:
             word = _POINTS.sub("", word) or word
+        return self._key_of_word(word)
+
+    def _key_of_word(self, word: str) -> str:
         if word in self.negations or word in self._denying_parts:
             return NEGATION + word
         number = self.number_words.get(word) or han_number(word)

@@ -79,11 +79,12 @@ _HAN_TENS = {"十": 10, "百": 100, "千": 1000}
 _HAN_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
 HAN_NUMERALS = "".join([*_HAN_DIGITS, *_HAN_TENS, *_HAN_MYRIADS])
 """As a part of a character class."""
+_NUMERALS = frozenset(HAN_NUMERALS)
 
 
 def han_number(word: str) -> str | None:
     """A number in Chinese numerals in digits: "三十" → "30", "二〇二四" → "2024"; None for what is no number."""
-    if not word or any(sign not in HAN_NUMERALS for sign in word):
+    if not word or not _NUMERALS.issuperset(word):
         return None
     if all(sign in _HAN_DIGITS for sign in word):
         return "".join(str(_HAN_DIGITS[sign]) for sign in word).lstrip("0") or "0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Final
 
 _LETTERS: Final = {
@@ -55,6 +56,38 @@ _RUN = re.compile("|".join(f"(?P<{name}>[{letters}]+)" for name, letters in _LET
 _NOT_LATIN = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u3005-\ud7af\uf900-\ufeff\uff66-\uff9f]")
 _SIGNS_OF_A_WORD = 3
 """A sign of Han, kana or Thai says as much as so many letters."""
+
+
+def characters_read(texts: Sequence[str], most: int) -> list[int]:
+    """How many characters of each text are read where `most` may be: short texts whole, long ones alike.
+
+    A sign of Han, kana, Thai or Hangul counts as five letters, and one of Devanagari as two: most are compared in two pairs.
+    """
+    lengths = [len(text) for text in texts]
+    if _WEIGHT * sum(lengths) <= most:
+        return lengths
+    shares = fair_shares(lengths, most)
+    whole = weight = sum(shares)
+    for text, share in zip(texts, shares, strict=True):
+        if not text.isascii():
+            weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, share)))
+            weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, share)))
+    return fair_shares(lengths, most * whole // weight) if weight > most else shares
+
+
+def fair_shares(lengths: Sequence[int], total: int) -> list[int]:
+    """How much of each text may be read when all of it is more than `total`: short texts whole, long ones alike."""
+    shares = [0] * len(lengths)
+    left = total
+    for done, index in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        shares[index] = min(lengths[index], left // (len(lengths) - done))
+        left -= shares[index]
+    return shares
+
+
+_WEIGHT = 5
+_SIGNS = re.compile(f"[{WITHOUT_SPACES}{_LETTERS['hangul']}]+")
+_LETTERS_IN_PAIRS = re.compile(f"[{_LETTERS['devanagari']}]+")
 
 
 def letters_by_script(text: str) -> dict[str, int]:

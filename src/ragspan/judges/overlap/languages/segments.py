@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import pairwise
+from itertools import chain, islice
+from operator import add
 
 from ragspan.judges.overlap.languages.numbers import HAN_NUMERALS
 from ragspan.judges.overlap.languages.scripts import HAN_KANA, MARKS
@@ -15,29 +16,33 @@ _NUMBER = rf"[{HAN_NUMERALS}]{{2,16}}|(?<=第)[{HAN_NUMERALS}]|[{HAN_NUMERALS}](
 _CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
 
 
-def segments(run: str, whole: frozenset[str], kept: frozenset[str]) -> Iterator[str]:
+def segments(run: str, whole: frozenset[str], kept: frozenset[str]) -> list[str]:
     """Numbers and the words of `whole` as they are; of all else pairs of neighbouring signs, of Han and kana each sign as well.
 
     A pair tells more than a sign, and a sign is found where a pair is not: "购买" and "买". Words of `kept` hold one of `whole`
     without being it ("不同" is no denial).
     """
+    found: list[str] = []
     for match in _pattern(whole, kept).finditer(run):
         part = match[0]
         if match.lastgroup == "whole":
-            yield part
+            found.append(part)
         else:
-            yield from pairs(part, with_signs=_HAN_OR_KANA.match(part) is not None)
+            found += pairs(part, with_signs=_HAN_OR_KANA.match(part) is not None)
+    return found
 
 
-def pairs(part: str, *, with_signs: bool = False) -> Iterator[str]:
+def pairs(part: str, *, with_signs: bool = False) -> list[str]:
     """The pairs of neighbouring signs, which are letters with their marks; one sign as it is."""
-    signs = _CLUSTER.findall(part) or [part]
-    if len(signs) == 1 or (with_signs and signs[0] not in HAN_NUMERALS):
-        yield signs[0]
-    for first, second in pairwise(signs):
-        yield first + second
-        if with_signs and second not in HAN_NUMERALS:  # which are numbers by themselves
-            yield second
+    signs: list[str] = _CLUSTER.findall(part) or [part]
+    if len(signs) == 1:
+        return signs
+    joined = map(add, signs, islice(signs, 1, None))
+    if not with_signs:
+        return list(joined)
+    found = list(chain.from_iterable(zip(signs, joined, strict=False)))
+    found.append(signs[-1])
+    return [one for one in found if one not in _NUMERALS]  # which are numbers by themselves
 
 
 def without_repetition(tokens: Iterable[str]) -> Iterator[str]:
@@ -58,6 +63,7 @@ def without_repetition(tokens: Iterable[str]) -> Iterator[str]:
         yield joined
 
 
+_NUMERALS = frozenset(HAN_NUMERALS)
 _LAST_ALPHABETIC = "\u0dff"
 _HAN_OR_KANA = re.compile(f"[{HAN_KANA}]")
 
