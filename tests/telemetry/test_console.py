@@ -63,6 +63,19 @@ def test_explanations_can_be_left_out():
     assert "why" not in printed(failing)  # without content nothing is quoted
 
 
+def test_the_first_answer_that_fails_says_how_to_see_why():
+    file = io.StringIO()
+    emitter = ConsoleEmitter(file=file)
+    failing = scored({"faithfulness": Score(value=0.1, threshold=0.8, label="fail")})
+
+    for answer in (scored({"faithfulness": Score(value=0.9, threshold=0.8)}), failing, failing):
+        emitter.emit(answer)
+
+    assert file.getvalue().count("configure(capture_content=True) shows") == 1
+    assert "configure(" not in printed(failing, capture_content=True)
+    assert "configure(" not in printed(failing, explanations=False)
+
+
 def test_there_are_colours_on_a_terminal_only(monkeypatch):
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -19,6 +19,7 @@ from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 110  # characters of a question, a response or an explanation
+_HINT = "  Texts are left out here: configure(capture_content=True) shows questions, responses and full reasons."
 _PIPE_WIDTH = 160  # a pipe has no width of its own; lines that are cut at 80 are hard to search
 
 
@@ -46,6 +47,7 @@ class ConsoleEmitter:
     ) -> None:
         self._content = ContentPolicy(capture_content=capture_content, explanations=explanations)
         self._file = file
+        self._has_hinted = False
 
     def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  an emitter's signature
         """None: nothing is traced here."""
@@ -80,6 +82,15 @@ class ConsoleEmitter:
         for metric, outcome in scored.outcomes.items():
             explanation = self._content.explanation(outcome) if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
+        if self._should_hint(scored):
+            self._has_hinted = True
+            yield Text(_HINT, style="dim")
+
+    def _should_hint(self, scored: ScoredRecord) -> bool:
+        """Once, where somebody may wonder why an answer failed."""
+        if self._has_hinted or self._content.explanations is not None or self._content.allows("spans"):
+            return False
+        return any(isinstance(outcome, Score) and outcome.label == "fail" for outcome in scored.outcomes.values())
 
 
 def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:
