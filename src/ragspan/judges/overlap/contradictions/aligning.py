@@ -37,6 +37,11 @@ class Aligned:
     """The same weights summed, those of the question's words added."""
 
     @property
+    def keys(self) -> Sequence[str]:
+        """Of its words, as the context has them."""
+        return self.context.keys[self.sentence]
+
+    @property
     def facts(self) -> SentenceFacts:
         """Found when they are first asked for, and kept with the context."""
         return self.context.fact(facts_of_sentence, self.sentence)
@@ -77,20 +82,24 @@ class Aligner:
         at = bisect_right(self._firsts, number) - 1
         return Aligned(context=self._contexts[at], sentence=number - self._firsts[at], share=share, score=score)
 
-    def best(self, content: Iterable[str], question: frozenset[str]) -> list[Aligned]:
-        """The few best, the best first; none where nothing is shared."""
+    def best(self, content: Iterable[str], question: frozenset[str], least: float = 0.0) -> list[Aligned]:
+        """The few best, the best first; none where nothing is shared, or clearly less than the share `least` by any."""
         words = sorted(content)
+        total = sum(map(self.weight, words)) or 1.0
+        if least and sum([self.weight(word) for word in words if self._is_held(word)]) < least * total:
+            return []
         shares = self._shares(words)
         scores = dict(shares)
         for word in question.difference(words):
             for number in _numbers(self._places(word)):
                 if number in scores:
                     scores[number] += _QUESTION * self.weight(word)
-        total = sum(map(self.weight, words)) or 1.0
-        return [
-            self._aligned(number, share=shares[number] / total, score=scores[number])
-            for number in nlargest(_BEST, scores, key=lambda number: (scores[number], -number))
-        ]
+        best = nlargest(_BEST, [(score, -number) for number, score in scores.items()])
+        return [self._aligned(-number, share=shares[-number] / total, score=score) for score, number in best]
+
+    def _is_held(self, word: str) -> bool:
+        """Whether a context has the word or an opposite of it."""
+        return bool(self._places(word)) or any(map(self._places, english().opposites.get(word, ())))
 
     def _shares(self, words: Iterable[str]) -> dict[int, float]:
         """By the numbers of the sentences, the weights of the words that each holds, itself or by an opposite."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions.additions import find_addition, find_replaced
 from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
-from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, facts_of, tells
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, tells
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.polarity import find_opposition
 from ragspan.judges.overlap.contradictions.roles import find_swap
@@ -33,15 +33,17 @@ class Comparison:
 
         `absent` are the keys of its content words that neither the contexts nor the question hold.
         """
-        facts = facts_of(claim)
-        if claim.endswith(":") or (not self._lone and len(facts.content) < _FEW):
+        if claim.endswith(":"):
+            return ()
+        facts = SentenceFacts(claim)
+        if not self._lone and len(facts.content) < _FEW:
             return ()
         question = self._question if self._lone else frozenset[str]()
         sought = facts.content if len(facts.content) > 1 else facts.content | question
-        aligned = self._aligner.best(sought, question)
+        enough = _ENOUGH if self._lone else _MOST
+        aligned = self._aligner.best(sought, question, least=0.0 if self._lone else enough)
         if not aligned:
             return ()
-        enough = _ENOUGH if self._lone else _MOST
         found = [self._of_names(facts, aligned, absent)] if self._lone else []
         near = [one for one in aligned if one.share >= enough]
         if near:

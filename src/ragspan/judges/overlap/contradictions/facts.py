@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import compress, pairwise
 
 from ragspan.judges.overlap.contexts import ContextSentence
 from ragspan.judges.overlap.contradictions.names import Name, read_names
-from ragspan.judges.overlap.contradictions.quantities import WORDED, Quantity, read_quantities
+from ragspan.judges.overlap.contradictions.quantities import WORDED, read_quantities
 from ragspan.judges.overlap.contradictions.tables import Tables, english
 from ragspan.judges.overlap.text import is_content, is_number, key, tokens
 
@@ -40,48 +41,53 @@ class Clause:
     """It begins with "if" or the like, and states nothing."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceFacts:
-    """What the comparison asks of one sentence."""
+    """What the comparison asks of one sentence; what is asked of few sentences is found when it is first asked for."""
 
-    words: tuple[str, ...]
-    keys: tuple[str, ...]
-    content: frozenset[str]
-    """Keys of its content words, numbers left out."""
-    parts: tuple[int, ...]
-    """For each word the number of its part: parts end at commas, "and", "but"."""
-    clauses: tuple[Clause, ...]
-    quantities: tuple[Quantity, ...]
-    names: tuple[Name, ...]
+    __slots__ = ("_clauses", "_measured", "_names", "_parts", "_pauses", "content", "keys", "quantities", "words")
 
+    def __init__(self, text: str) -> None:
+        self.words, self._pauses = _words(text[:_MOST_CHARACTERS])
+        self.keys = tuple(map(compared, map(key, self.words)))
+        self.quantities = read_quantities(self.words, self.keys, self._pauses, english())
+        self._measured = frozenset(
+            place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
+        )
+        told = map(self._tells, range(len(self.keys))) if self._measured else map(_tells_as_content, self.keys)
+        self.content = frozenset(compress(self.keys, told))
+        """Keys of its content words, numbers left out."""
+        self._parts: tuple[int, ...] | None = None
+        self._clauses: tuple[Clause, ...] | None = None
+        self._names: tuple[Name, ...] | None = None
 
-def facts_of(text: str) -> SentenceFacts:
-    """The facts of a claim."""
-    text = text[:_MOST_CHARACTERS]
-    language = english()
-    words, pauses = _words(text)
-    keys = tuple(compared(key(word)) for word in words)
-    quantities = read_quantities(words, keys, pauses, language)
-    measured = {place for one in quantities if one.kind not in WORDED for place in range(one.at, one.end)}
-    content = tuple(
-        place not in measured and tells(word) and word not in language.denying for place, word in enumerate(keys)
-    )
-    return SentenceFacts(
-        words=words,
-        keys=keys,
-        content=frozenset(word for word, tells in zip(keys, content, strict=True) if tells),
-        parts=_parts(keys, pauses, language),
-        clauses=tuple(_clauses(words, keys, content, pauses, language)),
-        quantities=quantities,
-        names=tuple(
-            name for name in read_names(words, keys, pauses) if measured.isdisjoint(range(name.start, name.end))
-        ),
-    )
+    def _tells(self, place: int) -> bool:
+        return place not in self._measured and _tells_as_content(self.keys[place])
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """For each word the number of its part: parts end at commas, "and", "but"."""
+        if self._parts is None:
+            self._parts = _parts(self.keys, self._pauses, english())
+        return self._parts
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        if self._clauses is None:
+            content = list(map(self._tells, range(len(self.keys))))
+            self._clauses = tuple(_clauses(self.words, self.keys, content, self._pauses, english()))
+        return self._clauses
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        if self._names is None:
+            found = read_names(self.words, self.keys, self._pauses)
+            self._names = tuple(one for one in found if self._measured.isdisjoint(range(one.start, one.end)))
+        return self._names
 
 
 def facts_of_sentence(sentence: ContextSentence) -> SentenceFacts:
     """The facts of a sentence of a context."""
-    return facts_of(sentence.text)
+    return SentenceFacts(sentence.text)
 
 
 def _words(text: str) -> tuple[tuple[str, ...], dict[int, str]]:
@@ -194,3 +200,19 @@ def compared(word: str) -> str:
 def tells(word: str) -> bool:
     """True for the keys of words that are compared."""
     return (is_content(word) and not is_number(word) and word not in _LITTLE) or word == "include"
+
+
+@lru_cache(maxsize=1 << 15)
+def _tells_as_content(word: str) -> bool:
+    return tells(word) and word not in english().denying
+
+
+def may_turn(keys: Iterable[str]) -> bool:
+    """False for a sentence with these keys that neither denies nor ends anything."""
+    return not _turning_keys().isdisjoint(keys)
+
+
+@cache
+def _turning_keys() -> frozenset[str]:
+    tables = english()
+    return tables.negations | tables.exceptions | tables.ending | {"free", *map(key, _REFUSING)}

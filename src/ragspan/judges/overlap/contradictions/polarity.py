@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 from ragspan.judges.overlap.contradictions.aligning import Aligned
-from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
+from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, compared, may_turn
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.quantities import DATES
 from ragspan.judges.overlap.contradictions.tables import Tables, english
@@ -44,8 +46,15 @@ def find_opposition(
     fewest: int,
 ) -> Contradiction | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
-    for clause in claim.clauses:
+    turning = _turning(claim, aligned, language)
+    for clause in claim.clauses if turning else ():
         if len(clause.own) < fewest:
+            continue
+        if not any(
+            match.clear and not match.agrees and match.share >= enough
+            for one in turning
+            for match in _matches(claim, clause, one.facts, question, language)
+        ):
             continue
         matches = [match for one in aligned for match in _matches(claim, clause, one.facts, question, language)]
         best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
@@ -57,6 +66,25 @@ def find_opposition(
             continue
         return _contradiction(claim, clause, best)
     return None
+
+
+def _turning(claim: SentenceFacts, aligned: Sequence[Aligned], language: Tables) -> Sequence[Aligned]:
+    """Those of the sentences that may say otherwise than the claim; all of it where the claim itself denies."""
+    if may_turn(claim.keys):
+        return aligned
+    opposites = frozenset().union(*(language.opposites.get(word, ()) for word in claim.content))
+    stripped = frozenset().union(*map(_stripped, claim.content))
+    found = []
+    for one in aligned:
+        words = frozenset(map(compared, one.keys))
+        if (
+            may_turn(words)
+            or not opposites.isdisjoint(words)
+            or not stripped.isdisjoint(words)
+            or not claim.content.isdisjoint(chain.from_iterable(map(_stripped, words - claim.content)))
+        ):
+            found.append(one)
+    return found
 
 
 def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
@@ -142,12 +170,15 @@ def _opposite(word: str, others: frozenset[str], language: Tables) -> str | None
     known = language.opposites.get(word)
     if known and not known.isdisjoint(others):
         return min(known & others)
-    for other in others:
-        if other.endswith(word) and other[: -len(word)] in language.prefixes and len(word) > _SHORTEST:
-            return other
-        if word.endswith(other) and word[: -len(other)] in language.prefixes and len(other) > _SHORTEST:
-            return other
-    return None
+    rests = _stripped(word)
+    return next((other for other in others if word in _stripped(other) or other in rests), None)
+
+
+@lru_cache(maxsize=1 << 15)
+def _stripped(word: str) -> tuple[str, ...]:
+    """What is left of a word without a beginning that denies."""
+    rests = [word[len(prefix) :] for prefix in english().prefixes if word.startswith(prefix)]
+    return tuple(rest for rest in rests if len(rest) > _SHORTEST)
 
 
 def _contradiction(claim: SentenceFacts, clause: Clause, match: _Match) -> Contradiction:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from ragspan.judges.overlap.contradictions.tables import Tables
+from ragspan.judges.overlap.contradictions.tables import Tables, english
 from ragspan.judges.overlap.text import is_content, is_number
 
 
@@ -44,7 +45,22 @@ def read_quantities(
     words: Sequence[str], keys: Sequence[str], pauses: Collection[int], language: Tables
 ) -> tuple[Quantity, ...]:
     """The quantities of a sentence; `pauses` are the places of words that follow a comma or the like."""
-    return tuple(_Reader(words, keys, pauses, language).read())
+    return tuple(_Reader(words, keys, pauses, language).read()) if has_quantities(keys) else ()
+
+
+def has_quantities(keys: Iterable[str]) -> bool:
+    """False for a sentence with these keys that has no number, date or time."""
+    return any(map(_may_begin, keys))
+
+
+@lru_cache(maxsize=1 << 15)
+def _may_begin(word: str) -> bool:
+    tables = english()
+    return is_number(word) or word in tables.months or word in tables.weekdays or word in _OPENINGS
+
+
+_OPENINGS = frozenset({"may", "every", "each", "once", "one"})
+"""The keys that a quantity may begin with that are neither numbers nor names of months and days."""
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, tells
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.names import Name
-from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, dimension, same
+from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, dimension, has_quantities, same
 from ragspan.judges.overlap.contradictions.tables import english
 
 _ENOUGH = 0.5
@@ -40,7 +40,10 @@ def find_other_quantity(
     """The first quantity of the claim in whose place the context has another."""
     if not claim.quantities:
         return None
-    parts = _parts(claim, aligned, question, enough)
+    counting = [one for one in aligned if has_quantities(one.keys)]
+    if not counting:
+        return None
+    parts = _parts(claim, counting, question, enough, best=aligned[0].score)
     for quantity in claim.quantities:
         around = _around(claim, quantity.at, question) - {quantity.raw}
         rival = _left(quantity, claim, aligned) or _rival(quantity, around, parts, is_known=quantity.raw in aligner)
@@ -63,8 +66,9 @@ def _around(claim: SentenceFacts, at: int, question: frozenset[str]) -> frozense
     return frozenset(own) if len(own) > 1 else question | own
 
 
-def _parts(claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], enough: float) -> list[_Part]:
-    best = aligned[0].score
+def _parts(
+    claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], enough: float, *, best: float
+) -> list[_Part]:
     wanted = claim.content | question | {one.raw for one in claim.quantities if one.kind in DATES}
     return [
         part
@@ -183,7 +187,7 @@ def find_other_name(
     aligned = aligner.best(others, question) if others else aligned
     if not aligned:
         return None
-    parts = _parts(claim, aligned, question, enough)
+    parts = _parts(claim, aligned, question, enough, best=aligned[0].score)
     for name in claim.names:
         if not _is_name(name, claim, aligned):
             continue
