@@ -24,12 +24,14 @@ class Alignment:
         self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]
         """Of the pairs those that each context has."""
         self._contexts = contexts
-        self._numbers: list[int] = []  # of the first sentence of each context
+        self.firsts: list[int] = []
+        """The number of the first sentence of each context."""
         self._sentences: dict[str, int] = {}
+        self._others: dict[str, int] = {}  # of words that no claim has
         number = 0
         for context in contexts:
             number += _GAP
-            self._numbers.append(number)
+            self.firsts.append(number)
             for word in context.held(self.content):
                 self._sentences[word] = self._sentences.get(word, 0) | context.places[word] << number
             number += len(context.keys)
@@ -50,7 +52,7 @@ class Alignment:
             if sentences:
                 _count(planes, sentences | sentences >> 1 | sentences >> 2)
         most, best = _most(planes)
-        return (most, self._place(best).context) if most else (0, None)
+        return (most, self.place(best).context) if most else (0, None)
 
     def closest(self, words: Iterable[str], most: int) -> list[Place]:
         """The sentences that hold most of these keys, the best first, of equals the first; at most so many."""
@@ -63,7 +65,7 @@ class Alignment:
             held, best = _most(planes, left)
             if not held:
                 break
-            found.append(self._place(best))
+            found.append(self.place(best))
             left &= ~(1 << best)
         return found
 
@@ -73,10 +75,21 @@ class Alignment:
         places = [at for at, trigram in enumerate(trigrams) if trigram in self._trigrams]
         return len({*places, *[at + 1 for at in places], *[at + 2 for at in places]})
 
-    def _place(self, number: int) -> Place:
+    def sentences_with(self, word: str) -> int:
+        """The sentences with a content word, whether a claim has it or not, as the bits of an integer."""
+        if word not in self.content and word not in self._others:
+            found = 0
+            for first, context in zip(self.firsts, self._contexts, strict=True):
+                if word in context.places:
+                    found |= context.places[word] << first
+            self._others[word] = found
+        return self._sentences.get(word, 0) or self._others.get(word, 0)
+
+    def place(self, number: int) -> Place:
+        """Where the sentence with this number is."""
         # A window may begin before the first sentence of its context.
-        context = bisect_right(self._numbers, number + _GAP) - 1
-        return Place(context, number - self._numbers[context])
+        context = bisect_right(self.firsts, number + _GAP) - 1
+        return Place(context, number - self.firsts[context])
 
     def _held_trigrams(self, claims: Sequence[Claim]) -> set[tuple[str, str, str]]:
         wanted = {

@@ -145,7 +145,7 @@ class _Grader:
 
     def compare(self, *, lone: bool) -> None:
         """Look for contradictions as well."""
-        self._comparison = Comparison(self._contexts, self._asked, lone=lone)
+        self._comparison = Comparison(self._contexts, self._alignment, self._asked, lone=lone)
 
     def grade(self, claim: Claim) -> Grade:
         words, sought = claim.words, claim.keys

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
+from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, facts_of_sentence
 from ragspan.judges.overlap.contradictions.tables import english
@@ -50,18 +50,18 @@ class Aligned:
 class Aligner:
     """Finds the context sentences that share most words with a claim; each claim looks at its own words only."""
 
-    def __init__(self, contexts: Sequence[Context]) -> None:
-        self._contexts = [context for context in contexts if not context.structured]
-        self._firsts: list[int] = []
-        self._referring = 0  # as bits: the sentences that begin with a pronoun
-        first = 0
-        for context in self._contexts:
-            self._firsts.append(first)
+    def __init__(self, contexts: Sequence[Context], alignment: Alignment) -> None:
+        self._contexts = contexts
+        self._alignment = alignment
+        self._comparable = 0  # as bits: the sentences of prose, and of these the ones that begin with a pronoun
+        self._referring = 0
+        for context, first in zip(contexts, alignment.firsts, strict=True):
+            if context.structured:
+                continue
+            self._comparable |= ((1 << len(context.keys)) - 1) << first
             for at, keys in enumerate(context.keys):
                 if keys[0] in _PRONOUNS:
                     self._referring |= 1 << (first + at)
-            first += len(context.keys) + 1
-        self._found: dict[str, int] = {}
         self._weights: dict[str, float] = {}
 
     def __contains__(self, word: str) -> bool:
@@ -69,18 +69,11 @@ class Aligner:
 
     def _places(self, word: str) -> int:
         """The sentences with a word, as bits."""
-        found = self._found.get(word)
-        if found is None:
-            found = 0
-            for first, context in zip(self._firsts, self._contexts, strict=True):
-                if word in context.places:
-                    found |= context.places[word] << first
-            self._found[word] = found
-        return found
+        return self._alignment.sentences_with(word) & self._comparable
 
     def _aligned(self, number: int, *, share: float, score: float) -> Aligned:
-        at = bisect_right(self._firsts, number) - 1
-        return Aligned(context=self._contexts[at], sentence=number - self._firsts[at], share=share, score=score)
+        place = self._alignment.place(number)
+        return Aligned(context=self._contexts[place.context], sentence=place.sentence, share=share, score=score)
 
     def best(self, content: Iterable[str], question: frozenset[str], least: float = 0.0) -> list[Aligned]:
         """The few best, the best first; none where nothing is shared, or clearly less than the share `least` by any."""

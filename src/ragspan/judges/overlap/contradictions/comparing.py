@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions.additions import find_addition, find_replaced
 from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
@@ -19,11 +20,13 @@ from ragspan.judges.overlap.contradictions.tables import english
 class Comparison:
     """Finds where claims contradict the contexts of one record."""
 
-    def __init__(self, contexts: Sequence[Context], question: frozenset[str], *, lone: bool) -> None:
-        """`question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
+    def __init__(
+        self, contexts: Sequence[Context], alignment: Alignment, question: frozenset[str], *, lone: bool
+    ) -> None:
+        """`alignment` is that of claims with these contexts. `question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
         self._tables = english()
         self._lone = lone
-        self._aligner = Aligner(contexts)
+        self._aligner = Aligner(contexts, alignment)
         self._question = frozenset(
             word for word in map(compared, question) if tells(word) and (word in self._aligner or word == "include")
         )
