@@ -57,8 +57,8 @@ def find_opposition(
         ):
             continue
         matches = [match for one in aligned for match in _matches(claim, clause, one.facts, question, language)]
-        best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
-        if best is None or best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
+        best = max(matches, key=lambda match: (match.score, not match.agrees))
+        if best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
             continue
         if best.opposed and _is_elsewhere(best, aligned):
             continue
