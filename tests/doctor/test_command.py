@@ -56,7 +56,7 @@ def test_no_exporter_is_a_failure_because_no_score_goes_anywhere():
     done = doctor()
 
     assert (done.returncode, done.stderr) == (1, "")
-    assert "rag ragspan doctor" in done.stdout
+    assert "invoke_workflow ragspan doctor" in done.stdout
     assert "goes nowhere" in done.stdout
 
 

@@ -201,7 +201,7 @@ def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run,
         gate.set()
     """)
 
-    assert "span rag late 1.0" in lines
+    assert "span invoke_workflow late 1.0" in lines
 
 
 def test_threads_that_still_serve_may_submit_after_the_main_thread_has_ended(run):

@@ -73,7 +73,7 @@ def test_switched_off_a_sigterm_ends_the_program_at_once(start, judge, scores):
 
 
 HANDLER = """
-import os, signal
+import os, signal, time
 signals = []
 def handle(number, frame):
     signals.append(number)
@@ -88,7 +88,7 @@ def test_a_handler_of_the_application_decides_what_sigterm_does(start, judge, be
     wait = """
 print("ready", flush=True)
 while len(signals) < 2:
-    signal.pause()
+    time.sleep(0.05)
 os._exit(3)
 """
     program = start('answer("answer")', "-c", f"{begin}{wait}")

@@ -13,6 +13,7 @@ from ragspan.judges.overlap.analysis import Analysis, RecentAnalyses, share_read
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.overlap.refusals import is_refusal
+from ragspan.judges.overlap.stems import stemmer_of
 from ragspan.judges.overlap.usefulness import are_useful
 from ragspan.records import RagRecord
 
@@ -53,7 +54,7 @@ class OverlapJudge:
 
     def prepare(self) -> None:
         """Import what judging needs, which is else imported by the first thread that judges."""
-        import snowballstemmer  # noqa: F401
+        stemmer_of("english")("prepared")
 
     @computed
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
