@@ -8,11 +8,13 @@ from importlib.resources import files
 
 import pytest
 
+from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.overlap import text as english
 from ragspan.judges.overlap.languages import ENGLISH, UNKNOWN, Language, guess, language, languages_of
 from ragspan.judges.overlap.languages.language import CODES
 from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.text import is_content, is_negation, is_number
+from ragspan.records import RagRecord
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,45 @@ def test_an_unknown_code_is_read_without_words_of_its_own():
 def test_a_language_is_the_same_after_pickling():
     assert pickle.loads(pickle.dumps(language("de"))) is language("de")
     assert isinstance(language("de"), Language)
+
+
+SHOPS = {
+    "de": "Die Rückgabe ist innerhalb von {} Tagen nach dem Kauf im Laden möglich.",
+    "fr": "Le retour des articles est possible dans le magasin pendant {} jours.",
+    "ru": "Возврат товара возможен в магазине в течение {} дней после покупки.",
+    "ar": "يمكن إرجاع المنتج إلى المتجر خلال {} يوما من تاريخ الشراء.",
+    "hi": "खरीद के {} दिनों के भीतर सामान दुकान में वापस किया जा सकता है।",
+    "zh": "商品可以在购买后{}天内退回商店。",
+    "ja": "商品は購入後{}日以内に店舗へ返品できます。",
+    "ko": "상품은 구매 후 {}일 이내에 매장에서 반품할 수 있습니다.",
+    "en": "Goods can be returned to the shop within {} days of the purchase.",
+}
+
+
+@pytest.mark.parametrize("code", SHOPS)
+async def test_an_explanation_says_what_was_compared_and_names_both_numbers_in_any_language(code):
+    said = SHOPS[code]
+
+    async def vote(response):
+        record = RagRecord(question=None, contexts=[said.format(30)], response=response)
+        return (await OverlapJudge().vote_adherence(record, 1))[0]
+
+    right, wrong = await vote(said.format(30)), await vote(said.format(90))
+    assert right.grounded
+    assert right.explanation.startswith("words, numbers, names and denials were compared")
+    assert not wrong.grounded
+    assert "30" in wrong.explanation
+    assert "90" in wrong.explanation
+
+
+async def test_denials_are_said_to_be_compared_only_where_they_are():
+    unknown = "სახლი მდებარეობს ბაზართან ახლოს და მას 12 ოთახი აქვს."
+    many = " ".join([SHOPS["de"].format(30)] * 3)
+
+    for said in (unknown, many):
+        record = RagRecord(question=None, contexts=[said], response=said)
+        vote = (await OverlapJudge().vote_adherence(record, 1))[0]
+        assert vote.explanation.startswith("words, numbers and names were compared, and no contradiction was found")
 
 
 def test_every_language_has_its_file_and_every_file_its_language():

@@ -68,6 +68,7 @@ def _grade(claim: Claim, sought: Sequence[_Sought], held: set[str], languages: L
         sentence=claim.text,
         window=1 - len(missing) / len(sought),
         context=0,
+        compared="numbers and names",
         numbers=tuple(one.word for one in missing if one.is_number),
         names=tuple(one.word for one in missing if not one.is_number),
     )

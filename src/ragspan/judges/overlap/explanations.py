@@ -12,9 +12,6 @@ _MOST_WORDS = 8
 _LONGEST_QUOTE = 160
 
 
-_COMPARED = "words, numbers, names and denials were compared"
-
-
 def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
     """Why a response with these sentences passes or not: its worst sentence, and what it lacks."""
     if not grades:
@@ -23,7 +20,8 @@ def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
     if not grounded:
         return f"{explain_sentence(worst)}; in {quoted(worst.sentence)}"
     return (
-        f"{_COMPARED}, and no contradiction was found; the weakest sentence is {quoted(worst.sentence)}: {_held(worst)}"
+        f"{worst.compared} were compared, and no contradiction was found; "
+        f"the weakest sentence is {quoted(worst.sentence)}: {_held(worst)}"
     )
 
 
@@ -32,7 +30,8 @@ def explain_sentence(grade: Grade) -> str:
     if grade.contradictions:
         return "; ".join(map(str, grade.contradictions))
     found = _held(grade)
-    return found if grade.conflicts or grade.numbers or grade.names or grade.words else f"{_COMPARED}; {found}"
+    lacks = grade.conflicts or grade.numbers or grade.names or grade.words
+    return found if lacks else f"{grade.compared} were compared; {found}"
 
 
 def _held(grade: Grade) -> str:

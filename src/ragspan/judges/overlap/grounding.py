@@ -25,6 +25,8 @@ from ragspan.judges.overlap.languages import ENGLISH, Language
 from ragspan.judges.overlap.refusals import refuses
 from ragspan.judges.overlap.text import is_content, is_number
 
+_WITHOUT_DENIALS, _WITH_DENIALS = "words, numbers and names", "words, numbers, names and denials"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grade:
@@ -53,6 +55,8 @@ class Grade:
     """It says that the contexts do not hold the answer, and they hold little of the question."""
     contradictions: tuple[Contradiction, ...] = ()
     """Where the sentence says otherwise than the context sentences that it rests on."""
+    compared: str = _WITHOUT_DENIALS
+    """What was looked at, for people."""
 
     @property
     def score(self) -> float:
@@ -170,7 +174,12 @@ class _Grader:
             conflicts=find_conflicts(claim.text, self._topics),
             refuses=refuses(claim.text, self._language) and not self._is_answered(),
             contradictions=self._contradictions(claim, absent),
+            compared=_WITH_DENIALS if self._finds_denials else _WITHOUT_DENIALS,
         )
+
+    @property
+    def _finds_denials(self) -> bool:
+        return self._comparison is not None or (self.finds_elsewhere and bool(self._language.negations))
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:
         """True for the unit of a number, which is compared with the number, where no context has the word."""

@@ -38,6 +38,7 @@ _CODES = """
 CODES: Final = frozenset(_CODES.split())
 """ISO 639-1 codes of the languages with words of their own. All others are read as `und`."""
 
+_MIDDLE = 0.36
 _LONGEST = 64
 _LONGEST_RUN = 4096
 _LONGEST_GAP = 40
@@ -75,8 +76,12 @@ class Language:
         """What is said, in lower case, where an answer is not known or not in the contexts; never found where none is known."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
         """So that a capital is no sign of a name."""
-        self.middle: Final[float] = words.get("middle", 0.47)
-        """The score of an answer that is as likely supported as not."""
+        self.middle: Final[float] = words.get("middle", _MIDDLE)
+        """The score of an answer that is as likely supported as not.
+
+        Outside English the lowest, from that of a contradicted response on, by which 85 % of the made answers of the
+        language's `squad` set are labelled right: what people write shares fewer words with its contexts than these do.
+        """
         self._apostrophe = words.get("apostrophe")
         self._decimal = words.get("decimal", ".")
         self._whole = self.negations | self.stop_words
@@ -230,6 +235,7 @@ _ENGLISH_WORDS: Final[Mapping[str, Any]] = {
     "name": "English",
     "script": "latin",
     "stemmer": "english",
+    "middle": 0.47,
     "function_words": " ".join(STOP_WORDS),
     "negations": " ".join(NEGATIONS),
     "neutral_words": " ".join(NEUTRAL_WORDS),
