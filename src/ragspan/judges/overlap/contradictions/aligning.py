@@ -20,6 +20,7 @@ _QUESTION = 0.3
 """What a word of the question counts beside one of the claim."""
 _CARRIED = 0.6
 """What a word counts that stands in the sentence before one that begins with a pronoun."""
+_ROUNDING = 1e-9
 _PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
 _MOST_PLACES = 200
 """A word in more sentences tells none of them from the others."""
@@ -79,7 +80,10 @@ class Aligner:
         """The few best, the best first; none where nothing is shared, or clearly less than the share `least` by any."""
         words = sorted(content)
         total = sum(map(self.weight, words)) or 1.0
-        if least and sum([self.weight(word) for word in words if self._is_held(word)]) < least * total:
+        if (
+            least
+            and math.fsum([self.weight(word) for word in words if self._is_held(word)]) / total < least - _ROUNDING
+        ):
             return []
         shares = self._shares(words)
         scores = dict(shares)
