@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+_PATHS = ("/chat/completions", "/embeddings", "/responses", "/lettucedetect/spans")
+
 
 class FakeOpenAI:
     """An OpenAI-compatible endpoint that answers as a test tells it to.
@@ -112,7 +114,11 @@ class FakeOpenAI:
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
-                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if not self.path.partition("?")[0].endswith(_PATHS):
+                    self.send_error(404)  # of a program of another test, which had this port's former server
+                    return
+                request = json.loads(body)
                 endpoint.requests.append(request)
                 endpoint.headers.append(self.headers)
                 endpoint.paths.append(self.path)
