@@ -16,7 +16,7 @@ HHEM_TORCH := torch==2.13.0
 HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
 
 # Too heavy for the environment of the other tests.
-ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio
+ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme
 
 PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-retrievers-bm25 pytest pytest-asyncio \
   hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
