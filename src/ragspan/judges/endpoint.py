@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import pickle
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
@@ -76,10 +77,23 @@ class Endpoint:
             return _open_client(address, certificates, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
         _ = (client or opening()).default_headers  # they name the system, which Python starts a process to find out
+        self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
         self._path = path
         self._given_client = client
         self._own_clients = Spread(opening)
         self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else base_url or ""))
+
+    def __reduce__(self) -> tuple[partial[Endpoint], tuple[()]]:
+        """The same endpoint for another process, where it opens connections of its own.
+
+        Raises:
+            PicklingError: it was given a client, which belongs to this process.
+        """
+        if self._given_client is not None:
+            raise pickle.PicklingError(
+                "a judge with client= cannot be sent to another process: give it base_url= and api_key= in place of client="
+            )
+        return self._copy, ()
 
     @asynccontextmanager
     async def asking(self, sent: Iterable[str]) -> AsyncIterator[Post]:

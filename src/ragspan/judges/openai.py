@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -118,29 +116,12 @@ class OpenAIChatClient:
             timeout=timeout,
             max_retries=max_retries,
         )
-        self._rebuilt = partial(
-            OpenAIChatClient,
-            model,
-            base_url=base_url,
-            api_key=api_key,
-            timeout=timeout,
-            max_retries=max_retries,
-            extra_body=extra_body,
-        )
         self._model = model
         self._extra_body = dict(extra_body or {})
-        self._has_given_client = client is not None
         self._dialect = Dialect()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
-
-    def __reduce__(self) -> tuple[partial[OpenAIChatClient], tuple[()]]:
-        if self._has_given_client:
-            raise pickle.PicklingError(
-                "a judge with client= cannot be sent to another process: give it base_url= and api_key= in place of client="
-            )
-        return self._rebuilt, ()
 
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float

@@ -7,7 +7,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -87,24 +86,6 @@ class GuardDetector(Detector):
         self._template = template or _LYNX
         self._max_context_chars = max_context_chars
         self._endpoint = Endpoint(base_url, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries)
-        self._copy = partial(
-            GuardDetector,
-            model,
-            form,
-            base_url=base_url,
-            name=name,
-            revision=revision,
-            reference_pairs=reference_pairs,
-            api_key=api_key,
-            languages=languages,
-            template=template,
-            max_context_chars=max_context_chars,
-            timeout=timeout,
-            max_retries=max_retries,
-        )
-
-    def __reduce__(self) -> tuple[partial[GuardDetector], tuple[()]]:
-        return self._copy, ()
 
     async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
         texts = [context.text for context in record.contexts or () if context.text.strip()]

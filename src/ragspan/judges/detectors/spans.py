@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import accumulate
 
 import msgspec
@@ -65,20 +64,6 @@ class SpanDetector(Detector):
         self._endpoint = Endpoint(
             base_url, path=_PATH, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries
         )
-        self._copy = partial(
-            SpanDetector,
-            base_url,
-            name=name,
-            revision=revision,
-            reference_pairs=reference_pairs,
-            languages=languages,
-            api_key=api_key,
-            timeout=timeout,
-            max_retries=max_retries,
-        )
-
-    def __reduce__(self) -> tuple[partial[SpanDetector], tuple[()]]:
-        return self._copy, ()
 
     async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
         texts = [unit.text for unit in units]
