@@ -35,7 +35,8 @@ def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
 
     given_back = worker.figures()["given_back"]["judge_outage"]
     assert given_back in {3, 4}
-    assert len(fleet.judge.asked) <= given_back * 3 + 100  # each request is tried three times
+    # Each request is tried three times, and the outage may end between two tries of one that then succeeds.
+    assert len(fleet.judge.asked) <= (given_back + 1) * 3 + 99
     ends = fleet.ends(records)
     assert set(ends.scored) == set(records)
     assert not ends.again
