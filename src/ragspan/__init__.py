@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ragspan.application import Configured, configure
     from ragspan.capturing import Answer, capture, record_contexts
     from ragspan.defaults import default_engine, set_default_engine
-    from ragspan.engine import Budget, EngineStats, ScoringEngine, ShutdownReport
+    from ragspan.engine import Budget, Dropped, EngineStats, ScoringEngine, ShutdownReport
 
 __all__ = [
     "Answer",
@@ -39,6 +39,7 @@ __all__ = [
     "Capture",
     "ConfigurationError",
     "Configured",
+    "Dropped",
     "EngineStats",
     "ErrorReport",
     "Generation",
@@ -80,6 +81,7 @@ _LAZY = {
     "default_engine": "ragspan.defaults",
     "set_default_engine": "ragspan.defaults",
     "Budget": "ragspan.engine",
+    "Dropped": "ragspan.engine",
     "EngineStats": "ragspan.engine",
     "ScoringEngine": "ragspan.engine",
     "ShutdownReport": "ragspan.engine",

@@ -11,6 +11,7 @@ from llama_index.core.llms import LLM
 import ragspan
 from ragspan import (
     Budget,
+    Dropped,
     EngineStats,
     MetricFailure,
     NotApplicable,
@@ -97,6 +98,15 @@ def judge_with_models_of_frameworks(model: BaseChatModel, llm: LLM) -> list[Judg
 def use_an_engine(engine: ScoringEngine) -> tuple[bool, ShutdownReport, EngineStats]:
     engine.submit(RagRecord(question="q", contexts=[RetrievedContext(text="c"), "d"], response="r"))
     return engine.flush(timeout=10), engine.shutdown(timeout=10), engine.stats()
+
+
+async def await_a_record(engine: ScoringEngine, record: RagRecord) -> float | None:
+    scored = await engine.score(record, sample=False)
+    if isinstance(scored, Dropped):
+        assert scored.reason != "nothing_to_score"
+        return None
+    outcome = scored.outcomes["faithfulness"]
+    return outcome.value if isinstance(outcome, Score) else None
 
 
 def attach_handlers(engine: ScoringEngine) -> int:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from ragspan.engine.budget import Budget
 from ragspan.engine.scoring_engine import ScoringEngine
-from ragspan.engine.stats import DropReason, EngineStats, ShutdownReport
+from ragspan.engine.stats import Dropped, DropReason, EngineStats, ShutdownReport
 
-__all__ = ["Budget", "DropReason", "EngineStats", "ScoringEngine", "ShutdownReport"]
+__all__ = ["Budget", "DropReason", "Dropped", "EngineStats", "ScoringEngine", "ShutdownReport"]

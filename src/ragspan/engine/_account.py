@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ragspan.engine._queue import Item
 from ragspan.engine.stats import DropReason
+from ragspan.outcomes import ScoredRecord
 
 
 class Account(Protocol):
@@ -15,7 +16,7 @@ class Account(Protocol):
         """False once the item has ended in any way."""
         ...
 
-    def end_scored(self, item: Item) -> None: ...
+    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None: ...
 
     def end_with_nothing_to_score(self, item: Item) -> None: ...
 

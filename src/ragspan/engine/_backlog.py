@@ -5,13 +5,17 @@ Guarantees:
   thread (see `Section`). No code of the user's runs inside a step, not even the finaliser of a capture that is let go.
 - The worker is called only when it sleeps: it has found the queue empty, or there is none. Exactly one caller is told to
   call it.
+- An item with `on_end` is neither refused nor evicted for want of room: who awaits it holds it in any case. Items leave in
+  the order of their submits, whichever way they came.
 - Who waits for the backlog waits on a `SimpleQueue`, the one primitive of Python that may be signalled from a finaliser.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -21,7 +25,8 @@ from ragspan.engine._ledger import Ledger
 from ragspan.engine._queue import BoundedQueue, Item
 from ragspan.engine._section import Section
 from ragspan.engine._token_bucket import TokenBucket
-from ragspan.engine.stats import DropReason
+from ragspan.engine.stats import Dropped, DropReason
+from ragspan.outcomes import ScoredRecord
 
 _T = TypeVar("_T")
 
@@ -53,7 +58,9 @@ class Backlog:
         self._call_worker = call_worker
         self._section = Section()
         self._ledger = Ledger()
+        self._awaited: deque[Item] = deque()
         self._in_work: dict[int, Item] = {}
+        self._ended: deque[Callable[[], None]] = deque()
         self._waiters: list[_Waiter] = []
         self._refuses: DropReason | None = None
         self._worker_sleeps = True
@@ -95,14 +102,22 @@ class Backlog:
         """False once the item has ended in any way."""
         return item.ticket in self._in_work
 
-    def end_scored(self, item: Item) -> None:
-        self._run(self._end, item, self._ledger.scored)
+    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None:
+        self._run(self._end, item, scored, self._ledger.scored)
 
     def end_with_nothing_to_score(self, item: Item) -> None:
-        self._run(self._end, item, self._ledger.nothing_to_score)
+        self._run(self._end, item, Dropped(reason="nothing_to_score"), self._ledger.nothing_to_score)
 
     def end_dropped(self, item: Item, reason: DropReason) -> None:
-        self._run(self._end, item, self._ledger.lost, reason)
+        self._run(self._end, item, Dropped(reason=reason), self._ledger.lost, reason)
+
+    def cancel(self, item: Item) -> None:
+        """Drop an awaited item, wherever it is, unless it has ended: nobody waits for it any more."""
+        self._run(self._cancel, item)
+
+    def see_to_worker(self) -> None:
+        """Call a worker if something waits and there is none: it may have died since the last submit."""
+        self._run(self._see_to_worker)
 
     def worker_left(self) -> None:
         """There is no worker any more: drop what it had in work, and call one for what waits or comes."""
@@ -146,13 +161,16 @@ class Backlog:
             with contextlib.suppress(queue.Empty):
                 waiter.is_out.get(timeout=min(left, _LOOK_AGAIN))
                 break
-            self._run(self._see_to_worker)
+            self.see_to_worker()
         return self._run(self._dismiss, waiter) is True
 
     def _run(self, step: Callable[..., _T], *args: Any) -> _T | None:
         result = self._section.run(step, *args)
         if self.uncounted:
             self._section.run(self._count_the_uncounted)
+        while self._ended:
+            with contextlib.suppress(IndexError):  # another thread took it
+                self._ended.popleft()()
         if self._call_is_due:
             self._call_is_due = False
             try:
@@ -174,9 +192,17 @@ class Backlog:
     def _admit(self, item: Item) -> list[Item]:
         """Returns what was evicted, so that it is let go of outside the section."""
         evicted: list[Item] = []
-        refused = self._refuses or self._queue.must_refuse(item.size) or self._is_over_the_rate()
+        is_awaited = item.on_end is not None
+        refused = self._refuses or (not is_awaited and self._queue.must_refuse(item.size)) or self._is_over_the_rate()
         if refused:
             self._ledger.refused(refused)
+            self._tell_end(item, Dropped(reason=refused))
+            return evicted
+        if is_awaited:
+            self._ledger.queued()
+            item.ticket = self._ledger.submitted
+            self._awaited.append(item)
+            self._see_to_worker()
             return evicted
         while (short_of := self._queue.room_for(item.size)) and (oldest := self._queue.take()):
             evicted.append(oldest)
@@ -193,7 +219,9 @@ class Backlog:
         return "rate_limited" if self._admission is not None and not self._admission.take() else None
 
     def _take(self) -> Item | None:
-        item = self._queue.take()
+        awaited, first = self._awaited, self._queue.first
+        is_awaited_first = awaited and (first is None or awaited[0].ticket < first.ticket)
+        item = awaited.popleft() if is_awaited_first else self._queue.take()
         if item is None:
             self._worker_sleeps = True
             return None
@@ -201,29 +229,47 @@ class Backlog:
         self._ledger.taken()
         return item
 
-    def _end(self, item: Item, count: Callable[..., None], *args: Any) -> None:
+    def _end(self, item: Item, result: ScoredRecord | Dropped | None, count: Callable[..., None], *args: Any) -> None:
         if self._in_work.pop(item.ticket, None) is None:
             return  # it was abandoned in the meantime, and counted then
         count(*args)
+        self._tell_end(item, result)
         self._tell_waiters()
+
+    def _cancel(self, item: Item) -> None:
+        if self._in_work.pop(item.ticket, None) is not None:
+            self._ledger.lost("cancelled")
+        elif item in self._awaited:
+            self._awaited.remove(item)
+            self._ledger.evicted("cancelled")
+        self._tell_waiters()
+
+    def _tell_end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
+        """To who awaits it, outside the section: that calls an event loop."""
+        if item.on_end is not None and result is not None:
+            self._ended.append(functools.partial(item.on_end, result))
 
     def _lose_worker(self) -> Sequence[Item]:
         lost = [*self._in_work.values()]
         self._in_work.clear()
-        for _ in lost:
+        for item in lost:
             self._ledger.lost("worker_error")
+            self._tell_end(item, Dropped(reason="worker_error"))
         self._worker_sleeps = True
         self._see_to_worker()
         self._tell_waiters()
         return lost
 
     def _abandon(self) -> Sequence[Item]:
-        waiting, in_work = self._queue.take_all(), [*self._in_work.values()]
+        waiting, in_work = [*self._queue.take_all(), *self._awaited], [*self._in_work.values()]
+        self._awaited.clear()
         self._in_work.clear()
         for _ in waiting:
             self._ledger.evicted("shutdown")
         for _ in in_work:
             self._ledger.lost("shutdown")
+        for item in (*waiting, *in_work):
+            self._tell_end(item, Dropped(reason="shutdown"))
         self._tell_waiters()
         return [*waiting, *in_work]
 
@@ -251,10 +297,12 @@ class Backlog:
 
     def _oldest_ticket(self) -> int | None:
         """The lowest of what is not out yet. The queue is in order, and few are in work."""
-        first = self._queue.first
-        return min([*self._in_work, *([first.ticket] if first else [])], default=None)
+        waiting = [
+            first for first in (self._queue.first, self._awaited[0] if self._awaited else None) if first is not None
+        ]
+        return min([*self._in_work, *(item.ticket for item in waiting)], default=None)
 
     def _see_to_worker(self) -> None:
-        if self._worker_sleeps and len(self._queue):
+        if self._worker_sleeps and (len(self._queue) or self._awaited):
             self._worker_sleeps = False
             self._call_is_due = True

@@ -218,9 +218,13 @@ class MetricRun:
 
     def expire(self, timeout: float) -> None:
         """End it if it has not ended by itself within `timeout` seconds."""
+        self.cancel(MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s"))
+
+    def cancel(self, outcome: Outcome) -> None:
+        """End it with this outcome, if it has not ended, and let what works on it know."""
         if self.outcome is not None:
             return
-        self.end(MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s"))
+        self.end(outcome)
         if self.task is None:
             return
         self.task.cancel()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ragspan.config import DropPolicy
-from ragspan.engine.stats import DropReason
+from ragspan.engine.stats import Dropped, DropReason
+from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 
 
@@ -20,6 +21,10 @@ class Item:
     """Bytes, as the capture hinted."""
     ticket: int = 0
     """Its place in the order of all submits, from 1."""
+    sample: bool = True
+    """False scores it whatever the sample rates say."""
+    on_end: Callable[[ScoredRecord | Dropped], None] | None = None
+    """Told once what became of it. The one who waits for that holds the capture, so it takes no room in the queue."""
 
 
 class BoundedQueue:

@@ -6,7 +6,7 @@ All of it runs in the worker's event loop. A record ends in the ledger exactly o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from ragspan.engine._account import Account
@@ -29,6 +29,10 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Score
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
+
+_WORKER_ERROR = MetricFailure(
+    error_type="worker_error", message="the record was dropped while it was scored", outage=True
+)
 
 
 class Scoring:
@@ -103,19 +107,23 @@ class Scoring:
         self._in_work.add(work)
         try:
             await self._judge(work)
-        except BaseException:  # a metric cancelled this, say; the worker counts it
+        except (
+            BaseException
+        ):  # who awaited it, or a metric, cancelled this; where it was a metric, the worker counts it
+            for run in work.runs:
+                run.cancel(_WORKER_ERROR)
             self._emit_drop(work)
             raise
         finally:
             self._in_work.discard(work)
-        self._account.end_scored(item)
+        self._account.end_scored(item, work.result)
 
     def run_ended(self, run: MetricRun) -> None:
         """Count what a run took, unless the metric did not apply and spent nothing."""
         if self._is_closed:
             return  # it was cancelled, and is none of the metric's failures
         outcome = run.outcome
-        if isinstance(outcome, MetricFailure):
+        if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self._account.went_wrong("metric")
             self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
         if run.is_over_budget:
@@ -167,7 +175,7 @@ class Scoring:
             desk.close()
 
     def _start(self, runner: MetricRunner, work: _Work) -> MetricRun:
-        is_chosen = self._sampling.chooses(runner.name, work.record, work.span)
+        is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.span)
         return runner.start(work.record) if is_chosen else runner.pass_over(work.record, "not_sampled")
 
     def _emit_ended(self, work: _Work) -> None:
@@ -185,19 +193,25 @@ class Scoring:
             self._emit(work, {run.name: _outcome_of_dropped(run) for run in work.runs}, durations={})
 
     def _emit(self, work: _Work, outcomes: Mapping[str, Outcome], *, durations: Mapping[str, float]) -> None:
-        self._emission.emit(
-            ScoredRecord(
-                record=work.record,
-                outcomes=outcomes,
-                late=work.is_emitted,
-                span=work.span,
-                retrieval_spans=work.retrieval_spans,
-                refusal=work.refusal,
-                language=work.language,
-                durations=durations,
-            )
+        before = work.result
+        scored = ScoredRecord(
+            record=work.record,
+            outcomes=outcomes,
+            late=before is not None,
+            span=work.span,
+            retrieval_spans=work.retrieval_spans,
+            refusal=work.refusal,
+            language=work.language,
+            durations=durations,
         )
-        work.is_emitted = True
+        self._emission.emit(scored)
+        if before is not None:
+            scored = replace(
+                before,
+                outcomes={**before.outcomes, **outcomes},
+                durations={**before.durations, **durations},
+            )
+        work.result = scored
 
     def _tell(self, instrument: Callable[..., None], *about: object) -> None:
         _, error = attempt(instrument, *about)
@@ -239,15 +253,15 @@ class _Work:
     language: str | None
     runs: list[MetricRun] = field(default_factory=list)
     """Those whose outcomes are not emitted yet."""
-    is_emitted: bool = False
-    """Once; what follows comes late."""
+    result: ScoredRecord | None = None
+    """All that has been emitted; what follows comes late."""
 
 
 def _outcome_of_dropped(run: MetricRun) -> Outcome:
     """Its own, unless it failed: that may be because it was cancelled with the record."""
     if isinstance(run.outcome, (Score, NotApplicable)):
         return run.outcome
-    return MetricFailure(error_type="worker_error", message="the record was dropped while it was scored", outage=True)
+    return _WORKER_ERROR
 
 
 def _expire(runs: Iterable[MetricRun], timeout: float) -> None:

@@ -93,6 +93,18 @@ class Worker:
         if not self._start():
             self._backlog.let_worker_sleep()
 
+    def cancel(self, item: Item) -> None:
+        """Stop working on an item that has been dropped."""
+        loop = self._loop
+        if loop is not None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._cancel, item, context=self._context)
+
+    def _cancel(self, item: Item) -> None:
+        for task, its_item in self._tasks.items():
+            if its_item is item:
+                task.cancel()
+
     def stop(self, deadline: Deadline) -> None:
         """End the thread and cancel what it has in work; wait for that until the deadline."""
         self._stopping = True

@@ -15,6 +15,8 @@ Until the first submit there is no thread. From then on the engine lives until `
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING
@@ -24,9 +26,12 @@ from ragspan.engine._admission import Admission
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks, watch_sigterm
 from ragspan.engine._options import Options, with_named
+from ragspan.engine._queue import Item
 from ragspan.engine._shutdown import Shutdown
 from ragspan.engine.budget import Budget
-from ragspan.engine.stats import EngineStats, ShutdownReport
+from ragspan.engine.stats import Dropped, EngineStats, ShutdownReport
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
 
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
@@ -36,6 +41,7 @@ if TYPE_CHECKING:  # what these load is needed where an engine is made, not wher
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
+_LOOK_AGAIN = 1.0  # seconds until a task that awaits a record sees to it that there is a worker
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
@@ -139,6 +145,44 @@ class ScoringEngine(Admission):
     def exit_timeout(self) -> float:
         """Seconds that the end of the process may wait for scores."""
         return self._options.exit_timeout
+
+    async def score(self, record: Capture, *, sample: bool = True) -> ScoredRecord | Dropped:
+        """Score one record, and return when the emitters have taken all of its outcomes.
+
+        It may be awaited in any event loop of asyncio, by any number of tasks. The record is counted like those that are
+        submitted, and meets the same metrics, redaction, sampling and emitters. It waits for its turn however full the
+        queue is: the queue's bounds and drops are for records that nobody awaits, so bound the number of your own tasks.
+        Cancelling the task drops the record, with the reason `cancelled`.
+
+        Args:
+            record: a record, or what becomes one.
+            sample: False scores it whatever the sample rates and its trace say.
+
+        Returns:
+            The record with the outcomes of all metrics, those that came late included; or why it was dropped.
+        """
+        parts = self._parts
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[ScoredRecord | Dropped] = loop.create_future()
+
+        def take(result: ScoredRecord | Dropped) -> None:
+            if not ended.done():
+                ended.set_result(result)
+
+        def tell(result: ScoredRecord | Dropped) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(take, result)
+
+        item = Item(record, 0, sample=sample, on_end=tell)
+        try:
+            parts.backlog.submit(item)
+            while not (await asyncio.wait([ended], timeout=_LOOK_AGAIN))[0]:
+                parts.backlog.see_to_worker()
+        except BaseException:
+            parts.backlog.cancel(item)
+            parts.worker.cancel(item)
+            raise
+        return ended.result()
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything that was submitted before is out; the emitters have sent it, too.

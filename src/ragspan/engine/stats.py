@@ -15,6 +15,7 @@ DropReason: TypeAlias = Literal[
     "redaction_failed",
     "not_running",
     "worker_error",
+    "cancelled",
     "broker_unavailable",
     "stream_full",
     "too_large",
@@ -25,9 +26,17 @@ DropReason: TypeAlias = Literal[
 may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
 say its size or be made a record. `redaction_failed`: `redact` raised, returned no text, or took longer than a metric may.
 `not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the
-record was in work. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record
+record was in work. `cancelled`: the task that awaited `ScoringEngine.score` was cancelled. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record
 for as long as that was tried; `too_large`, it takes no message of this size.
 """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dropped:
+    """What `ScoringEngine.score` returns for a record that was not scored."""
+
+    reason: DropReason | Literal["nothing_to_score"]
+    """As `EngineStats` counts it; `nothing_to_score` where the capture turned out to be no answered request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
@@ -77,6 +78,18 @@ def test_the_helper_scores_and_exports(fakes, exporting, obedient, otlp_listener
     assert span.attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
     assert (int(span.trace_id, 16), int(span.parent_id, 16), span.trace_state) == (0xA1, 0xB2, "vendor=value")
     assert span.resource["service.name"] == "shop"
+    assert engine.stats().scored == 1
+
+
+def test_who_awaits_a_record_gets_what_the_helper_made_of_it(fakes, exporting, obedient, otlp_listener, helper_of):
+    engine = exporting(obedient.AtOnce(), sample_rate=0.0)
+    record = fakes.a_record(parent=PARENT)
+
+    scored = asyncio.run(engine.score(record, sample=False))
+
+    assert scored.record is record
+    assert scored.outcomes["at_once"].explanation == str(helper_of(engine))
+    assert scored.span.trace_id == PARENT.trace_id
     assert engine.stats().scored == 1
 
 

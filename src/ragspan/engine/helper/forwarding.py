@@ -30,6 +30,8 @@ from ragspan.engine._scoring import Scoring
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -89,14 +91,14 @@ class Forwarding:
         if record is None:
             return
         try:
-            asking = self._client.ask("score", lambda _: (wire.packed(record),))
-            reason = await asyncio.wait_for(asking, self._timeout)
+            asking = self._client.ask("score", lambda _: (wire.packed(record), item.sample, item.on_end is not None))
+            answer = await asyncio.wait_for(asking, self._timeout)
         except HelperUnavailable:
             await self._here.score_record(item, record)
         except (HelperLost, HelperRefusal, asyncio.TimeoutError):
             self._account.end_dropped(item, "worker_error")
         else:
-            self._end(item, reason)
+            self._end(item, record, answer)
 
     def close(self, deadline: Deadline) -> None:
         asked = self._tell("shutdown", deadline)
@@ -127,9 +129,11 @@ class Forwarding:
     def shutdown(self, deadline: Deadline) -> None:
         self._emission.shutdown(deadline)
 
-    def _end(self, item: Item, reason: Any) -> None:
+    def _end(self, item: Item, record: RagRecord, answer: Any) -> None:
+        reason, scored = answer
         if reason is None:
-            self._account.end_scored(item)
+            fields = None if scored is None else wire.loads(scored)
+            self._account.end_scored(item, None if fields is None else ScoredRecord(record=record, **fields))
         else:
             self._account.end_dropped(item, reason)
 

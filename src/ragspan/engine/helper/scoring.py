@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pickle
 from collections.abc import Awaitable, Mapping
+from dataclasses import fields
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,8 @@ from ragspan.engine._scoring import Scoring
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.computing import ThreadComputing
 from ragspan.engine.helper.link import Link
-from ragspan.engine.stats import DropReason
+from ragspan.engine.stats import Dropped, DropReason
+from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
@@ -58,7 +60,7 @@ class ScoringService:
 
     def handle(self, kind: str, payload: list[Any]) -> Awaitable[object]:
         if kind == "score":
-            return self._score(payload[0])
+            return self._score(*payload)
         deadline = Deadline(payload[0])
         if kind == "flush":
             return asyncio.to_thread(self._emission.flush, deadline)
@@ -72,13 +74,18 @@ class ScoringService:
     def finish(self, timeout: float) -> None:
         self._emission.shutdown(Deadline(timeout))
 
-    async def _score(self, data: bytes) -> DropReason | None:
-        """None when it was scored, else why it was dropped."""
+    async def _score(self, data: bytes, sample: bool, is_awaited: bool) -> tuple[DropReason | None, bytes | None]:  # noqa: FBT001 - from a message
+        """Why it was dropped, if it was; and what came of it, but for the record, if somebody awaits that."""
         record = wire.loads(data)
-        item = Item(record, 0, next(self._tickets))
+        scored: list[ScoredRecord | Dropped] = []
+        item = Item(record, 0, next(self._tickets), sample=sample, on_end=scored.append if is_awaited else None)
         self._account.begin(item)
         await self._scoring.score_record(item, record)  # which the application has redacted
-        return self._account.ending_of(item)
+        return self._account.ending_of(item), next(map(_packed, scored), None)
+
+
+def _packed(scored: ScoredRecord | Dropped) -> bytes:
+    return wire.dumps({field.name: getattr(scored, field.name) for field in fields(scored) if field.name != "record"})
 
 
 class _Account:
@@ -100,8 +107,10 @@ class _Account:
     def has_in_work(self, item: Item) -> bool:
         return item.ticket in self._in_work
 
-    def end_scored(self, item: Item) -> None:
+    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None:
         self._in_work.discard(item.ticket)
+        if item.on_end is not None and scored is not None:
+            item.on_end(scored)
 
     def end_with_nothing_to_score(self, item: Item) -> None:
         self._in_work.discard(item.ticket)

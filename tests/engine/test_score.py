@@ -1,0 +1,288 @@
+"""`await engine.score(record)`."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from ragspan import Dropped, RagRecord, ScoredRecord, SpanAnchor
+from ragspan.engine import _worker, scoring_engine
+from ragspan.outcomes import NotApplicable, Score
+
+
+def assert_conserved(engine) -> None:
+    stats = engine.stats()
+    assert stats.submitted == stats.finished + sum(stats.dropped.values())
+    assert stats.queued == stats.in_flight == 0
+
+
+def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, make_engine):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(0.5), emitters=[emitter])
+    record = fakes.a_record()
+
+    scored = asyncio.run(engine.score(record))
+
+    assert isinstance(scored, ScoredRecord)
+    assert scored.record is record
+    assert scored.outcomes == {"constant": Score(value=0.5)}
+    assert emitter.scored == [scored]
+    assert engine.stats().scored == engine.stats().submitted == 1
+
+
+def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, make_engine):
+    slow, emitter = fakes.HangingMetric("slow"), fakes.ListEmitter(score_wait=0.0)
+    engine = make_engine(fakes.ConstantMetric(0.5), slow, emitters=[emitter])
+
+    async def score() -> ScoredRecord | Dropped:
+        scoring = asyncio.create_task(engine.score(fakes.a_record()))
+        await asyncio.to_thread(emitter.next)
+        slow.release()
+        return await scoring
+
+    scored = asyncio.run(score())
+
+    assert isinstance(scored, ScoredRecord)
+    assert set(scored.outcomes) == set(scored.durations) == {"constant", "slow"}
+    assert not scored.late
+    assert emitter.journal == ["open", "emit", "late"]
+
+
+def test_any_number_of_loops_may_await_records_at_the_same_time(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric(), concurrency=2)
+    start = threading.Barrier(4, timeout=fakes.PATIENCE)
+
+    async def score_many(loop: int) -> list[str]:
+        start.wait()
+        records = [fakes.a_record(record_id=f"{loop}-{number}") for number in range(50)]
+        return [scored.record.record_id for scored in await asyncio.gather(*map(engine.score, records))]
+
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda loop: asyncio.run(score_many(loop)), range(4)))
+
+    assert ids == [[f"{loop}-{number}" for number in range(50)] for loop in range(4)]
+    assert engine.stats().scored == 200
+    assert_conserved(engine)
+
+
+@pytest.mark.parametrize("drop", ["oldest", "newest"])
+def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_engine, drop):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=1, queue_size=1, drop=drop)
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+    for _ in range(3):
+        engine.submit(fakes.FakeCapture(fakes.a_record))
+
+    async def score() -> list[ScoredRecord | Dropped]:
+        scoring = [asyncio.create_task(engine.score(fakes.a_record())) for _ in range(5)]
+        await asyncio.sleep(0)
+        assert engine.stats().queued == 6
+        engine.submit(fakes.FakeCapture(fakes.a_record))
+        metric.release()
+        return await asyncio.gather(*scoring)
+
+    assert all(isinstance(scored, ScoredRecord) for scored in asyncio.run(score()))
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats().dropped == {"queue_full": 3}
+    assert_conserved(engine)
+
+
+def test_records_leave_in_the_order_in_which_they_came_whichever_way_that_was(fakes, make_engine):
+    hanging, order = fakes.HangingMetric(), []
+    noting = fakes.CallingMetric(lambda record: order.append(record.question))
+    engine = make_engine(hanging, noting, concurrency=1)
+    engine.submit(fakes.a_record(question="1"))
+    hanging.wait_until_started()
+
+    async def score() -> None:
+        first = asyncio.create_task(engine.score(fakes.a_record(question="2")))
+        await asyncio.sleep(0)
+        engine.submit(fakes.a_record(question="3"))
+        second = asyncio.create_task(engine.score(fakes.a_record(question="4")))
+        await asyncio.sleep(0)
+        hanging.release()
+        await asyncio.gather(first, second)
+
+    asyncio.run(score())
+
+    assert order == ["1", "2", "3", "4"]
+
+
+def test_flush_waits_for_what_is_awaited(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=1)
+
+    async def score() -> None:
+        scoring = [asyncio.create_task(engine.score(fakes.a_record())) for _ in range(2)]
+        await asyncio.to_thread(metric.wait_until_started)
+        assert not engine.flush(timeout=0)
+        metric.release()
+        assert await asyncio.to_thread(engine.flush, fakes.PATIENCE)
+        await asyncio.gather(*scoring)
+
+    asyncio.run(score())
+
+
+def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=1)
+    engine.submit(fakes.a_record())
+    metric.wait_until_started()
+
+    async def cancel() -> None:
+        scoring = asyncio.create_task(engine.score(fakes.a_record()))
+        await asyncio.sleep(0)
+        scoring.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await scoring
+
+    asyncio.run(cancel())
+
+    assert engine.stats().dropped == {"cancelled": 1}
+    metric.release()
+    assert engine.flush(fakes.PATIENCE)
+    assert metric.started.empty()
+    assert_conserved(engine)
+
+
+def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_open(fakes, make_engine):
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter])
+
+    async def cancel() -> None:
+        scoring = asyncio.create_task(engine.score(fakes.a_record()))
+        await asyncio.to_thread(metric.wait_until_started)
+        scoring.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await scoring
+
+    asyncio.run(cancel())
+
+    assert emitter.next().outcomes["hanging"].error_type == "worker_error"
+    assert metric.was_cancelled.wait(fakes.PATIENCE)
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats().dropped == {"cancelled": 1}
+    assert engine.stats().errors == {}
+    assert_conserved(engine)
+
+
+def test_a_loop_that_ends_early_takes_its_records_with_it(fakes, make_engine):
+    metric = fakes.HangingMetric()
+    engine = make_engine(metric, concurrency=1)
+
+    async def leave() -> None:
+        for _ in range(3):
+            asyncio.create_task(engine.score(fakes.a_record()))  # noqa: RUF006 - its loop ends before it
+        await asyncio.to_thread(metric.wait_until_started)
+
+    asyncio.run(leave())
+
+    assert engine.flush(fakes.PATIENCE)
+    assert engine.stats().dropped == {"cancelled": 3}
+    assert_conserved(engine)
+
+
+def test_shutdown_ends_what_waits_and_what_is_in_work(fakes, make_engine):
+    metric = fakes.StubbornMetric()
+    engine = make_engine(metric, concurrency=1)
+
+    async def shut_down() -> list[ScoredRecord | Dropped]:
+        scoring = [asyncio.create_task(engine.score(fakes.a_record())) for _ in range(2)]
+        await asyncio.to_thread(metric.wait_until_started)
+        await asyncio.to_thread(engine.shutdown, 0.0)
+        return [*await asyncio.gather(*scoring), await engine.score(fakes.a_record())]
+
+    assert asyncio.run(shut_down()) == [Dropped(reason="shutdown")] * 3
+    assert engine.stats().dropped == {"shutdown": 3}
+
+
+def test_an_engine_that_is_turned_off_says_so(fakes, make_engine, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    engine = make_engine(fakes.ConstantMetric())
+
+    assert asyncio.run(engine.score(fakes.a_record())) == Dropped(reason="not_running")
+
+
+def test_a_capture_that_is_no_answer_is_nothing_to_score(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric())
+
+    assert asyncio.run(engine.score(fakes.FakeCapture(lambda: None))) == Dropped(reason="nothing_to_score")
+    assert asyncio.run(engine.score(fakes.FakeCapture(lambda: 1 // 0))) == Dropped(reason="capture_error")
+    assert engine.stats().nothing_to_score == 1
+
+
+def test_a_record_that_cannot_be_redacted_is_dropped(fakes, make_engine):
+    def fails(_: str) -> str:
+        raise ValueError
+
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=fails)
+
+    assert asyncio.run(engine.score(fakes.a_record())) == Dropped(reason="redaction_failed")
+    assert emitter.journal == []
+
+
+def test_sampling_holds_unless_it_is_switched_off(fakes, make_engine):
+    engine = make_engine(fakes.ConstantMetric(), sample_rate=0.0)
+    unsampled = fakes.a_record(parent=SpanAnchor(trace_id=1, span_id=1, trace_flags=0))
+
+    async def outcome(record: RagRecord, *, sample: bool) -> object:
+        scored = await engine.score(record, sample=sample)
+        assert isinstance(scored, ScoredRecord)
+        return scored.outcomes["constant"]
+
+    assert asyncio.run(outcome(fakes.a_record(), sample=True)) == NotApplicable(reason="not_sampled")
+    assert asyncio.run(outcome(unsampled, sample=False)) == Score(value=1.0)
+
+
+def test_a_worker_that_dies_drops_what_it_had_in_work_and_another_takes_the_rest(fakes, make_engine, monkeypatch):
+    monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
+    monkeypatch.setattr(scoring_engine, "_LOOK_AGAIN", 0.002)
+
+    def break_the_loop(record: RagRecord) -> None:
+        loop = asyncio.get_running_loop()
+
+        def fail() -> None:
+            del loop._run_once  # so that it can be wound down
+            raise OSError
+
+        if record.question == "break":
+            loop._run_once = fail
+
+    engine = make_engine(fakes.CallingMetric(break_the_loop), fakes.HangingMetric(), concurrency=1, metric_timeout=0.01)
+
+    async def score() -> list[ScoredRecord | Dropped]:
+        questions = ["break", "Why?"]
+        return await asyncio.gather(*(engine.score(fakes.a_record(question=question)) for question in questions))
+
+    lost, scored = asyncio.run(score())
+
+    assert lost == Dropped(reason="worker_error")
+    assert isinstance(scored, ScoredRecord)
+    assert_conserved(engine)
+
+
+def test_the_child_of_a_fork_scores_by_itself_and_leaves_the_parents_records_alone(fakes, make_engine, in_child):
+    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+    engine = make_engine(metric, emitters=[emitter])
+
+    def score_in_child() -> list[object]:
+        metric.release()
+        scored = asyncio.run(engine.score(fakes.a_record(question="child's")))
+        return [scored.record.question, engine.stats().submitted, len(emitter.scored)]
+
+    async def score() -> ScoredRecord | Dropped:
+        scoring = asyncio.create_task(engine.score(fakes.a_record(question="parent's")))
+        await asyncio.to_thread(metric.wait_until_started)
+        assert await asyncio.to_thread(in_child, score_in_child) == ["child's", 1, 1]
+        metric.release()
+        return await scoring
+
+    scored = asyncio.run(score())
+
+    assert isinstance(scored, ScoredRecord)
+    assert [one.record.question for one in emitter.scored] == ["parent's"]
