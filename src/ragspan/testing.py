@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Judge, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Judge, Rating, Vote
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord, SpanAnchor
 
@@ -120,25 +120,25 @@ class FakeJudge:
             for index, (claim, supported) in enumerate(zip(claims, _repeated(self.supported, len(claims)), strict=True))
         ]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         text = self.explanations.get("chunk")
         useful = _repeated(self.useful, len(record.contexts or ()))
-        return [ChunkVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
+        return [ContextVerdict(index=index, useful=verdict, explanation=text) for index, verdict in enumerate(useful)]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:  # noqa: ARG002  as above
         text = self.explanations.get("rating")
         return [Rating(value=value, explanation=text) for value in _repeated(self.answer_relevance, ratings)]
 
-    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         return self._rate_contexts(record, self.context_relevance)
 
-    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+    async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         return self._rate_contexts(record, self.utilization)
 
-    def _rate_contexts(self, record: RagRecord, values: Sequence[float]) -> list[ChunkRating]:
+    def _rate_contexts(self, record: RagRecord, values: Sequence[float]) -> list[ContextRating]:
         text = self.explanations.get("chunk")
         ratings = _repeated(values, len(record.contexts or ()))
-        return [ChunkRating(index=index, value=value, explanation=text) for index, value in enumerate(ratings)]
+        return [ContextRating(index=index, value=value, explanation=text) for index, value in enumerate(ratings)]
 
 
 class InMemoryTelemetry:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 import pytest
 
 from ragspan.datasets.outcome_json import outcome_from, plain_outcome
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
-from ragspan.metrics._passages import JudgedPassage
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.metrics._contexts import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 
 EVIDENCE = (
     Vote(grounded=True, probability=0.5),
     Rating(value=0.25, explanation="e"),
     ClaimVerdict(index=0, supported=False, claim="c"),
-    ChunkVerdict(index=1, useful=True),
-    ChunkRating(index=2, value=0.0),
-    JudgedPassage(index=0, id=None, rank=None, value=1.0),
+    ContextVerdict(index=1, useful=True),
+    ContextRating(index=2, value=0.0),
+    JudgedContext(index=0, id=None, rank=None, value=1.0),
     "text",
 )
 

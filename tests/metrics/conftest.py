@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.records import RagRecord
 
 
@@ -20,11 +20,11 @@ class FixedJudge:
             for index, verdict in enumerate(supported)
         ]
         self.useful = [
-            verdict if isinstance(verdict, ChunkVerdict) else ChunkVerdict(index=index, useful=bool(verdict))
+            verdict if isinstance(verdict, ContextVerdict) else ContextVerdict(index=index, useful=bool(verdict))
             for index, verdict in enumerate(useful)
         ]
         self.rated = [
-            rating if isinstance(rating, ChunkRating) else ChunkRating(index=index, value=rating)
+            rating if isinstance(rating, ContextRating) else ContextRating(index=index, value=rating)
             for index, rating in enumerate(rated)
         ]
         self.asked = []

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from ragspan.judges.base import ChunkVerdict
-from ragspan.metrics import ChunkAttribution, JudgedPassage
+from ragspan.judges.base import ContextVerdict
+from ragspan.metrics import ChunkAttribution, JudgedContext
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RetrievedContext
 
@@ -18,13 +18,13 @@ async def test_the_value_is_the_share_of_the_contexts_that_were_used_whatever_th
 
 async def test_the_evidence_names_each_passage_as_the_retriever_does(fixed_judge, answered):
     contexts = [RetrievedContext(text="a", id="doc-7", rank=1), RetrievedContext(text="b", id="doc-9", rank=0)]
-    verdicts = [ChunkVerdict(index=1, useful=True, explanation="the date"), ChunkVerdict(index=0, useful=False)]
+    verdicts = [ContextVerdict(index=1, useful=True, explanation="the date"), ContextVerdict(index=0, useful=False)]
 
     score = await ChunkAttribution(fixed_judge(useful=verdicts)).score(answered(contexts=contexts))
 
     assert score.evidence == (
-        JudgedPassage(index=0, id="doc-7", rank=1, value=0.0),
-        JudgedPassage(index=1, id="doc-9", rank=0, value=1.0, explanation="the date"),
+        JudgedContext(index=0, id="doc-7", rank=1, value=0.0),
+        JudgedContext(index=1, id="doc-9", rank=0, value=1.0, explanation="the date"),
     )
     assert score.explanation == "1 of 2 contexts contributed to the response: 2 (doc-9)."
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.base import ChunkRating
-from ragspan.metrics import ChunkUtilization, JudgedPassage
+from ragspan.judges.base import ContextRating
+from ragspan.metrics import ChunkUtilization, JudgedContext
 from ragspan.metrics.chunk_utilization import used_share
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RetrievedContext
@@ -26,13 +26,13 @@ async def test_the_value_is_the_used_share_of_all_the_text(fixed_judge, answered
 
 async def test_the_evidence_holds_the_share_of_each_passage(fixed_judge, answered):
     contexts = [RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="bbb")]
-    ratings = [ChunkRating(index=1, value=1.0), ChunkRating(index=0, value=0.0, explanation="nothing")]
+    ratings = [ContextRating(index=1, value=1.0), ContextRating(index=0, value=0.0, explanation="nothing")]
 
     score = await ChunkUtilization(fixed_judge(rated=ratings)).score(answered(contexts=contexts))
 
     assert score.evidence == (
-        JudgedPassage(index=0, id="doc-7", rank=2, value=0.0, explanation="nothing"),
-        JudgedPassage(index=1, id=None, rank=None, value=1.0),
+        JudgedContext(index=0, id="doc-7", rank=2, value=0.0, explanation="nothing"),
+        JudgedContext(index=1, id=None, rank=None, value=1.0),
     )
     assert score.explanation == "75% of the contexts' text was used, from contexts 2."
 

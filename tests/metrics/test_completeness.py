@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ragspan.judges.base import Rating
 from ragspan.metrics import Completeness
-from ragspan.metrics._ratings import closest_to_mean, mean, spread
+from ragspan.metrics._polling import closest_to_mean, mean, spread
 from ragspan.outcomes import MetricFailure
 
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from ragspan.judges.base import ChunkRating
-from ragspan.metrics import ContextRelevance, JudgedPassage
+from ragspan.judges.base import ContextRating
+from ragspan.metrics import ContextRelevance, JudgedContext
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RetrievedContext
 
@@ -22,13 +22,13 @@ async def test_the_value_is_the_mean_over_the_contexts_however_long_they_are(fix
 
 async def test_the_evidence_names_each_passage_as_the_retriever_does(fixed_judge, answered):
     contexts = [RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="b")]
-    ratings = [ChunkRating(index=1, value=0.0), ChunkRating(index=0, value=0.5, explanation="a part")]
+    ratings = [ContextRating(index=1, value=0.0), ContextRating(index=0, value=0.5, explanation="a part")]
 
     score = await ContextRelevance(fixed_judge(rated=ratings)).score(answered(contexts=contexts))
 
     assert score.evidence == (
-        JudgedPassage(index=0, id="doc-7", rank=2, value=0.5, explanation="a part"),
-        JudgedPassage(index=1, id=None, rank=None, value=0.0),
+        JudgedContext(index=0, id="doc-7", rank=2, value=0.5, explanation="a part"),
+        JudgedContext(index=1, id=None, rank=None, value=0.0),
     )
     assert score.explanation == "1 of 2 contexts contain something that answers the question: 1 (doc-7)."
 
@@ -48,6 +48,6 @@ async def test_a_context_without_a_valid_rating_is_a_failure(fixed_judge, answer
 
 
 async def test_the_first_rating_of_a_context_counts_and_those_of_no_context_do_not(fixed_judge, answered):
-    ratings = [ChunkRating(index=index, value=value) for index, value in [(0, 1.0), (0, 0.0), (9, 0.0), (1, 1.0)]]
+    ratings = [ContextRating(index=index, value=value) for index, value in [(0, 1.0), (0, 0.0), (9, 0.0), (1, 1.0)]]
 
     assert (await ContextRelevance(fixed_judge(rated=ratings)).score(answered())).value == 1.0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.base import ChunkVerdict
+from ragspan.judges.base import ContextVerdict
 from ragspan.metrics import ContextUtilization
 from ragspan.metrics.context_utilization import average_precision, rank_order
 from ragspan.outcomes import MetricFailure
@@ -81,7 +81,7 @@ async def test_a_passage_without_a_verdict_is_a_failure(fixed_judge, answered):
 
 async def test_the_first_verdict_for_a_passage_counts_and_those_for_no_passage_do_not(fixed_judge, answered):
     indices = [(0, True), (0, False), (7, False), (-1, False), (1, True)]
-    judge = fixed_judge(useful=[ChunkVerdict(index=index, useful=useful) for index, useful in indices])
+    judge = fixed_judge(useful=[ContextVerdict(index=index, useful=useful) for index, useful in indices])
 
     assert (await ContextUtilization(judge).score(answered())).value == 1.0
 

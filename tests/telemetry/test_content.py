@@ -9,7 +9,7 @@ import pytest
 
 from ragspan import RagRecord, ScoringEngine, Settings
 from ragspan.defaults import engine_from
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.metrics import (
     ChunkAttribution,
@@ -19,7 +19,7 @@ from ragspan.metrics import (
     ContextRelevance,
     ContextUtilization,
     Faithfulness,
-    JudgedPassage,
+    JudgedContext,
 )
 from ragspan.outcomes import Score
 from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
@@ -242,16 +242,16 @@ CLAIMS = tuple(
         (
             "m",
             [
-                ChunkVerdict(index=2, useful=True),
-                ChunkVerdict(index=0, useful=True),
-                ChunkVerdict(index=1, useful=False),
+                ContextVerdict(index=2, useful=True),
+                ContextVerdict(index=0, useful=True),
+                ContextVerdict(index=1, useful=False),
             ],
             "2 of 3 contexts useful: contexts 1 and 3",
         ),
-        ("m", [ChunkRating(index=0, value=0.0)], "0 of 1 contexts rated above 0"),
+        ("m", [ContextRating(index=0, value=0.0)], "0 of 1 contexts rated above 0"),
         (
             "m",
-            [JudgedPassage(index=0, id="quoted", rank=0, value=0.5)],
+            [JudgedContext(index=0, id="quoted", rank=0, value=0.5)],
             "1 of 1 contexts rated above 0: context 1",
         ),
         ("m", [], None),
@@ -266,7 +266,7 @@ def test_an_explanation_without_quotes_gives_counts_and_places(judge, evidence, 
 
 
 def test_many_places_are_not_all_listed():
-    verdicts = tuple(ChunkVerdict(index=index, useful=True) for index in range(1000))
+    verdicts = tuple(ContextVerdict(index=index, useful=True) for index in range(1000))
 
     assert without_quotes(Score(value=1.0, evidence=verdicts)).endswith("19, 20 and 980 more")
 

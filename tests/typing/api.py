@@ -27,10 +27,10 @@ from ragspan import (
 from ragspan.judges import (
     AnswerRelevanceJudge,
     ChatClient,
-    ChunkRating,
-    ChunkVerdict,
     ClaimVerdict,
+    ContextRating,
     ContextRelevanceJudge,
+    ContextVerdict,
     Judge,
     LLMJudge,
     OpenAIJudge,
@@ -164,15 +164,15 @@ class OwnJudge(OwnVerifier):
     async def extract_claims(self, record: RagRecord) -> list[str]:
         return [record.response or ""]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
-        return [ChunkVerdict(index=index, useful=True) for index, _ in enumerate(record.contexts or ())]
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
+        return [ContextVerdict(index=index, useful=True) for index, _ in enumerate(record.contexts or ())]
 
 
 class OwnRetrievalJudge:
     name = "own"
 
-    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
-        return [ChunkRating(index=index, value=0.5) for index, _ in enumerate(record.contexts or ())]
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
+        return [ContextRating(index=index, value=0.5) for index, _ in enumerate(record.contexts or ())]
 
     measure_utilization = rate_context_relevance
 

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ragspan.judges.base import ChunkVerdict
+from ragspan.judges.base import ContextVerdict
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan_phoenix import PhoenixAnnotations
@@ -201,5 +201,5 @@ def make_scored():
 @pytest.fixture
 def utilization():
     """A score that says of each of the two passages whether it was useful."""
-    verdicts = (ChunkVerdict(index=0, useful=True, explanation="cited"), ChunkVerdict(index=1, useful=False))
+    verdicts = (ContextVerdict(index=0, useful=True, explanation="cited"), ContextVerdict(index=1, useful=False))
     return Score(value=1.0, judge="overlap", evidence=verdicts)

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict
-from ragspan.metrics import JudgedPassage
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict
+from ragspan.metrics import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry.content import ContentPolicy
@@ -137,11 +137,11 @@ def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows
 @pytest.mark.parametrize(
     ("verdict", "expected"),
     [
-        (ChunkRating(index=1, value=0.25), [(1, 0.25)]),
-        (JudgedPassage(index=0, id="id-2", rank=2, value=0.75), [(2, 0.75)]),
+        (ContextRating(index=1, value=0.25), [(1, 0.25)]),
+        (JudgedContext(index=0, id="id-2", rank=2, value=0.75), [(2, 0.75)]),
         (ClaimVerdict(index=0, supported=True), []),
-        (ChunkVerdict(index=2, useful=True), []),
-        (ChunkVerdict(index=-1, useful=True), []),
+        (ContextVerdict(index=2, useful=True), []),
+        (ContextVerdict(index=-1, useful=True), []),
         ("a verdict of somebody's own", []),
     ],
     ids=lambda value: type(value).__name__,
@@ -195,7 +195,7 @@ def test_a_passage_is_found_in_the_searches_that_brought_it(rows_of, make_scored
     )
     record = RagRecord(question="q", contexts=[context], response="r", retrievals=searches)
     spans = tuple(SpanAnchor(trace_id=1, span_id=number + 1) for number in range(len(searches)))
-    score = Score(value=1.0, evidence=(ChunkVerdict(index=0, useful=True),))
+    score = Score(value=1.0, evidence=(ContextVerdict(index=0, useful=True),))
 
     _, *documents = rows_of(make_scored({"m": score}, record=record, retrieval_spans=spans))
 

@@ -13,7 +13,7 @@ import requests
 from opentelemetry.metrics import NoOpMeterProvider
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict
+from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
@@ -112,7 +112,7 @@ QUOTING = Score(
     judge="overlap",
     evidence=(ClaimVerdict(index=0, supported=False, claim="Zanzifer said so."),),
 )
-ON_PASSAGES = Score(value=1.0, judge="m", evidence=(ChunkVerdict(index=0, useful=True, explanation="Zanzifer"),))
+ON_PASSAGES = Score(value=1.0, judge="m", evidence=(ContextVerdict(index=0, useful=True, explanation="Zanzifer"),))
 
 
 @pytest.mark.parametrize(

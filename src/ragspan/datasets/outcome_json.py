@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
-from ragspan.metrics._passages import JudgedPassage
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.metrics._contexts import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 
-_EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ChunkVerdict, ChunkRating, JudgedPassage)}
+_EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
 def plain_outcome(outcome: Outcome) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class ClaimVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChunkVerdict:
+class ContextVerdict:
     """Whether one context was useful in arriving at the response."""
 
     index: int
@@ -57,7 +57,7 @@ class ChunkVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ChunkRating:
+class ContextRating:
     """How much of something one context has; what is rated, the question says."""
 
     index: int
@@ -117,7 +117,7 @@ class Judge(Verifier, Protocol):
         """
         ...
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """One verdict a context, by index: was it useful in arriving at the response?"""
         ...
 
@@ -139,7 +139,7 @@ class ContextRelevanceJudge(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: 1 if it answers the question, 0 if it holds nothing of an answer."""
         ...
 
@@ -150,7 +150,7 @@ class UtilizationJudge(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+    async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: the share of its text that the response conveys or rests upon."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan.metrics._passages import JudgedPassage
+from ragspan.metrics._contexts import JudgedContext
 from ragspan.metrics.answer_relevance import AnswerRelevance
 from ragspan.metrics.base import Metric, Screening
 from ragspan.metrics.chunk_attribution import ChunkAttribution
@@ -11,8 +11,7 @@ from ragspan.metrics.completeness import Completeness
 from ragspan.metrics.context_adherence import ContextAdherence
 from ragspan.metrics.context_relevance import ContextRelevance
 from ragspan.metrics.context_utilization import ContextUtilization
-from ragspan.metrics.faithfulness import Faithfulness
-from ragspan.metrics.faithfulness_hhem import FaithfulnessWithHHEM
+from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
 
 __all__ = [
     "AnswerRelevance",
@@ -24,7 +23,7 @@ __all__ = [
     "ContextUtilization",
     "Faithfulness",
     "FaithfulnessWithHHEM",
-    "JudgedPassage",
+    "JudgedContext",
     "Metric",
     "Screening",
 ]

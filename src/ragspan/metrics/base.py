@@ -1,11 +1,17 @@
-"""What a metric is: a name and one method from a record to an outcome."""
+"""What a metric is, and what the metrics that ask a judge have in common.
+
+A metric has a name and one method, from a record to an outcome.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
-from ragspan.outcomes import NotApplicable, Outcome
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.base import NOT_APPLICABLE, Judge
+from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 
@@ -26,14 +32,17 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Screening(Protocol):
-    """A metric that can tell from the record alone, before any judge is paid, that it does not apply."""
+    """A metric that knows from the record alone, before any judge is paid, that it does not apply."""
 
     def screen(self, record: RagRecord) -> NotApplicable | None: ...
 
 
-def screen_answer(record: RagRecord) -> NotApplicable | None:
-    """The reasons for which no metric of answer against contexts applies, the first that holds."""
-    return screen_status(record) or screen_response(record) or screen_contexts(record)
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_Judge = TypeVar("_Judge", bound=Named)
 
 
 def screen_status(record: RagRecord) -> NotApplicable | None:
@@ -58,3 +67,101 @@ def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if not any(context.text.strip() for context in record.contexts):
         return NotApplicable(reason="no_contexts")
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMetric(Generic[_Judge]):
+    """A metric that asks a judge.
+
+    A metric derives from it, says what it asks for and when it does not apply, and has the formula in `evaluate`.
+
+    Raises:
+        ConfigurationError: an argument is wrong, or the judge cannot answer the question; the message names it.
+    """
+
+    judge: _Judge
+    _: KW_ONLY
+    threshold: float = 0.5
+    """Values from here on pass, 0..1."""
+
+    name = "judged"
+    questions: ClassVar[tuple[str, ...]] = ()
+    """The methods of the judge that the metric needs."""
+    screens: ClassVar[tuple[Callable[[RagRecord], NotApplicable | None], ...]] = (
+        screen_status,
+        screen_response,
+        screen_contexts,
+    )
+    """The reasons why the metric does not apply; the first that holds counts."""
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def screen(self, record: RagRecord) -> NotApplicable | None:
+        return next((reason for screen in self.screens if (reason := screen(record))), None)
+
+    async def score(self, record: RagRecord) -> Outcome:
+        """The outcome. A `JudgeError` becomes the failure that it means, or what does not apply."""
+        reason = self.screen(record)
+        if reason is not None:
+            return reason
+        try:
+            return await self.evaluate(record)
+        except JudgeError as error:
+            if error.error_type in NOT_APPLICABLE:
+                return NotApplicable(reason=error.error_type, detail=str(error))
+            return MetricFailure(error_type=error.error_type, message=str(error), outage=error.outage)
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        """Ask the judge about a record that the metric applies to.
+
+        Raises:
+            JudgeError: there are no verdicts, or too few.
+        """
+        raise NotImplementedError
+
+    def scored(
+        self,
+        record: RagRecord,
+        *,
+        value: float,
+        explanation: str | None,
+        evidence: Sequence[object],
+        details: Mapping[str, float],
+        label: Label | None = None,
+        verifier: Named | None = None,
+    ) -> Score:
+        """The score of a record.
+
+        Its `details` hold `read` where the judge did not see all of the texts: the share of characters that it did see. A
+        verifier that gave the verdicts is named as the judge; the prompts are still the judge's.
+        """
+        # What `Judge` says that a judge may have besides.
+        share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
+        read = 1.0 if share_read is None else share_read(record)
+        return Score(
+            value=value,
+            explanation=explanation,
+            threshold=self.threshold,
+            label=label,
+            evidence=tuple(evidence),
+            details=dict(details) | ({"read": read} if read < 1 else {}),
+            judge=(verifier or self.judge).name,
+            prompt_version=getattr(self.judge, "prompt_version", None),
+        )
+
+    def _check(self) -> None:
+        require_judge("judge", self.judge, self.questions, metric=self.name)
+        threshold: object = self.threshold
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+            raise ConfigurationError(f"threshold should be a number from 0 to 1, not {threshold!r}")
+
+
+def require_judge(argument: str, judge: object, questions: Sequence[str], *, metric: str) -> None:
+    """Raise unless `judge` is an object that has all of `questions`, which are names of methods."""
+    given = f"the class {judge.__name__}" if isinstance(judge, type) else f"a {type(judge).__name__}"
+    for question in questions:
+        if isinstance(judge, type) or not callable(getattr(judge, question, None)):
+            who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
+            hint = "" if hasattr(Judge, question) else who_can
+            raise ConfigurationError(f"{argument} should be an object with a method {question}(), not {given}{hint}")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from ragspan.judges.base import Judge
-from ragspan.metrics._arguments import require_judge, require_threshold
-from ragspan.metrics._passages import judged_passage, name_passages
-from ragspan.metrics._scores import judged_score
-from ragspan.metrics._verdicts import first_by_index, gap_failure, outcome_of
-from ragspan.metrics.base import screen_answer
-from ragspan.outcomes import NotApplicable, Outcome
+from ragspan.metrics._contexts import judged_context, name_contexts, one_each
+from ragspan.metrics.base import JudgedMetric
+from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkAttribution:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkAttribution(JudgedMetric[Judge]):
     """The share of the contexts that the response made use of, 0..1.
 
-    Each context is attributed or not; `evidence` has a `JudgedPassage` for each, with its id and rank and a value of 1
+    Each context is attributed or not; `evidence` has a `JudgedContext` for each, with its id and rank and a value of 1
     or 0. It asks what `ContextUtilization` asks, which weighs the same verdicts by rank, and an LLM judge is asked once
     for both. Every context needs a verdict, or there is no score.
 
@@ -26,45 +23,26 @@ class ChunkAttribution:
     than one in five with five contexts. Hence the low threshold; set it to what your retriever should reach.
 
     Source: chunk attribution in Galileo, which leaves it at the verdict on each chunk.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it.
     """
 
-    judge: Judge
-    _: KW_ONLY
     threshold: float = 0.2
     """Values from here on pass, 0..1."""
     name = "chunk_attribution"
+    questions = ("judge_usefulness",)
 
-    def __post_init__(self) -> None:
-        require_judge("judge", self.judge, "judge_usefulness")
-        require_threshold(self.threshold)
-
-    def screen(self, record: RagRecord) -> NotApplicable | None:
-        return screen_answer(record)
-
-    async def score(self, record: RagRecord) -> Outcome:
-        return self.screen(record) or await outcome_of(self._judge_each(record))
-
-    async def _judge_each(self, record: RagRecord) -> Outcome:
+    async def evaluate(self, record: RagRecord) -> Outcome:
         contexts = record.contexts or ()
-        verdicts = first_by_index(await self.judge.judge_usefulness(record), len(contexts))
-        failure = gap_failure("contexts", verdicts, len(contexts))
-        if failure:
-            return failure
-        passages = [
-            judged_passage(contexts, index, float(verdicts[index].useful), verdicts[index].explanation)
-            for index in range(len(contexts))
+        verdicts = one_each(await self.judge.judge_usefulness(record), len(contexts), "contexts")
+        judged = [
+            judged_context(context, verdict.index, float(verdict.useful), verdict.explanation)
+            for context, verdict in zip(contexts, verdicts, strict=True)
         ]
-        attributed = [passage for passage in passages if passage.value]
-        found = f": {name_passages(attributed)}" if attributed else ""
-        return judged_score(
+        attributed = [context for context in judged if context.value]
+        found = f": {name_contexts(attributed)}" if attributed else ""
+        return self.scored(
             record,
-            self.judge,
-            value=len(attributed) / len(passages),
-            explanation=f"{len(attributed)} of {len(passages)} contexts contributed to the response{found}.",
-            threshold=self.threshold,
-            evidence=passages,
-            details={"attributed": len(attributed), "contexts": len(passages)},
+            value=len(attributed) / len(judged),
+            explanation=f"{len(attributed)} of {len(judged)} contexts contributed to the response{found}.",
+            evidence=judged,
+            details={"attributed": len(attributed), "contexts": len(judged)},
         )

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 
 from ragspan.judges.base import Judge
-from ragspan.metrics._arguments import require_judge, require_threshold
-from ragspan.metrics._scores import judged_score
-from ragspan.metrics._verdicts import first_by_index, gap_failure, outcome_of
-from ragspan.metrics.base import screen_answer
-from ragspan.outcomes import NotApplicable, Outcome
+from ragspan.metrics._contexts import one_each
+from ragspan.metrics.base import JudgedMetric
+from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord, RetrievedContext
 
 
 @dataclass(frozen=True, slots=True)
-class ContextUtilization:
+class ContextUtilization(JudgedMetric[Judge]):
     """The average precision of the contexts, 0..1: a judge says of each whether the response made use of it.
 
     Exactly 1 when all useful contexts come first, 0 when none is useful. It is about order alone: one useful context
@@ -28,41 +26,20 @@ class ContextUtilization:
 
     Source: context utilization in Ragas (context precision without a reference), but with exact arithmetic in place of
     an epsilon in the denominator, which keeps Ragas from ever reaching 1.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it.
     """
 
-    judge: Judge
-    _: KW_ONLY
-    threshold: float = 0.5
-    """Values from here on pass, 0..1."""
     name = "context_utilization"
+    questions = ("judge_usefulness",)
 
-    def __post_init__(self) -> None:
-        require_judge("judge", self.judge, "judge_usefulness")
-        require_threshold(self.threshold)
-
-    def screen(self, record: RagRecord) -> NotApplicable | None:
-        return screen_answer(record)
-
-    async def score(self, record: RagRecord) -> Outcome:
-        return self.screen(record) or await outcome_of(self._judge_each(record))
-
-    async def _judge_each(self, record: RagRecord) -> Outcome:
+    async def evaluate(self, record: RagRecord) -> Outcome:
         contexts = record.contexts or ()
-        verdicts = first_by_index(await self.judge.judge_usefulness(record), len(contexts))
-        failure = gap_failure("contexts", verdicts, len(contexts))
-        if failure:
-            return failure
+        verdicts = one_each(await self.judge.judge_usefulness(record), len(contexts), "contexts")
         ranked = [verdicts[index] for index in rank_order(contexts)]
         useful = [verdict.useful for verdict in ranked]
-        return judged_score(
+        return self.scored(
             record,
-            self.judge,
             value=average_precision(useful),
             explanation=_explanation(useful),
-            threshold=self.threshold,
             evidence=ranked,
             details={"precision": sum(useful) / len(useful)},
         )

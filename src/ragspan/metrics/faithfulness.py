@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
-from ragspan.metrics._arguments import require_judge, require_threshold
-from ragspan.metrics._scores import judged_score
-from ragspan.metrics._verdicts import first_by_index, gap_failure, outcome_of
-from ragspan.metrics.base import screen_answer
+from ragspan.metrics._contexts import one_each
+from ragspan.metrics.base import JudgedMetric, require_judge
 from ragspan.outcomes import NotApplicable, Outcome
 from ragspan.records import RagRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Faithfulness:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faithfulness(JudgedMetric[Judge]):
     """The share of the response's claims that the contexts support, 0..1.
 
     The judge takes the response apart into claims and then gives one verdict on each. The denominator is the number of
@@ -27,46 +25,54 @@ class Faithfulness:
     default one claim in five may be unsupported, and none of up to four.
 
     Source: faithfulness in Ragas, which divides by the verdicts returned and has NaN where there is no claim.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it.
     """
 
-    judge: Judge
-    _: KW_ONLY
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
     name = "faithfulness"
+    questions = ("extract_claims", "verify_claims")
 
-    def __post_init__(self) -> None:
-        require_judge("judge", self.judge, "extract_claims", "verify_claims")
-        require_threshold(self.threshold)
-
-    def screen(self, record: RagRecord) -> NotApplicable | None:
-        return screen_answer(record)
-
-    async def score(self, record: RagRecord) -> Outcome:
-        return self.screen(record) or await outcome_of(
-            score_claims(record, self.judge, verifier=self.judge, threshold=self.threshold)
-        )
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        return await _score_claims(self, record, self.judge)
 
 
-async def score_claims(record: RagRecord, judge: Judge, *, verifier: Verifier, threshold: float) -> Outcome:
-    """Faithfulness with the claims of one judge and the verdicts of another, or of the same."""
-    claims = await judge.extract_claims(record)
+@dataclass(frozen=True, slots=True)
+class FaithfulnessWithHHEM(JudgedMetric[Judge]):
+    """The share of the response's claims that a classifier finds supported by the contexts, 0..1.
+
+    As `Faithfulness`, but only the claims are the judge's: the verdicts are the verifier's, Vectara's HHEM or another
+    classifier, which costs no tokens. `Score.judge` names the verifier.
+
+    Source: faithfulness with HHEM in Ragas.
+    """
+
+    verifier: Verifier
+    _: KW_ONLY
+    threshold: float = 0.8
+    """Values from here on pass, 0..1."""
+    name: str = "faithfulness_hhem"
+    """What the score is called; another detector in HHEM's place gets another name."""
+    questions = ("extract_claims",)
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        return await _score_claims(self, record, self.verifier)
+
+    def _check(self) -> None:
+        JudgedMetric._check(self)  # noqa: SLF001 - the base's; super() does not work with slots
+        require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
+
+
+async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier: Verifier) -> Outcome:
+    """Faithfulness with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
+    claims = await metric.judge.extract_claims(record)
     if not claims:
         return NotApplicable(reason="no_claims")
-    by_index = first_by_index(await verifier.verify_claims(record, claims), len(claims))
-    failure = gap_failure("claims", by_index, len(claims))
-    if failure:
-        return failure
-    verdicts = [replace(by_index[index], claim=claim) for index, claim in enumerate(claims)]
-    return judged_score(
+    found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
+    verdicts = [replace(verdict, claim=claim) for verdict, claim in zip(found, claims, strict=True)]
+    return metric.scored(
         record,
-        judge,
         value=supported_share(verdicts),
         explanation=_explanation(verdicts),
-        threshold=threshold,
         evidence=verdicts,
         details={"claims": len(claims)},
         verifier=verifier,

@@ -18,8 +18,7 @@ from ragspan.metrics.completeness import Completeness
 from ragspan.metrics.context_adherence import ContextAdherence
 from ragspan.metrics.context_relevance import ContextRelevance
 from ragspan.metrics.context_utilization import ContextUtilization
-from ragspan.metrics.faithfulness import Faithfulness
-from ragspan.metrics.faithfulness_hhem import FaithfulnessWithHHEM
+from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
 
 _METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself whether the judge can answer it
     "context_adherence": ContextAdherence,

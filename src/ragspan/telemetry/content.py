@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar, get_args, runtime_checkable
 
 from ragspan.config import CaptureContent, ContentPlace, HiddenContent, Settings, hidden_content
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.outcomes import Score
 from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, well_formed
 
@@ -92,7 +92,7 @@ def without_quotes(score: Score) -> str | None:
         return f"{sum(vote.grounded for vote in votes)} of {len(votes)} votes find the response grounded"
     if ratings := _all_of(Rating, score.evidence):
         return f"ratings: {_joined([f'{rating.value:.2g}' for rating in ratings])}"
-    if verdicts := _all_of(ChunkVerdict, score.evidence):
+    if verdicts := _all_of(ContextVerdict, score.evidence):
         useful = {verdict.index: verdict.useful for verdict in verdicts}
         return _counted("contexts useful", [useful[index] for index in sorted(useful)], unit="context")
     if passages := _all_of(_RatedPassage, score.evidence):  # type: ignore[type-abstract]

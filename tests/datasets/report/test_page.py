@@ -12,7 +12,7 @@ import pytest
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.datasets.report.page import moment, share
 from ragspan.datasets.results import BadRow
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict
+from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.outcomes import Usage
 
 HOSTILE = [
@@ -39,7 +39,7 @@ def everywhere(answered, text):
             details={text: 0.5},
             evidence=(
                 ClaimVerdict(index=0, supported=False, claim=text, explanation=text),
-                ChunkVerdict(index=0, useful=True, explanation=text),
+                ContextVerdict(index=0, useful=True, explanation=text),
             ),
         ),
         "absent": NotApplicable(reason=text, detail=text),
@@ -166,7 +166,7 @@ def test_rows_that_could_not_be_read_are_listed_up_to_a_number(answered, evaluat
 
 def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of):
     claims = (ClaimVerdict(index=0, supported=False, claim="It is green.", explanation="no word of it"),)
-    verdicts = (ChunkVerdict(index=0, useful=True), ChunkVerdict(index=1, useful=False))
+    verdicts = (ContextVerdict(index=0, useful=True), ContextVerdict(index=1, useful=False))
     outcomes = {
         "faithfulness": Score(value=0.0, threshold=0.8, evidence=claims, explanation="Not supported: It is green."),
         "context_utilization": Score(value=1.0, threshold=0.5, evidence=verdicts),

@@ -4,17 +4,17 @@ import pytest
 
 from ragspan import RetrievedContext, Score
 from ragspan.datasets.report.passages import PASSAGES_SHOWN, show_passages
-from ragspan.judges.base import ChunkVerdict
-from ragspan.metrics import JudgedPassage
+from ragspan.judges.base import ContextVerdict
+from ragspan.metrics import JudgedContext
 
 
 def useful(*flags):
-    verdicts = (ChunkVerdict(index=index, useful=flag, explanation="because") for index, flag in enumerate(flags))
+    verdicts = (ContextVerdict(index=index, useful=flag, explanation="because") for index, flag in enumerate(flags))
     return Score(value=0.5, evidence=tuple(verdicts))
 
 
 def judged(*values):
-    items = (JudgedPassage(index=index, id=None, rank=None, value=value) for index, value in enumerate(values))
+    items = (JudgedContext(index=index, id=None, rank=None, value=value) for index, value in enumerate(values))
     return Score(value=0.5, evidence=tuple(items))
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.engine.helper import wire
-from ragspan.judges.base import ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.outcomes import Usage
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 
@@ -233,7 +233,7 @@ def test_reading_a_record_imports_nothing_but_ragspan():
         Vote(grounded=True, explanation="e", probability=0.5),
         Rating(value=0.5),
         ClaimVerdict(index=1, supported=False, claim="c"),
-        ChunkVerdict(index=0, useful=True),
+        ContextVerdict(index=0, useful=True),
         Usage(requests=1, usd=0.1),
         OfTheApplication("a verdict of a judge's own kind"),
         ["a claim"],

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
 from ragspan.judges.usage import metered
 from ragspan.metrics import (
@@ -218,9 +218,9 @@ async def test_each_passage_gets_its_verdict_by_its_number(scripted, passage_ver
     verdicts = await judge.judge_usefulness(super_bowl)
 
     assert verdicts == [
-        ChunkVerdict(index=0, useful=False, explanation="because"),
-        ChunkVerdict(index=1, useful=True, explanation="because"),
-        ChunkVerdict(index=2, useful=True, explanation="because"),
+        ContextVerdict(index=0, useful=False, explanation="because"),
+        ContextVerdict(index=1, useful=True, explanation="because"),
+        ContextVerdict(index=2, useful=True, explanation="because"),
     ]
 
 
@@ -230,7 +230,7 @@ async def test_a_passage_holds_all_a_part_or_nothing_of_an_answer(scripted, repl
 
     ratings = await judge.rate_context_relevance(RagRecord(question="q", contexts=["c"], response=None))
 
-    assert ratings == [ChunkRating(index=0, value=value, explanation="because")]
+    assert ratings == [ContextRating(index=0, value=value, explanation="because")]
 
 
 async def test_the_use_of_a_passage_is_the_share_of_its_characters_in_the_sentences_that_were_used(scripted, reply):

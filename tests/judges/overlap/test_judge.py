@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from ragspan.judges import OverlapJudge
-from ragspan.judges.base import ChunkVerdict
+from ragspan.judges.base import ContextVerdict
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,
@@ -153,7 +153,7 @@ async def test_the_passage_that_was_used_is_useful(judge, record_of):
 async def test_every_context_gets_a_verdict_even_without_a_response(judge, record_of):
     verdicts = await judge.judge_usefulness(record_of(None))
 
-    assert [type(verdict) for verdict in verdicts] == [ChunkVerdict] * 2
+    assert [type(verdict) for verdict in verdicts] == [ContextVerdict] * 2
     assert not any(verdict.useful for verdict in verdicts)
 
 

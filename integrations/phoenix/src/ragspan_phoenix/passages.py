@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict
-from ragspan.metrics import JudgedPassage
+from ragspan.judges.base import ContextRating, ContextVerdict
+from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord, Retrieval, RetrievedContext
 
@@ -30,14 +30,14 @@ def verdicts_on_passages(score: Score) -> Iterator[PassageVerdict]:
     """The score's evidence, as far as it is about single contexts."""
     for verdict in score.evidence:
         match verdict:
-            case ChunkVerdict():
+            case ContextVerdict():
                 yield PassageVerdict(
                     index=verdict.index,
                     value=float(verdict.useful),
                     label="useful" if verdict.useful else "not useful",
                     explanation=verdict.explanation,
                 )
-            case ChunkRating() | JudgedPassage():
+            case ContextRating() | JudgedContext():
                 yield PassageVerdict(
                     index=verdict.index, value=verdict.value, label=None, explanation=verdict.explanation
                 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.datasets.report.legible import Excerpt, excerpts
-from ragspan.judges.base import ChunkVerdict
-from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedPassage
+from ragspan.judges.base import ContextVerdict
+from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import Outcome, Score
 from ragspan.records import RetrievedContext
 
@@ -88,13 +88,13 @@ def _findings(outcomes: Mapping[str, Outcome]) -> Mapping[int, Sequence[Finding]
 
 def _of_metric(metric: str, evidence: Sequence[object]) -> Iterator[tuple[int, Finding]]:
     for item in evidence:
-        if isinstance(item, ChunkVerdict):
+        if isinstance(item, ContextVerdict):
             yield item.index, _usefulness(item.useful, item.explanation)
-        elif isinstance(item, JudgedPassage):
+        elif isinstance(item, JudgedContext):
             yield item.index, _judged(metric, item)
 
 
-def _judged(metric: str, passage: JudgedPassage) -> Finding:
+def _judged(metric: str, passage: JudgedContext) -> Finding:
     if metric == ChunkAttribution.name:
         return _usefulness(passage.value > 0, passage.explanation)
     words = {

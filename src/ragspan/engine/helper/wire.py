@@ -19,7 +19,7 @@ from operator import attrgetter
 from types import FunctionType
 from typing import Any
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.outcomes import Usage
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
@@ -29,7 +29,7 @@ _OF_RECORDS: tuple[type[Any], ...] = (
     *(RagRecord, RetrievedContext, SpanAnchor, Retrieval, Reranking, ToolCall, Generation),
     *(Message, ToolRequest, ErrorReport),
 )
-_OF_VERDICTS: tuple[type[Any], ...] = (Vote, Rating, ClaimVerdict, ChunkVerdict, ChunkRating, Usage)
+_OF_VERDICTS: tuple[type[Any], ...] = (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, Usage)
 _DATA = (*_OF_RECORDS, *_OF_VERDICTS)
 _FOR_JUDGES = ("question", "response", "status", "record_id", "framework", "name", "started_ns", "ended_ns")
 _FOR_JUDGES_OF_CONTEXT = ("text", "id", "rank", "score", "source", "truncated")

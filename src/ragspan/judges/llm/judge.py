@@ -12,10 +12,10 @@ from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.base import (
     ChatClient,
     ChatMessage,
-    ChunkRating,
-    ChunkVerdict,
     ClaimVerdict,
     Completion,
+    ContextRating,
+    ContextVerdict,
     Rating,
     Vote,
     require_few_contexts,
@@ -155,13 +155,13 @@ class LLMJudge:
             for number, finding in sorted(findings.items())
         ]
 
-    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         case = self._lay_out(record, each_context=True)
 
-        async def judge() -> list[ChunkVerdict]:
+        async def judge() -> list[ContextVerdict]:
             findings = await self._judge_passages(case, prompts.usefulness, replies.PASSAGE_VERDICTS)
             return [
-                ChunkVerdict(
+                ContextVerdict(
                     index=number - 1,
                     useful=finding.verdict == "useful",
                     explanation=case.explanation(finding.reasoning),
@@ -171,11 +171,11 @@ class LLMJudge:
 
         return list(await self._once.ask(case.fence.code, "usefulness", judge))
 
-    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         case = self._lay_out(record, each_context=True)
         findings = await self._judge_passages(case, prompts.context_relevance, replies.PASSAGE_RELEVANCE)
         return [
-            ChunkRating(
+            ContextRating(
                 index=number - 1,
                 value=_RELEVANCE[finding.verdict],
                 explanation=case.explanation(finding.reasoning),
@@ -183,7 +183,7 @@ class LLMJudge:
             for number, finding in findings
         ]
 
-    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+    async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its characters that stand in sentences which the model finds used."""
         case = self._lay_out(record, each_context=True)
         most = max(self._max_context_chars // (LONGEST_LINE * max(len(case.passages), 1)), 1)
@@ -198,7 +198,7 @@ class LLMJudge:
 
         findings = await self._judge_passages(case, task, replies.USED_SENTENCES, is_valid=names_its_sentences)
         return [
-            ChunkRating(
+            ContextRating(
                 index=number - 1,
                 value=used_share(passages[number - 1], finding.sentences),
                 explanation=case.explanation(finding.reasoning),

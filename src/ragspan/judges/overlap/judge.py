@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from ragspan.judges.base import ChunkRating, ChunkVerdict, ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.computing import computed
 from ragspan.judges.overlap.across import require_claims
 from ragspan.judges.overlap.analysis import Analysis, RecentAnalyses, share_read
@@ -89,12 +89,12 @@ class OverlapJudge:
         return [_verdict(index, grade, analysis) for index, grade in enumerate(analysis.grade(claims))]
 
     @computed
-    async def judge_usefulness(self, record: RagRecord) -> list[ChunkVerdict]:
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
         shared = self._recent.of(record).shared()
         best = f"{max(shared, default=0.0) / 2:.0%}"
         return [
-            ChunkVerdict(
+            ContextVerdict(
                 index=index,
                 useful=useful,
                 explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
@@ -103,24 +103,24 @@ class OverlapJudge:
         ]
 
     @computed
-    async def rate_context_relevance(self, record: RagRecord) -> list[ChunkRating]:
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """For each context the share of the question's words that it holds.
 
         As keyword search sees it: a passage that answers in other words has little, and one that repeats the question
         has all.
         """
         return [
-            ChunkRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
+            ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
             for index, share in enumerate(self._recent.of(record).asked())
         ]
 
     @computed
-    async def measure_utilization(self, record: RagRecord) -> list[ChunkRating]:
+    async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""
         analysis = self._recent.of(record)
         useful = are_useful(analysis.shared())
         return [
-            ChunkRating(
+            ContextRating(
                 index=index,
                 value=share if is_useful else 0.0,
                 explanation=f"{share:.0%} of its words stand in sentences that the response shares most words with",
