@@ -7,8 +7,8 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
-from ragspan import RagRecord, RetrievedContext, capturing
-from ragspan.capturing import add_context_recorder, enclosing_answer
+from ragspan import RagRecord, RetrievedContext
+from ragspan.capturing import add_context_recorder, answer, enclosing_answer
 from ragspan.defaults import set_default_engine
 from ragspan.testing import RecordingSink
 from ragspan.throttled_log import ThrottledLog
@@ -188,7 +188,7 @@ class Unreadable:
 
 @pytest.fixture(autouse=True)
 def fresh_log(monkeypatch):
-    monkeypatch.setattr(capturing, "_log", ThrottledLog())
+    monkeypatch.setattr(answer, "_log", ThrottledLog())
 
 
 @pytest.mark.parametrize("error", [LookupError("secret"), TypeError("secret"), RecursionError("secret")])

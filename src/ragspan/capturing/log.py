@@ -1,0 +1,142 @@
+"""What an integration notes of a request while it runs: a log, to which everybody only appends.
+
+A log is written on the request path, by whatever threads the request uses, and read in the worker once the request is over:
+an integration's *fold*, a pure function, makes the record of it. So the request path copies, matches and decides nothing.
+Every change is a single operation that is atomic under the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from sys import getsizeof
+from time import time_ns
+from typing import Any, NamedTuple, TypeAlias
+
+from ragspan.records import RagRecord, SpanAnchor
+
+RunKey: TypeAlias = int | str
+"""What tells a framework's runs or spans apart in this process."""
+
+_TOKEN_BYTES = 60
+"""Of a short text; a token of content blocks is some of them."""
+
+
+class Event(NamedTuple):
+    """Something that happened in a request."""
+
+    kind: str
+    """The integration's own word: a start, an end, an error."""
+    run: RunKey
+    parent: RunKey | None
+    """The run around it; of starts only."""
+    time_ns: int
+    payload: Any = None
+    """What was given or came out, as a snapshot."""
+    about: Any = None
+    """What else the framework says of it."""
+
+
+class TokenStream:
+    """The tokens of one call of a model, appended as they come."""
+
+    def __init__(self) -> None:
+        self.first_ns = time_ns()
+        self.tokens: list[Any] = []
+        self.last_chunk: Any = None
+        """The framework's own object that came with the last token."""
+
+
+class RequestLog:
+    """One request: what happened in it, in order, and what the integration read from the context when it began.
+
+    Args:
+        grouped: it is what happened inside a `ragspan.capture` block, whose runs have no common root.
+    """
+
+    def __init__(self, *, grouped: bool = False) -> None:
+        self.grouped = grouped
+        self.root: RunKey | None = None
+        """The outermost run; None in a block."""
+        self.started_ns = time_ns()
+        self.ended_ns = 0
+        self.over = False
+        self.abandoned = False
+        """It never ended, or not for too long."""
+        self.anchor: SpanAnchor | None = None
+        """The span that the answer belongs under."""
+        self.about: dict[str, Any] = {}
+        """What the integration notes of the request as a whole."""
+        self.events: list[Event] = []
+        self.streams: dict[RunKey, TokenStream] = {}
+        self.earlier: tuple[RequestLog, ...] = ()
+        """The requests that this one goes on from: they waited for a person."""
+        self.keys: list[RunKey] = []
+        """All runs that were followed."""
+        self.texts: dict[int, str] = {}
+        """The texts in snapshots by identity, each once: they tell the size."""
+        self.kept: dict[int, tuple[Any, Any]] = {}
+        """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
+        an identity means the same document all the time."""
+        self._find_span: Callable[[], SpanAnchor | None] | None = None
+        self.bytes = 0
+        """Of the texts that it refers to; known when it is over."""
+        self._unfinished = [True]
+
+    @property
+    def last_event_ns(self) -> int:
+        """When something last happened."""
+        return self.events[-1].time_ns if self.events else self.started_ns
+
+    def note(
+        self, kind: str, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
+    ) -> None:
+        """Append an event that happens now."""
+        self.events.append(Event(kind, run, parent, time_ns(), payload, about))
+
+    def look_for_span(self, find: Callable[[], SpanAnchor | None]) -> None:
+        """Take the span that another instrumentation makes for this request as its anchor, as soon as there is one."""
+        self._find_span = find
+        self.find_span()
+
+    def find_span(self) -> None:
+        """Look for that span again. The other instrumentation may hear of a start after us."""
+        if self._find_span is not None:
+            anchor = self._find_span()
+            if anchor is not None:
+                self.anchor, self._find_span = anchor, None
+
+    def end(self) -> bool:
+        """End the log and let go of the program's documents; False when somebody else ended it."""
+        try:
+            self._unfinished.pop()
+        except IndexError:
+            return False
+        self.ended_ns = time_ns()
+        self.over = True
+        self._find_span = None
+        tokens = sum(len(stream.tokens) for stream in list(self.streams.values()))
+        # A text's size is known without reading it.
+        self.bytes = tokens * _TOKEN_BYTES + sum(map(getsizeof, list(self.texts.values())))
+        self.kept.clear()
+        self.texts.clear()
+        return True
+
+
+Fold: TypeAlias = Callable[[RequestLog], RagRecord | None]
+"""Makes the record of a finished log; None when nothing was answered. Pure, and called in the worker."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogCapture:
+    """A finished log on its way to the worker."""
+
+    log: RequestLog
+    fold: Fold
+
+    @property
+    def size_hint(self) -> int:
+        return self.log.bytes + sum(log.bytes for log in self.log.earlier)
+
+    def to_record(self) -> RagRecord | None:
+        return self.fold(self.log)

@@ -1,0 +1,192 @@
+"""The open requests of a framework, for one sink.
+
+Guarantees:
+
+- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. A finaliser that
+  ends a dropped stream may come in at any point, in any thread.
+- What is known of a request is forgotten when it is over, whether or not its inner runs ended: cancelled runs get no end
+  event. Requests that never end are handed over as abandoned after a while, or when too many are open.
+- One request gives one capture, whoever ends it first.
+"""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ragspan.capturing.answer import enclosing_answer
+from ragspan.capturing.log import Fold, LogCapture, RequestLog, RunKey
+from ragspan.records import RecordSink
+from ragspan.telemetry.anchors import current_anchor
+from ragspan.telemetry.suppress import is_suppressed
+from ragspan.throttled_log import ThrottledLog
+
+_MAX_RUNS = 50_000  # of one request
+
+Place = TypeVar("Place")
+"""What an integration wants to know of a live run: the log, or the log and a run around it."""
+
+_log = ThrottledLog()
+
+
+class EndedRuns:
+    """Remembers the runs of requests that ended lately, so that what goes on in the background is no new request.
+
+    A table of fixed size with one place for each value of a key's last bits, where a new key takes the place of an older
+    one. The last bits of a run's id, or of its hash, are random, so about `_PLACES` runs are known.
+    """
+
+    _PLACES = 1 << 15
+
+    def __init__(self) -> None:
+        self._keys = array("Q", bytes(8 * self._PLACES))
+
+    def add(self, key: RunKey) -> None:
+        number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
+        self._keys[number % self._PLACES] = number
+
+    def __contains__(self, key: RunKey) -> bool:
+        number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
+        return self._keys[number % self._PLACES] == number
+
+
+_ended = EndedRuns()  # ids are unique in a process, so one table serves all
+
+
+def _ignore(_: RequestLog) -> None:
+    pass
+
+
+class OpenRequests(Generic[Place]):
+    """Requests from their first event to their last.
+
+    Args:
+        sink: gets a capture of each request.
+        fold: makes the record of a request's log.
+        on_end: is called with a log that has just ended, before its capture is made.
+        max_open: requests that may be open at the same time; the oldest is given up beyond.
+        max_seconds: after which a request in which nothing happens is given up.
+        sweep_seconds: at least between two looks for such requests.
+    """
+
+    def __init__(
+        self,
+        sink: RecordSink,
+        fold: Fold,
+        *,
+        on_end: Callable[[RequestLog], None] = _ignore,
+        max_open: int = 10_000,
+        max_seconds: float = 3600.0,
+        sweep_seconds: float = 60.0,
+    ) -> None:
+        self.sink = sink
+        self.live: dict[RunKey, Place] = {}
+        """The runs that have not ended, by their keys."""
+        self.ended = _ended
+        self._fold = fold
+        self._on_end = on_end
+        self._open: dict[int, RequestLog] = {}  # by identity, in order of their start
+        self._max_open = max_open
+        self._max_ns = int(max_seconds * 1e9)
+        self._sweep_seconds = sweep_seconds
+        self._next_sweep = time.monotonic() + sweep_seconds
+
+    # Starts
+
+    def begin(self) -> RequestLog | None:
+        """The log of a run that nothing followed is around: a new one, or that of the `ragspan.capture` block.
+
+        None where instrumentation is suppressed, as it is for what a judge asks.
+        """
+        if is_suppressed():
+            return None
+        answer = enclosing_answer()
+        if answer is not None:
+            return answer.part(self, self._new_part).log
+        log = RequestLog()
+        log.anchor = current_anchor()
+        self._add(log)
+        return log
+
+    def follow(self, log: RequestLog, key: RunKey, place: Place) -> None:
+        """Note that a run is live."""
+        log.keys.append(key)
+        self.live[key] = place
+        if log.over:  # it ended in another thread meanwhile
+            self.live.pop(key, None)
+        elif len(log.keys) > _MAX_RUNS:
+            self.give_up(log)
+
+    def _new_part(self) -> _Part:
+        log = RequestLog(grouped=True)
+        self._add(log)
+        return _Part(log, self._end_block)
+
+    def _add(self, log: RequestLog) -> None:
+        """Note a request that begins, and give up others that should have ended."""
+        while len(self._open) >= self._max_open:
+            self.give_up(next(iter(self._open.values())))
+        now = time.monotonic()
+        if now >= self._next_sweep:
+            self._next_sweep = now + self._sweep_seconds
+            too_old = time.time_ns() - self._max_ns
+            for each in [each for each in list(self._open.values()) if each.last_event_ns < too_old]:
+                self.give_up(each)
+        self._open[id(log)] = log
+
+    # Ends
+
+    def finish(self, log: RequestLog) -> None:
+        """Hand a request over, unless somebody else did, or its block does."""
+        capture = None if log.grouped else self._end(log)
+        if capture is not None:
+            self.sink.submit(capture)
+
+    def give_up(self, log: RequestLog) -> None:
+        """End a request of which nothing more is expected."""
+        log.abandoned = True
+        if log.grouped:
+            self._end(log)  # the block hands it over
+        else:
+            self.finish(log)
+
+    def discard(self) -> None:
+        """Forget everything that is open and hand nothing over."""
+        for log in list(self._open.values()):
+            self._end(log)
+        self.live.clear()
+
+    def report(self, error: BaseException) -> None:
+        """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
+        kind = type(error).__name__
+        _log.trouble(kind, "a callback of ragspan failed with %s", kind)
+        count_error = getattr(self.sink, "count_error", None)
+        if count_error is not None:
+            count_error("callback")
+
+    def _end(self, log: RequestLog) -> LogCapture | None:
+        if not log.end():
+            return None
+        self._open.pop(id(log), None)
+        for key in log.keys:
+            self.live.pop(key, None)
+            self.ended.add(key)
+        self._on_end(log)
+        return LogCapture(log=log, fold=self._fold)
+
+    def _end_block(self, log: RequestLog) -> LogCapture:
+        return self._end(log) or LogCapture(log=log, fold=self._fold)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What happened inside a `ragspan.capture` block: a part of that answer."""
+
+    log: RequestLog
+    end: Callable[[RequestLog], LogCapture]
+
+    def close(self) -> LogCapture:
+        return self.end(self.log)

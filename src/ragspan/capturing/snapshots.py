@@ -1,0 +1,203 @@
+"""Copies of payloads as they were when they passed by: the structure is copied, the texts are shared.
+
+Payloads are the very objects that the program goes on using. So whatever must stay as it is now is copied (never text, only
+references to it), iterators are left alone, and no method of a payload is called that could run the program's code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import decimal
+import enum
+import numbers
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from ragspan.capturing.log import RequestLog
+
+_MAX_DEPTH = 50
+_MAX_NODES = 1000
+_MAX_NODES_OF_STEP = 10_000
+_MAX_FIELDS = 200
+_TAIL = 200  # of a long list, the end holds the last messages
+_MAX_ITEMS = 2000
+_MAX_TEXT_OF_STEP = 20_000
+_MAX_TYPES = 4096  # programs may make classes as they go
+_FEW = 4
+
+Snapshot: TypeAlias = Any
+"""str, number, bool, None, an `Opaque`, what an integration makes of its framework's objects, or a list or dict of these."""
+
+
+class Opaque:
+    """Stands for a value that is neither text nor data. `identity` is that of the value: two may be the same one."""
+
+    __slots__ = ("identity",)
+
+    def __init__(self, identity: int = 0) -> None:
+        self.identity = identity
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.identity or ''})"
+
+
+class Hidden(Opaque):
+    """Stands for a value that is no data itself, though documents may lie inside: `inside` is a snapshot."""
+
+    __slots__ = ("inside",)
+
+    def __init__(self, inside: Snapshot) -> None:
+        super().__init__()
+        self.inside = inside
+
+
+class ObjectFields(dict[str, Any]):
+    """The fields of a model or dataclass: an answer in a form of the program's own, not a state with an answer in it."""
+
+
+OPAQUE = Opaque()
+CUT = Opaque()
+"""Stands for what is left out because the payload is too deep or too large."""
+LONG_TEXT = Opaque()
+"""Stands for a text that is too long to matter where it lies."""
+
+Reader: TypeAlias = Callable[["Copying", Any, int], Snapshot]
+"""Makes the snapshot of a value of one kind that lies this deep."""
+
+
+class Snapshots:
+    """Makes snapshots of a framework's payloads.
+
+    Args:
+        readers: how to read the framework's own classes and their subclasses; the first that fits.
+    """
+
+    def __init__(self, readers: Mapping[type, Reader]) -> None:
+        self._readers = [*readers.items(), *_COMMON.items()]
+        self._by_type: dict[type, Reader] = {}
+
+    def take(self, value: Any, log: RequestLog, *, whole: bool = True) -> Snapshot:
+        """A snapshot for a request's log.
+
+        Args:
+            value: the payload.
+            log: notes the texts in it, and keeps the documents in it alive.
+            whole: False where little but the documents matters: then long texts and dull lists are left out.
+        """
+        return Copying(self._by_type, self._reader_of, log, whole=whole).copy(value)
+
+    def _reader_of(self, kind: type) -> Reader:
+        """How to read a type, looked up once: `isinstance` with a pydantic class costs more than all the rest here."""
+        if len(self._by_type) >= _MAX_TYPES:
+            self._by_type.clear()
+        fitting = (own for base, own in self._readers if issubclass(kind, base))
+        reader = self._by_type[kind] = next(fitting, _read_dataclass if dataclasses.is_dataclass(kind) else _read_other)
+        return reader
+
+
+class Copying:
+    """One payload that is being copied, for readers."""
+
+    __slots__ = ("_by_type", "_left", "_reader_of", "kept", "texts", "whole")
+
+    def __init__(
+        self, by_type: Mapping[type, Reader], reader_of: Callable[[type], Reader], log: RequestLog, *, whole: bool
+    ) -> None:
+        self.whole = whole
+        self.kept = log.kept
+        self.texts = log.texts
+        self._left = _MAX_NODES if whole else _MAX_NODES_OF_STEP
+        self._by_type = by_type
+        self._reader_of = reader_of
+
+    def copy(self, value: Any, depth: int = 0) -> Snapshot:
+        """The snapshot of a value that lies this deep."""
+        kind = type(value)
+        if kind is str:
+            if not self.whole and len(value) > _MAX_TEXT_OF_STEP:
+                return LONG_TEXT
+            self.texts[id(value)] = value
+            return value
+        return (self._by_type.get(kind) or self._reader_of(kind))(self, value, depth)
+
+    def keep(self, document: Any, snapshot: Snapshot) -> Snapshot:
+        """Note a document, which is read once."""
+        self.kept[id(document)] = document, snapshot
+        return snapshot
+
+    def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
+        """A dictionary. Fields whose names are no texts are hidden in one without a name."""
+        items = list(dict.items(value))
+        self._left -= len(items)
+        if depth > _MAX_DEPTH or self._left < 0:
+            return CUT
+        copies: dict[str, Snapshot] = {}
+        for key, item in items[:_MAX_FIELDS]:
+            if isinstance(key, str):
+                copies[key] = self.copy(item, depth + 1)
+            else:
+                copies.setdefault("", Hidden([])).inside.append(self.copy(item, depth + 1))
+        if len(items) > _MAX_FIELDS:
+            copies["…"] = CUT
+        return copies
+
+    def state(self, fields: dict[str, Any], depth: int) -> Snapshot:
+        """An object by its fields."""
+        copies = self.fields(fields, depth)
+        return copies if copies is CUT else ObjectFields(copies)
+
+    def items(self, value: Iterable[Any], depth: int) -> Snapshot:
+        """A list or the like: much of it where it holds documents, else the end of it, of a step's hardly anything."""
+        if depth > _MAX_DEPTH or self._left < 0:
+            return CUT
+        items = list(value)
+        copies = [self.copy(item, depth + 1) for item in items[:_FEW]]
+        if copies and self._is_document(items[0]):
+            return copies + [self.copy(item, depth + 1) for item in items[_FEW:_MAX_ITEMS]]
+        self._left -= len(copies)
+        if len(items) <= _FEW:
+            return copies
+        if self.whole:
+            rest = items[_FEW:] if len(items) <= _TAIL else items[-_TAIL:]
+            copies = copies if len(items) <= _TAIL else [CUT]
+        else:
+            rest = [] if _DULL.issuperset(map(type, copies)) else items[_FEW:_MAX_ITEMS]
+        self._left -= len(rest)
+        return copies + [self.copy(item, depth + 1) for item in rest]
+
+    def _is_document(self, item: Any) -> bool:
+        """Whether an item that was read is a document, alone or with a score."""
+        return id(item) in self.kept or (isinstance(item, (tuple, list)) and len(item) > 0 and id(item[0]) in self.kept)
+
+
+_DULL = frozenset({str, int, float, bool, type(None), Opaque})
+
+
+def _read_dataclass(copying: Copying, value: Any, depth: int) -> Snapshot:
+    return copying.state({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, depth)
+
+
+def _read_other(_: Copying, value: Any, __: int) -> Snapshot:
+    return Opaque(id(value))
+
+
+_COMMON: Mapping[type, Reader] = {
+    enum.Enum: lambda copying, value, depth: copying.copy(value.value, depth + 1),
+    str: lambda _, value, __: value,  # of a class of the program's own
+    int: lambda _, value, __: value,
+    type(None): lambda _, value, __: value,
+    dict: Copying.fields,
+    list: Copying.items,
+    tuple: Copying.items,
+    set: Copying.items,
+    frozenset: Copying.items,
+    deque: Copying.items,
+    numbers.Real: lambda _, value, __: float(value),
+    dt.date: lambda _, value, __: value.isoformat(),
+    dt.time: lambda _, value, __: value.isoformat(),
+    uuid.UUID: lambda _, value, __: str(value),
+    decimal.Decimal: lambda _, value, __: str(value),
+}
