@@ -185,6 +185,37 @@ def test_a_block_that_was_given_up_still_has_what_was_noted(sink):
     assert [record.response for record in sink.records()] == ["At night."]
 
 
+def test_documents_can_be_read_once_more_when_a_request_ends(sink):
+    def note_documents(log):
+        for document, _ in log.kept.values():
+            log.note("said", 1, payload=document)
+
+    requests = OpenRequests(sink, words_of_all_events, on_end=note_documents)
+    log = begun(requests)
+    log.kept[1] = ("At night.", None)
+    requests.finish(log)
+
+    assert [record.response for record in sink.records()] == ["At night."]
+
+
+def test_a_sink_that_raises_costs_the_request_nothing():
+    class BrokenSink:
+        def __init__(self):
+            self.errors = []
+
+        def submit(self, capture):
+            raise OSError("no room")
+
+        def count_error(self, place):
+            self.errors.append(place)
+
+    requests = OpenRequests(BrokenSink(), words_of_all_events)
+    requests.finish(begun(requests))
+
+    assert requests.sink.errors == ["callback"]
+    assert requests.live == {}
+
+
 # Requests that never end
 
 
@@ -225,8 +256,7 @@ def test_requests_that_are_discarded_make_no_record(requests, sink):
 
 def test_ended_runs_are_known_for_a_while_in_a_fixed_amount_of_memory():
     ended = EndedRuns()
-    for key in range(100_000):
-        ended.add(key)
+    ended.add_all(range(100_000))
 
     assert 99_999 in ended
     assert 1 not in ended

@@ -86,7 +86,7 @@ class RequestLog:
     @property
     def last_event_ns(self) -> int:
         """When something last happened."""
-        return self.events[-1].time_ns if self.events else self.started_ns
+        return self.events[-1][3] if self.events else self.started_ns
 
     def note(
         self, kind: str, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
@@ -107,7 +107,7 @@ class RequestLog:
                 self.anchor, self._find_span = anchor, None
 
     def end(self) -> bool:
-        """End the log and let go of the program's documents; False when somebody else ended it."""
+        """The request is over; False when somebody else has ended it already."""
         try:
             self._unfinished.pop()
         except IndexError:
@@ -115,12 +115,15 @@ class RequestLog:
         self.ended_ns = time_ns()
         self.over = True
         self._find_span = None
+        return True
+
+    def release(self) -> None:
+        """Let go of the program's documents; their texts stay in the snapshots, and are summed up."""
         tokens = sum(len(stream.tokens) for stream in list(self.streams.values()))
         # A text's size is known without reading it.
         self.bytes = tokens * _TOKEN_BYTES + sum(map(getsizeof, list(self.texts.values())))
         self.kept.clear()
         self.texts.clear()
-        return True
 
 
 Fold: TypeAlias = Callable[[RequestLog], RagRecord | None]

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import enclosing_answer
 from ragspan.capturing.log import Fold, LogCapture, RequestLog, RunKey
@@ -44,9 +46,11 @@ class EndedRuns:
     def __init__(self) -> None:
         self._keys = array("Q", bytes(8 * self._PLACES))
 
-    def add(self, key: RunKey) -> None:
-        number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
-        self._keys[number % self._PLACES] = number
+    def add_all(self, keys: Iterable[RunKey]) -> None:
+        table, places = self._keys, self._PLACES
+        for key in keys:
+            number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
+            table[number % places] = number
 
     def __contains__(self, key: RunKey) -> bool:
         number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
@@ -66,7 +70,7 @@ class OpenRequests(Generic[Place]):
     Args:
         sink: gets a capture of each request.
         fold: makes the record of a request's log.
-        on_end: is called with a log that has just ended, before its capture is made.
+        on_end: is called with a log that has just ended, while its documents are still alive.
         max_open: requests that may be open at the same time; the oldest is given up beyond.
         max_seconds: after which a request in which nothing happens is given up.
         sweep_seconds: at least between two looks for such requests.
@@ -101,13 +105,15 @@ class OpenRequests(Generic[Place]):
 
         None where instrumentation is suppressed, as it is for what a judge asks.
         """
-        if is_suppressed():
+        context = get_current()
+        if context and is_suppressed(context):
             return None
         answer = enclosing_answer()
         if answer is not None:
             return answer.part(self, self._new_part).log
         log = RequestLog()
-        log.anchor = current_anchor()
+        if context:
+            log.anchor = current_anchor(context)
         self._add(log)
         return log
 
@@ -140,10 +146,13 @@ class OpenRequests(Generic[Place]):
     # Ends
 
     def finish(self, log: RequestLog) -> None:
-        """Hand a request over, unless somebody else did, or its block does."""
-        capture = None if log.grouped else self._end(log)
-        if capture is not None:
-            self.sink.submit(capture)
+        """Hand a request over, unless somebody else did, or its block does. Never raises, whatever a sink does."""
+        try:
+            capture = None if log.grouped else self._end(log)
+            if capture is not None:
+                self.sink.submit(capture)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
 
     def give_up(self, log: RequestLog) -> None:
         """End a request of which nothing more is expected."""
@@ -173,8 +182,9 @@ class OpenRequests(Generic[Place]):
         self._open.pop(id(log), None)
         for key in log.keys:
             self.live.pop(key, None)
-            self.ended.add(key)
+        self.ended.add_all(log.keys)
         self._on_end(log)
+        log.release()
         return LogCapture(log=log, fold=self._fold)
 
     def _end_block(self, log: RequestLog) -> LogCapture:
