@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from agreeing.judgements import Judgement
 from ragspan.judges import HHEMVerifier, Judge, OpenAIJudge, OverlapJudge
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure, Outcome, Score, Usage
 

@@ -9,6 +9,8 @@ from judging.job import KEY, MODEL, Answer
 from judging.one_by_one import Judging
 from ragspan import RagRecord
 from ragspan.judges import Judge, OpenAIJudge
+from ragspan.judges.session import JudgingSession
+from ragspan.judges.session import judging as judging_session
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.outcomes import Outcome, Score
 
@@ -26,7 +28,8 @@ def judging(base_url: str) -> Judging:
     async def values_of(answer: Answer, names: Sequence[str]) -> dict[str, float]:
         metrics = [METRICS[name](judge) for name in names]
         record = RagRecord(question=answer.question, contexts=answer.passages, response=answer.response)
-        outcomes = await asyncio.gather(*(metric.score(record) for metric in metrics))
+        with judging_session(JudgingSession(record=record)):
+            outcomes = await asyncio.gather(*(metric.score(record) for metric in metrics))
         return {metric.name: value_of(outcome) for metric, outcome in zip(metrics, outcomes, strict=True)}
 
     return values_of

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.usage import report_usage
+from ragspan.judges.session import report_usage
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.telemetry import is_suppressed
 

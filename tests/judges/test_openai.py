@@ -10,7 +10,7 @@ import pytest
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.llm.replies import REPLY_SCHEMA
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
 
 GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "stated", "verdict": "grounded"}}})

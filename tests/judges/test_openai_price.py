@@ -4,7 +4,7 @@ import openai
 import pytest
 
 from ragspan.judges import OpenAIJudge, Price
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 
 MINI = Price(0.15, 0.60, cached_input=0.075)
 OPENAI = "https://api.openai.com/v1"

@@ -10,6 +10,7 @@ from itertools import takewhile
 import pytest
 
 from ragspan import ScoringEngine
+from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import (
     AnswerRelevance,
     ChunkAttribution,
@@ -70,6 +71,11 @@ def endpoint(fake_openai):
     return fake_openai
 
 
+async def all_at_once(record, metrics):
+    with judging(JudgingSession(record=record)):
+        return await asyncio.gather(*(metric.score(record) for metric in metrics))
+
+
 def prompts_of(endpoint):
     """The messages of each request as one text, which is what a provider's cache compares."""
     return [json.dumps(request["messages"]) for request in endpoint.requests]
@@ -87,7 +93,7 @@ async def test_the_four_metrics_take_five_requests_that_begin_with_the_same_four
     """Characters stand for tokens: providers count about four of them as one, in all parts of a prompt alike."""
     judge = openai_judge()
 
-    scores = await asyncio.gather(*(metric(judge).score(five_passages) for metric in THE_FOUR))
+    scores = await all_at_once(five_passages, [metric(judge) for metric in THE_FOUR])
 
     prompts = prompts_of(endpoint)
     assert [score.label for score in scores] == ["pass"] * 4
@@ -110,7 +116,7 @@ async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same
         ChunkUtilization(judge),
     ]
 
-    scores = await asyncio.gather(*(metric.score(five_passages) for metric in metrics))
+    scores = await all_at_once(five_passages, metrics)
 
     prompts = prompts_of(endpoint)
     assert [score.label for score in scores] == ["pass"] * 9
@@ -137,7 +143,7 @@ async def test_the_claims_are_answered_before_the_others_are_asked_so_that_a_cac
         return answer(request)
 
     endpoint.answer = answer_at_leisure
-    await asyncio.gather(*(metric(judge).score(five_passages) for metric in THE_FOUR))
+    await all_at_once(five_passages, [metric(judge) for metric in THE_FOUR])
 
     assert course[:2] == ["claims asked", "claims answered"]
     assert len(course) == 10
@@ -155,7 +161,7 @@ async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judg
         return answer(request)
 
     endpoint.answer = answer_together
-    scores = await asyncio.gather(*(metric(judge).score(record) for metric in THE_FOUR))
+    scores = await all_at_once(record, [metric(judge) for metric in THE_FOUR])
     assert [score.label for score in scores] == ["pass"] * 4
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ragspan.engine import ScoringEngine
-from ragspan.judges.usage import report_usage
+from ragspan.judges.session import report_usage
 from ragspan.outcomes import NotApplicable, Score, Usage
 
 

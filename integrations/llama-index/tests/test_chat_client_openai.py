@@ -14,7 +14,7 @@ from llama_index.core.llms import ChatMessage
 
 from ragspan import RagRecord
 from ragspan.judges import LLMJudge
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
 from ragspan_llama_index import LlamaIndexChatClient
 

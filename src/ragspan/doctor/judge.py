@@ -11,7 +11,7 @@ from ragspan.doctor.findings import Finding, State
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.base import Judge, Vote
 from ragspan.judges.named import judge_from
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.suppress import suppressed

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
 from ragspan.engine._boundary import attempt
-from ragspan.judges.allowance import Spender
+from ragspan.judges.session import Spender
 from ragspan.metrics.base import Metric
 
 _JUDGE = "judge"

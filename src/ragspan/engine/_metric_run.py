@@ -26,8 +26,7 @@ from ragspan.engine._metric_judges import spenders_of, with_judge
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._spending import RunAllowance, Spending
 from ragspan.engine._threads import DaemonThreads
-from ragspan.judges.allowance import allowed_by, lift_limits
-from ragspan.judges.usage import UsageMeter, metered
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.records import RagRecord
@@ -92,7 +91,13 @@ class MetricRunner:
         run.end(self._unscored(record, reason))
         return run
 
-    def start(self, record: RagRecord) -> MetricRun:
+    def start(self, record: RagRecord, session: JudgingSession) -> MetricRun:
+        """Begin to score the record.
+
+        Args:
+            record: what is scored.
+            session: of the record, which its metrics share.
+        """
         run = MetricRun(self.name, self._observer, self._lost)
         if len(self._lost) >= self._max_lost:
             message = (
@@ -103,7 +108,8 @@ class MetricRunner:
         # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
         # would have it closed from outside, which OpenTelemetry logs as an error.
         run.allowance = None if self._spending is None else RunAllowance(self._spending)
-        with suppressed(), metered() as run.meter, allowed_by(run.allowance):
+        run.meter = UsageMeter()
+        with suppressed(), judging(session.for_metric(meter=run.meter, allowance=run.allowance)):
             run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
 

@@ -25,6 +25,7 @@ from ragspan.engine.helper.computing import Computing
 from ragspan.judges.computing import computing_at
 from ragspan.judges.overlap.languages import languages_of
 from ragspan.judges.overlap.refusals import is_refusal
+from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.self_metrics import SelfMetrics
@@ -159,10 +160,11 @@ class Scoring:
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""
         began = perf_counter()
+        session = JudgingSession(record=work.record)
         desk = self._computing.desk_for(work.record)
         try:
             with computing_at(desk):
-                work.runs += [self._start(runner, work) for runner in self._runners]
+                work.runs += [self._start(runner, work, session) for runner in self._runners]
             await wait_for_runs(work.runs, min(self._wait, self._timeout))
             if self._timeout <= self._wait:
                 _expire(work.runs, self._timeout)
@@ -174,9 +176,9 @@ class Scoring:
         finally:
             desk.close()
 
-    def _start(self, runner: MetricRunner, work: _Work) -> MetricRun:
+    def _start(self, runner: MetricRunner, work: _Work, session: JudgingSession) -> MetricRun:
         is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.span)
-        return runner.start(work.record) if is_chosen else runner.pass_over(work.record, "not_sampled")
+        return runner.start(work.record, session) if is_chosen else runner.pass_over(work.record, "not_sampled")
 
     def _emit_ended(self, work: _Work) -> None:
         """Emit what has ended since the last time."""

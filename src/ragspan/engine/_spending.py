@@ -18,7 +18,7 @@ from ragspan.engine._section import Section
 from ragspan.engine._token_bucket import TokenBucket
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.allowance import Reservation
+from ragspan.judges.session import Reservation
 from ragspan.outcomes import Usage
 
 _MINUTE = 60.0  # seconds

@@ -10,7 +10,7 @@ import pytest
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import GuardDetector, OverlapJudge
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 from ragspan.metrics import ContextAdherence, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord

@@ -9,9 +9,8 @@ import pytest
 
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import LLMJudge, Price
-from ragspan.judges.allowance import allowed_by, lift_limits
 from ragspan.judges.base import Completion
-from ragspan.judges.usage import metered
+from ragspan.judges.session import JudgingSession, judging, lift_limits, metered
 from ragspan.outcomes import Usage
 
 PRICE = Price(1.0, 10.0, cached_input=0.1)
@@ -65,7 +64,7 @@ def no_claims(reply):
 async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claims, super_bowl):
     used = Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50)
     purse = Purse()
-    with allowed_by(purse):
+    with judging(JudgingSession(allowance=purse)):
         await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
 
     [expected], [settled] = purse.expected, purse.settled
@@ -102,7 +101,7 @@ async def test_a_price_that_the_client_tells_is_kept(no_claims, super_bowl):
 
 async def test_a_server_that_tells_no_tokens_took_what_was_expected(no_claims, super_bowl):
     purse = Purse()
-    with allowed_by(purse), metered() as meter:
+    with judging(JudgingSession(allowance=purse)), metered() as meter:
         await LLMJudge(MeteredClient(Usage(), no_claims), name="j", price=PRICE).extract_claims(super_bowl)
 
     assert purse.settled == purse.expected
@@ -111,7 +110,7 @@ async def test_a_server_that_tells_no_tokens_took_what_was_expected(no_claims, s
 
 async def test_a_request_that_is_not_allowed_is_not_sent(no_claims, super_bowl):
     client = MeteredClient(Usage(requests=1), no_claims)
-    with allowed_by(Purse(requests=0)), pytest.raises(BudgetExhausted):
+    with judging(JudgingSession(allowance=Purse(requests=0))), pytest.raises(BudgetExhausted):
         await LLMJudge(client, name="j").extract_claims(super_bowl)
 
     assert client.requests == 0
@@ -119,7 +118,7 @@ async def test_a_request_that_is_not_allowed_is_not_sent(no_claims, super_bowl):
 
 async def test_asking_again_needs_to_be_allowed_too(reply, super_bowl):
     client = MeteredClient(Usage(requests=1), reply(grounding={"reasoning": "r", "verdict": "grounded"}))
-    with allowed_by(Purse(requests=2)):
+    with judging(JudgingSession(allowance=Purse(requests=2))):
         votes = await LLMJudge(client, name="j").vote_adherence(super_bowl, 5)
 
     assert (len(votes), client.requests) == (2, 2)
@@ -128,7 +127,7 @@ async def test_asking_again_needs_to_be_allowed_too(reply, super_bowl):
 async def test_a_request_that_fails_counts_as_one_and_takes_nothing_else(scripted, super_bowl):
     purse = Purse()
     judge, _ = scripted(JudgeError("RateLimitError", "no"), price=PRICE)
-    with allowed_by(purse), pytest.raises(JudgeError):
+    with judging(JudgingSession(allowance=purse)), pytest.raises(JudgeError):
         await judge.extract_claims(super_bowl)
 
     assert purse.settled == [Usage(requests=1, usd=0.0)]
@@ -136,7 +135,7 @@ async def test_a_request_that_fails_counts_as_one_and_takes_nothing_else(scripte
 
 async def test_a_request_that_is_cancelled_keeps_what_was_set_aside(super_bowl):
     purse, client = Purse(), HangingClient()
-    with allowed_by(purse):
+    with judging(JudgingSession(allowance=purse)):
         asking = asyncio.ensure_future(LLMJudge(client, name="j").extract_claims(super_bowl))
     await client.asked.wait()
     asking.cancel()
@@ -153,7 +152,7 @@ async def test_where_limits_are_lifted_nothing_is_asked_for(no_claims, super_bow
         lift_limits()
         return await LLMJudge(MeteredClient(Usage(requests=1), no_claims), name="j").extract_claims(super_bowl)
 
-    with allowed_by(purse):
+    with judging(JudgingSession(allowance=purse)):
         assert await asyncio.ensure_future(ask_freely()) == []
 
 
@@ -182,7 +181,7 @@ async def test_a_service_that_writes_nonsense_is_not_out(scripted, super_bowl):
 async def test_a_service_that_is_left_alone_costs_nothing(scripted, super_bowl):
     purse = Purse()
     judge, _ = scripted(*[JudgeError("APIConnectionError", "nobody there", outage=True)] * 5)
-    with allowed_by(purse):
+    with judging(JudgingSession(allowance=purse)):
         for _ in range(8):
             with pytest.raises(JudgeError):
                 await judge.extract_claims(super_bowl)

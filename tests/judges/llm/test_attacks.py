@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.judges.llm import replies
-from ragspan.judges.llm.case import lay_out
+from ragspan.judges.llm.prompt_context import lay_out
 from ragspan.judges.llm.prompts import ADHERENCE, RULES
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.records import RagRecord
@@ -208,7 +208,7 @@ def test_a_text_cannot_hold_its_own_code(super_bowl):
 def test_who_knows_all_texts_does_not_know_the_code():
     """It depends on a secret of the process: the same record has another code in the next one."""
     program = (
-        "from ragspan.judges.llm.case import lay_out; from ragspan.records import RagRecord\n"
+        "from ragspan.judges.llm.prompt_context import lay_out; from ragspan.records import RagRecord\n"
         f"record = RagRecord(**{HARMLESS!r})\n"
         "print(lay_out(record, max_context_chars=60_000, max_response_chars=20_000).fence.code)"
     )

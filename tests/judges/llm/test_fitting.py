@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.llm.fitting import fair_limit, fit
+from ragspan.judges.llm.prompt_context import fair_limit, fit
 
 
 @pytest.mark.parametrize(

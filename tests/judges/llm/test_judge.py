@@ -7,7 +7,7 @@ import pytest
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
-from ragspan.judges.usage import metered
+from ragspan.judges.session import JudgingSession, judging, metered
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,
@@ -162,7 +162,7 @@ async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, 
     judge, client = scripted([reply(claims=["One."])], [claim_verdicts((1, "supported"))])
     classifier = FakeJudge(supported=[False])
 
-    with metered() as meter:
+    with judging(JudgingSession(record=super_bowl)), metered() as meter:
         by_model, by_classifier = await asyncio.gather(
             Faithfulness(judge).score(super_bowl), FaithfulnessWithHHEM(judge, classifier).score(super_bowl)
         )

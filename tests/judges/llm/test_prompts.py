@@ -4,7 +4,7 @@ from itertools import takewhile
 
 import pytest
 
-from ragspan.judges.llm.case import lay_out
+from ragspan.judges.llm.prompt_context import lay_out
 from ragspan.judges.llm.prompts import ADHERENCE
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.records import RagRecord

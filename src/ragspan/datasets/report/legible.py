@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ragspan.judges.llm.fitting import fair_limit
+from ragspan.judges.llm.prompt_context import fair_limit
 from ragspan.telemetry.values import legible
 
 

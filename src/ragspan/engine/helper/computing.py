@@ -23,7 +23,7 @@ from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_no
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.exceptions import JudgeError
 from ragspan.judges.computing import ComputingPlace, computing_at, only_waits
-from ragspan.judges.usage import report_usage
+from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 

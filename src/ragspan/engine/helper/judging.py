@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from ragspan.engine._metric_run import failure_of
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.link import Link
-from ragspan.judges.usage import metered
+from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 

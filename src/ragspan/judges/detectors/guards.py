@@ -15,8 +15,8 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
 from ragspan.judges.endpoint import Endpoint
 from ragspan.judges.llm.chat_reply import read_completions
-from ragspan.judges.llm.fitting import fair_limit
-from ragspan.judges.usage import report_usage
+from ragspan.judges.llm.prompt_context import fair_limit
+from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
 
 GuardForm: TypeAlias = Literal["granite-guardian", "lynx"]

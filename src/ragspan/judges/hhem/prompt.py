@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Protocol
 
 from ragspan.judges.hhem.pairs import FittedPair, Pair
-from ragspan.judges.llm.fitting import fair_limit
+from ragspan.judges.llm.prompt_context import fair_limit
 
 INSTRUCTION = "Determine if the hypothesis is true given the premise?\n\nPremise:"
 HYPOTHESIS = "Hypothesis:"

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ragspan.judges.allowance import Reservation, reserve
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.forecast import Forecast
 from ragspan.judges.prices import Price
-from ragspan.judges.usage import report_usage
+from ragspan.judges.session import Reservation, report_usage, reserve
 from ragspan.outcomes import Usage
 
 
@@ -24,16 +23,15 @@ class Accounts:
         self._price = price
         self._forecast = Forecast()
 
-    def open(self, messages: Sequence[ChatMessage], *, question: str, choices: int) -> Bill:
+    async def open(self, messages: Sequence[ChatMessage], *, question: str, choices: int) -> Bill:
         """Set aside what a request is expected to take.
 
         Raises:
             JudgeError: the allowance does not suffice.
         """
         expected = self.priced(self._forecast.expect(messages, question=question, choices=choices))
-        return Bill(
-            expected=expected, reservation=reserve(expected), messages=messages, question=question, accounts=self
-        )
+        reservation = await reserve(expected)
+        return Bill(expected=expected, reservation=reservation, messages=messages, question=question, accounts=self)
 
     def priced(self, usage: Usage) -> Usage:
         """The usage with its price, where both are known and nobody has put a price on it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
-from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import chain
 from typing import Protocol, TypeVar
 
@@ -23,12 +22,11 @@ from ragspan.judges.base import (
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.accounts import Accounts
 from ragspan.judges.llm.breaker import CircuitBreaker
-from ragspan.judges.llm.cache_warming import CacheWarming
-from ragspan.judges.llm.case import Case, lay_out, share_shown
 from ragspan.judges.llm.fencing import clean
-from ragspan.judges.llm.once import Once
 from ragspan.judges.llm.passage_sentences import LONGEST_LINE, list_sentences, split_passage, used_share
+from ragspan.judges.llm.prompt_context import PromptContext, lay_out, share_shown
 from ragspan.judges.prices import Price
+from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
 
 
@@ -48,7 +46,7 @@ class LLMJudge:
     at all is asked for once more, only that; what is then still missing is left out. Claims, and verdicts on passages,
     which several metrics need, are asked for once a record, also by metrics that ask at the same time.
 
-    Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.allowance`), and unless the
+    Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.session`), and unless the
     service has been failing: a circuit breaker then lets requests fail at once for a while (`judge_unavailable`).
 
     Where a record's texts are long enough for a provider's prompt cache to matter, the first request about them is sent
@@ -100,8 +98,6 @@ class LLMJudge:
         self._client = client
         self._accounts = Accounts(price)
         self._breaker = CircuitBreaker()
-        self._once = Once()
-        self._warming = CacheWarming(_LONGEST_WAIT)
         self._temperature = temperature
         self._max_context_chars = max_context_chars
         self._max_response_chars = max_response_chars
@@ -110,98 +106,98 @@ class LLMJudge:
         return f"{type(self).__name__}({self.name!r})"
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        case = self._lay_out(record)
-        findings = await self._sample(case, prompts.ADHERENCE, replies.GROUNDING, votes)
+        prompt = self._prompt(record)
+        findings = await self._sample(prompt, prompts.ADHERENCE, replies.GROUNDING, votes)
         return [
-            Vote(grounded=finding.verdict == "grounded", explanation=case.explanation(finding.reasoning))
+            Vote(grounded=finding.verdict == "grounded", explanation=prompt.explanation(finding.reasoning))
             for finding in findings
         ]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        case = self._lay_out(record)
-        findings = await self._sample(case, prompts.COMPLETENESS, replies.COMPLETENESS, ratings)
-        return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
+        prompt = self._prompt(record)
+        findings = await self._sample(prompt, prompts.COMPLETENESS, replies.COMPLETENESS, ratings)
+        return [Rating(value=finding.value, explanation=prompt.explanation(finding.reasoning)) for finding in findings]
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        case = self._lay_out(record)
-        findings = await self._sample(case, prompts.ANSWER_RELEVANCE, replies.ANSWER_RELEVANCE, ratings)
-        return [Rating(value=finding.value, explanation=case.explanation(finding.reasoning)) for finding in findings]
+        prompt = self._prompt(record)
+        findings = await self._sample(prompt, prompts.ANSWER_RELEVANCE, replies.ANSWER_RELEVANCE, ratings)
+        return [Rating(value=finding.value, explanation=prompt.explanation(finding.reasoning)) for finding in findings]
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        case = self._lay_out(record)
+        prompt = self._prompt(record)
 
         async def extract() -> list[str]:
-            [claims] = await self._sample(case, prompts.CLAIMS, replies.CLAIMS, 1)
+            [claims] = await self._sample(prompt, prompts.CLAIMS, replies.CLAIMS, 1)
             return [claim.strip() for claim in claims if claim.strip()]
 
-        return list(await self._once.ask(case.fence.code, "claims", extract))
+        return list(await prompt.once.ask("claims", extract))
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        case = self._lay_out(record)
+        prompt = self._prompt(record)
         lines = {number: f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1)}
 
         def task(numbers: Sequence[int]) -> str:
-            quoted = case.fence.quote("claims", "\n".join(lines[number] for number in numbers))
+            quoted = prompt.fence.quote("claims", "\n".join(lines[number] for number in numbers))
             return prompts.verification(quoted, numbers)
 
-        findings = await self._judge_each(case, task, replies.CLAIM_VERDICTS, len(claims))
+        findings = await self._judge_each(prompt, task, replies.CLAIM_VERDICTS, len(claims))
         return [
             ClaimVerdict(
                 index=number - 1,
                 supported=finding.verdict == "supported",
                 claim=claims[number - 1],
-                explanation=case.explanation(finding.reasoning),
+                explanation=prompt.explanation(finding.reasoning),
             )
             for number, finding in sorted(findings.items())
         ]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        case = self._lay_out(record, each_context=True)
+        prompt = self._prompt(record, each_context=True)
 
         async def judge() -> list[ContextVerdict]:
-            findings = await self._judge_passages(case, prompts.usefulness, replies.PASSAGE_VERDICTS)
+            findings = await self._judge_contexts(prompt, prompts.usefulness, replies.PASSAGE_VERDICTS)
             return [
                 ContextVerdict(
                     index=number - 1,
                     useful=finding.verdict == "useful",
-                    explanation=case.explanation(finding.reasoning),
+                    explanation=prompt.explanation(finding.reasoning),
                 )
                 for number, finding in findings
             ]
 
-        return list(await self._once.ask(case.fence.code, "usefulness", judge))
+        return list(await prompt.once.ask("usefulness", judge))
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        case = self._lay_out(record, each_context=True)
-        findings = await self._judge_passages(case, prompts.context_relevance, replies.PASSAGE_RELEVANCE)
+        prompt = self._prompt(record, each_context=True)
+        findings = await self._judge_contexts(prompt, prompts.context_relevance, replies.PASSAGE_RELEVANCE)
         return [
             ContextRating(
                 index=number - 1,
                 value=_RELEVANCE[finding.verdict],
-                explanation=case.explanation(finding.reasoning),
+                explanation=prompt.explanation(finding.reasoning),
             )
             for number, finding in findings
         ]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its characters that stand in sentences which the model finds used."""
-        case = self._lay_out(record, each_context=True)
-        most = max(self._max_context_chars // (LONGEST_LINE * max(len(case.passages), 1)), 1)
-        passages = [split_passage(clean(passage), most) for passage in case.passages]
-        quoted = case.fence.quote("sentences", list_sentences(passages))
+        prompt = self._prompt(record, each_context=True)
+        most = max(self._max_context_chars // (LONGEST_LINE * max(len(prompt.contexts), 1)), 1)
+        contexts = [split_passage(clean(text), most) for text in prompt.contexts]
+        quoted = prompt.fence.quote("sentences", list_sentences(contexts))
 
         def task(numbers: Iterable[int]) -> str:
             return prompts.utilization(quoted, numbers)
 
         def names_its_sentences(finding: replies.SentencesFinding) -> bool:
-            return all(1 <= place <= len(passages[finding.number - 1]) for place in finding.sentences)
+            return all(1 <= place <= len(contexts[finding.number - 1]) for place in finding.sentences)
 
-        findings = await self._judge_passages(case, task, replies.USED_SENTENCES, is_valid=names_its_sentences)
+        findings = await self._judge_contexts(prompt, task, replies.USED_SENTENCES, is_valid=names_its_sentences)
         return [
             ContextRating(
                 index=number - 1,
-                value=used_share(passages[number - 1], finding.sentences),
-                explanation=case.explanation(finding.reasoning),
+                value=used_share(contexts[number - 1], finding.sentences),
+                explanation=prompt.explanation(finding.reasoning),
             )
             for number, finding in findings
         ]
@@ -212,46 +208,49 @@ class LLMJudge:
             record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars
         )
 
-    def _lay_out(self, record: RagRecord, *, each_context: bool = False) -> Case:
-        """The record's case; where each context is asked about, one that holds all of them.
+    def _prompt(self, record: RagRecord, *, each_context: bool = False) -> PromptContext:
+        """What the prompts about the record begin with; where each context is asked about, one that holds all of them.
 
         Raises:
             JudgeError: it cannot hold all.
         """
-        case = lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
+        prompt = session_of(record).keep((self, asyncio.get_running_loop()), lambda: self._lay_out(record))
         if each_context:
-            require_few_contexts(len(record.contexts or ()), len(case.passages))
-        return case
+            require_few_contexts(len(record.contexts or ()), len(prompt.contexts))
+        return prompt
 
-    async def _sample(self, case: Case, task: str, form: replies.Form[_T], count: int) -> list[_T]:
+    def _lay_out(self, record: RagRecord) -> PromptContext:
+        return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
+
+    async def _sample(self, prompt: PromptContext, task: str, form: replies.Form[_T], count: int) -> list[_T]:
         """Up to `count` valid replies to one question, at least one.
 
         Those that an endpoint did not give in the first request, because it ignores `n` or wrote something else, are
         asked for in single requests side by side.
         """
         temperature = self._temperature if count > 1 else 0.0
-        found = await self._ask(case, task, form, n=count, temperature=temperature)
+        found = await self._ask(prompt, task, form, n=count, temperature=temperature)
         retries = (
-            _or_nothing(self._ask(case, task, form, n=1, temperature=temperature)) for _ in range(count - len(found))
+            _or_nothing(self._ask(prompt, task, form, n=1, temperature=temperature)) for _ in range(count - len(found))
         )
         found += chain.from_iterable(await asyncio.gather(*retries))
         _require_any(found)
         return found[:count]
 
-    async def _judge_passages(
+    async def _judge_contexts(
         self,
-        case: Case,
+        prompt: PromptContext,
         task: Callable[[Sequence[int]], str],
         form: replies.ListForm[_Finding],
         is_valid: Callable[[_Finding], bool] | None = None,
     ) -> list[tuple[int, _Finding]]:
         """The findings on passages by their numbers, in that order."""
-        findings = await self._judge_each(case, task, form, len(case.passages), is_valid=is_valid)
+        findings = await self._judge_each(prompt, task, form, len(prompt.contexts), is_valid=is_valid)
         return sorted(findings.items())
 
     async def _judge_each(
         self,
-        case: Case,
+        prompt: PromptContext,
         task: Callable[[Sequence[int]], str],
         form: replies.ListForm[_Finding],
         count: int,
@@ -260,7 +259,7 @@ class LLMJudge:
         """The first valid finding for each number from 1 to `count`, at least one; the missing are asked for again."""
 
         async def ask(numbers: Sequence[int]) -> list[_Finding]:
-            lists = await self._ask(case, task(numbers), form, n=1, temperature=0.0)
+            lists = await self._ask(prompt, task(numbers), form, n=1, temperature=0.0)
             return [finding for finding in chain.from_iterable(lists) if finding.number in numbers]
 
         if not count:
@@ -273,25 +272,22 @@ class LLMJudge:
         _require_any(found)
         return found
 
-    async def _ask(self, case: Case, task: str, form: replies.AnyForm[_T], *, n: int, temperature: float) -> list[_T]:
+    async def _ask(
+        self, prompt: PromptContext, task: str, form: replies.AnyForm[_T], *, n: int, temperature: float
+    ) -> list[_T]:
         """The valid ones among the replies to a request, which is sent when it is its turn."""
-        messages = case.messages(task)
-        async with self._turn(case, is_urgent=form.key == replies.CLAIMS.key):
+        messages = prompt.messages(task)
+        async with prompt.gate.turn(is_urgent=form.key == replies.CLAIMS.key):
             completions = await self._complete(messages, question=form.key, n=n, temperature=temperature)
         answers = (form.read(completion.text) for completion in completions)
         return [answer for answer in answers if answer is not None]
-
-    def _turn(self, case: Case, *, is_urgent: bool) -> AbstractAsyncContextManager[None]:
-        if len(case.material) < _WORTH_CACHING:
-            return nullcontext()
-        return self._warming.turn(case.fence.code, is_urgent=is_urgent)
 
     async def _complete(
         self, messages: Sequence[ChatMessage], *, question: str, n: int, temperature: float
     ) -> list[Completion]:
         """Send a request, if the service is well and the allowance suffices, and account for what it took."""
         with self._breaker.watching():
-            bill = self._accounts.open(messages, question=question, choices=n)
+            bill = await self._accounts.open(messages, question=question, choices=n)
             try:
                 completions = await self._client.complete(
                     messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
@@ -328,8 +324,4 @@ def _require_any(found: Sized) -> None:
 
 
 _MAX_TEMPERATURE = 2
-_WORTH_CACHING = 2000
-"""Characters of a record's texts from which on it pays to wait; what comes before them is the same for all records."""
-_LONGEST_WAIT = 10.0
-"""Seconds that a request waits for the first one about the same record."""
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}

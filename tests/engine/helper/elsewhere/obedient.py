@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.computing import computed, has_own_thread
-from ragspan.judges.usage import report_usage
+from ragspan.judges.session import report_usage
 from ragspan.outcomes import Score, Usage
 from ragspan.records import RagRecord
 

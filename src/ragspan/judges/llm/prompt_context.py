@@ -1,0 +1,261 @@
+"""A record as an LLM judge sees it, laid out once for all questions about it.
+
+Every request about a record begins with the rules and the record's texts, byte for byte, and only then comes what it asks:
+providers serve a prompt that begins like an earlier one from their cache, at a fraction of the price. Providers read a
+prompt from their cache from the moment that an earlier one with the same beginning has been read, so the first request
+goes ahead of the others.
+
+A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what
+short texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay
+whole, and no long one crowds out the others. Only of contexts so many that not all of them fit even when cut to a few words,
+the last are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ragspan.exceptions import BudgetExhausted
+from ragspan.judges.base import ChatMessage
+from ragspan.judges.llm.fencing import Fence, overhead
+from ragspan.judges.llm.prompts import RULES, introduction
+from ragspan.records import RagRecord
+
+_T = TypeVar("_T")
+
+_CUT = 80
+"""Characters by which the labels of a context grow that is cut."""
+_FEW_WORDS = 100
+_WORTH_CACHING = 2000
+"""Characters of a record's texts from which on it pays to wait; what comes before them is the same for all records."""
+_LONGEST_WAIT = 10.0
+"""Seconds that a request waits for the first one about the same record."""
+_TURNS = 2
+"""Rounds of the event loop within which requests of metrics that start together are all there."""
+
+
+class SingleFlight:
+    """Asks a question once, whoever needs the answer. For one record and one event loop.
+
+    Guarantees:
+    - Those who ask while the answer is on its way wait for it; those who ask later get it at once. It is reported to the
+      usage meter of the first.
+    - Who stops waiting takes nothing from the others. The question is given up when nobody waits any more.
+    - An error goes to all who wait and is not kept: who asks later asks anew. That the allowance of the first does not
+      suffice concerns the first alone; the others ask for themselves.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[str, _Flight] = {}
+
+    async def ask(self, question: str, asking: Callable[[], Awaitable[_T]]) -> _T:
+        """What `asking` returns, now or when it was last called for this question."""
+        while True:
+            flight = self._flights.get(question)
+            is_mine = flight is None
+            if flight is None:
+                flight = self._flights[question] = _Flight(asyncio.ensure_future(asking()))
+            try:
+                answer: _T = await self._wait(question, flight)
+            except BudgetExhausted:
+                if is_mine:
+                    raise
+            else:
+                return answer
+
+    async def _wait(self, question: str, flight: _Flight) -> Any:
+        flight.waiting += 1
+        try:
+            return await asyncio.shield(flight.task)
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting:
+                flight.task.cancel()  # which does nothing to one that has ended
+            has_answer = flight.task.done() and not flight.task.cancelled() and flight.task.exception() is None
+            if not has_answer and (flight.task.done() or not flight.waiting) and self._flights.get(question) is flight:
+                del self._flights[question]
+
+
+@dataclass(slots=True, eq=False)
+class _Flight:
+    task: asyncio.Future[Any]
+    waiting: int = 0
+
+
+class PromptCacheGate:
+    """Lets the first request about a record go ahead of the others. For one event loop.
+
+    Guarantees:
+    - One request goes at once. The others wait until it has been answered or has failed, and never longer than the limit,
+      counted from when it went.
+    - A request that is taken back while it waits holds up nobody; one that goes ahead and is taken back lets the others go.
+
+    Args:
+        longest_wait: seconds that a request waits for the first one; 0 lets all go at once.
+    """
+
+    def __init__(self, longest_wait: float) -> None:
+        self._longest_wait = longest_wait
+        self._is_back: asyncio.Event | None = None
+        self._went_at = 0.0
+
+    @asynccontextmanager
+    async def turn(self, *, is_urgent: bool) -> AsyncIterator[None]:
+        """Hold a request back until it is its turn; it is sent inside the block.
+
+        Args:
+            is_urgent: another request depends on this one, so it should be the first if several come together.
+        """
+        if not self._longest_wait:
+            yield
+            return
+        if not is_urgent:
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+        loop = asyncio.get_running_loop()
+        if self._is_back is None:
+            self._is_back, self._went_at = asyncio.Event(), loop.time()
+            try:
+                yield
+            finally:
+                self._is_back.set()
+            return
+        await _wait(self._is_back, self._went_at + self._longest_wait - loop.time())
+        yield
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    if event.is_set():
+        return
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait([waiting], timeout=max(seconds, 0))
+    finally:
+        waiting.cancel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PromptContext:
+    """What all prompts about a record begin with, and what their questions share."""
+
+    fence: Fence
+    material: str
+    contexts: tuple[str, ...]
+    """What of each context is shown."""
+    remark: str | None
+    """What the judge did not get to see, in words."""
+    gate: PromptCacheGate
+    once: SingleFlight = field(default_factory=SingleFlight)
+
+    def messages(self, task: str) -> list[ChatMessage]:
+        return [
+            {"role": "system", "content": RULES},
+            {"role": "user", "content": f"{self.material}\n\n{task}"},
+        ]
+
+    def explanation(self, reasoning: str) -> str:
+        """The judge's reasoning, with the remark that part of the texts was left out."""
+        return f"{reasoning} [{self.remark}]" if self.remark else reasoning
+
+
+def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> PromptContext:
+    """The record as prompts show it.
+
+    Args:
+        record: what is to be judged.
+        max_context_chars: characters of all contexts together that a prompt may hold, with their fences.
+        max_response_chars: characters of the response that it may hold, and of the question.
+    """
+    quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
+    shown = {label: text[:most] for label, (text, most) in quoted.items()}
+    contexts = tuple(shown.values())[:-2]
+    fence = Fence.around([record.record_id, *shown.values()])
+    blocks = [fence.quote(_label(label, quoted[label][0], text), text) for label, text in shown.items()]
+    material = "\n\n".join([introduction(fence.code, len(contexts)), *blocks])
+    return PromptContext(
+        fence=fence,
+        material=material,
+        contexts=contexts,
+        remark=_remark(quoted, left_out),
+        gate=PromptCacheGate(_LONGEST_WAIT if len(material) >= _WORTH_CACHING else 0),
+    )
+
+
+def share_shown(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> float:
+    """The share of the characters of a record's texts that its prompts hold, 0..1."""
+    quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
+    whole = sum(len(text) for text, _ in quoted.values()) + left_out
+    return sum(min(len(text), most) for text, most in quoted.values()) / whole if whole else 1.0
+
+
+def fair_limit(lengths: Sequence[int], room: int) -> int:
+    """The length to cut texts to, so that all together take at most `room`.
+
+    Texts that are not longer than that stay whole; the result is `room` when all do.
+    """
+    left = room
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return share
+        left -= length
+    return room
+
+
+def fit(lengths: Sequence[int], overheads: Sequence[int], room: int) -> tuple[int, int]:
+    """How many of the contexts are kept, the first ones and at least one, and the length to cut them to.
+
+    Args:
+        lengths: of all contexts.
+        overheads: what each takes beside its text.
+        room: what they may take together.
+    """
+    if sum(lengths) + sum(overheads) <= room:
+        return len(lengths), room
+    kept, left, least = 0, room, room
+    for length, extra in zip(lengths, overheads, strict=True):
+        least -= extra + _CUT + min(length, _FEW_WORDS)
+        if kept and least < 0:
+            break
+        kept += 1
+        left -= extra + _CUT
+    return kept, fair_limit(lengths[:kept], max(left, 0))
+
+
+def _quoted(
+    record: RagRecord, max_context_chars: int, max_response_chars: int
+) -> tuple[dict[str, tuple[str, int]], int]:
+    """By label, each text with the characters of it that may be shown: the contexts, the question, the response.
+
+    Beside them the characters of the contexts that are left out altogether, the last ones, because not even their fences fit.
+    """
+    texts = [context.text for context in record.contexts or ()]
+    labels = [f"passage {number}" for number in range(1, len(texts) + 1)]
+    kept, limit = fit([len(text) for text in texts], list(map(overhead, labels)), max_context_chars)
+    quoted = {label: (text, limit) for label, text in zip(labels[:kept], texts, strict=False)}
+    quoted["question"] = (record.question or "", max_response_chars)
+    quoted["response"] = (record.response or "", max_response_chars)
+    return quoted, sum(map(len, texts[kept:]))
+
+
+def _label(label: str, whole: str, shown: str) -> str:
+    return label if len(shown) == len(whole) else f"{label} (first {len(shown):,} of {len(whole):,} characters)"
+
+
+def _remark(quoted: Mapping[str, tuple[str, int]], left_out: int) -> str | None:
+    contexts = [text for label, text in quoted.items() if label not in {"question", "response"}]
+    parts = [
+        f"{shown:,} of {whole:,} characters of the {what}"
+        for what, texts, more in (
+            ("passages", contexts, left_out),
+            ("question", [quoted["question"]], 0),
+            ("response", [quoted["response"]], 0),
+        )
+        if (shown := sum(min(len(text), most) for text, most in texts))
+        < (whole := sum(len(text) for text, _ in texts) + more)
+    ]
+    return f"the judge saw only {' and '.join(parts)}" if parts else None

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, metered, report_usage, reserve, session_of
+from ragspan.outcomes import Usage
+from ragspan.records import RagRecord
+
+
+@pytest.fixture
+def record():
+    return RagRecord(question="Why?", contexts=["Because."], response="Because.")
+
+
+async def test_what_is_kept_for_a_record_is_made_once_for_all_of_its_metrics(record):
+    session = JudgingSession(record=record)
+    made = []
+
+    async def ask():
+        return session_of(record).keep("prompt", lambda: made.append(1) or object())
+
+    tasks = []
+    for _ in range(3):
+        with judging(session.for_metric(meter=UsageMeter(), allowance=None)):
+            tasks.append(asyncio.ensure_future(ask()))
+
+    assert len({id(kept) for kept in await asyncio.gather(*tasks)}) == 1
+    assert made == [1]
+
+
+def test_another_record_finds_nothing_of_the_first(record):
+    with judging(JudgingSession(record=record)):
+        session_of(record).keep("prompt", lambda: "first")
+        another = RagRecord(question="Why?", contexts=["Because."], response="Because.")
+
+        assert session_of(another).keep("prompt", lambda: "second") == "second"
+
+
+def test_a_program_without_an_engine_has_a_session_for_the_record_that_it_asks_about(record):
+    session_of(record).keep("prompt", lambda: "kept")
+
+    assert session_of(record).keep("prompt", lambda: "made again") == "kept"
+
+
+def test_another_record_is_on_the_same_meter(record):
+    with metered() as meter:
+        session_of(record)
+        report_usage(Usage(requests=1))
+
+    assert meter.total == Usage(requests=1)
+
+
+async def test_an_allowance_may_answer_at_once_or_be_awaited():
+    class Held:
+        def settle(self, used):
+            """Nothing is counted here."""
+
+    class AtOnce:
+        def reserve(self, expected):
+            return Held()
+
+    class Awaited:
+        async def reserve(self, expected):
+            return Held()
+
+    for allowance in (AtOnce(), Awaited()):
+        with judging(JudgingSession(allowance=allowance)):
+            assert isinstance(await reserve(Usage(requests=1)), Held)
