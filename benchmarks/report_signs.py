@@ -17,7 +17,7 @@ from typing import Any
 
 from ragspan.datasets import Evaluation, evaluate
 from ragspan.datasets.report import signs_of
-from ragspan.datasets.tally import Tally
+from ragspan.datasets.summary import Tally
 
 _METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 _PARTS: Mapping[str, Collection[bool]] = {"all": (True, False), "supported": (True,), "unsupported": (False,)}

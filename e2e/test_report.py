@@ -276,7 +276,7 @@ def test_the_pictures_of_the_documentation(opened, report):
     screen = opened(report, size={"width": 1200, "height": 900})
     screen.picture("report")
 
-    half_good = screen.page.locator("details.answer:has(.claims .supported):has(mark):has(.passages .useful)").first
+    half_good = screen.page.locator("details.answer:has(.claims .supported):has(mark):has(.contexts .useful)").first
     half_good.locator("summary").first.click()
     place = half_good.evaluate(
         """answer => {

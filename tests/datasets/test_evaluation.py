@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from ragspan.datasets import ResultFile, aevaluate, evaluate
-from ragspan.datasets.plan import journal_of
+from ragspan.datasets.journal import journal_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord, Usage
 from ragspan.records import RagRecord

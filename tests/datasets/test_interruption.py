@@ -11,58 +11,16 @@ from dataclasses import replace
 import pytest
 
 from ragspan.config import Settings
-from ragspan.datasets.interruption import Interruption
-from ragspan.datasets.metrics import metrics_for
-from ragspan.datasets.plan import Plan, carry_out, journal_of
+from ragspan.datasets.evaluation import metrics_for
+from ragspan.datasets.journal import journal_of
+from ragspan.datasets.run import Plan, run
 
 
 def press_ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_while_a_row_is_worked_on_the_run_ends_after_it():
-    with Interruption() as interruption:
-        rows = interruption.reading(iter(range(10)))
-        assert next(rows) == 0
-        press_ctrl_c()
-
-        assert interruption.is_requested()
-        assert list(rows) == []
-
-
-def test_while_rows_are_waited_for_the_wait_ends():
-    def never_there():
-        yield 0
-        press_ctrl_c()
-        yield 1
-
-    with Interruption() as interruption:
-        assert list(interruption.reading(never_there())) == [0]
-        assert interruption.is_requested()
-
-
-def test_before_the_first_row_it_is_as_ever():
-    with Interruption(), pytest.raises(KeyboardInterrupt):
-        press_ctrl_c()
-
-
-def test_a_second_one_insists():
-    with Interruption() as interruption:
-        next(interruption.reading(iter([0])))
-        press_ctrl_c()
-        with pytest.raises(KeyboardInterrupt):
-            press_ctrl_c()
-
-
-def test_afterwards_all_is_as_before():
-    before = signal.getsignal(signal.SIGINT)
-    with Interruption():
-        pass
-
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def plan_for(rows, output, judge, interruption, *, resume=False, stop_at=None):
+def plan_for(rows, output, judge, *, resume=False, stop_at=None):
     def on_row(standing):
         if standing.rows == stop_at:
             press_ctrl_c()
@@ -75,35 +33,31 @@ def plan_for(rows, output, judge, interruption, *, resume=False, stop_at=None):
         output=output,
         resume=resume,
         on_row=on_row,
-        should_stop=interruption.is_requested,
-        reading=interruption.reading,
+        ends_on_ctrl_c=True,
     )
 
 
 def test_what_is_done_is_kept_and_gone_on_with(judge, tmp_path):
     rows = [{"question": "q", "contexts": "c", "answer": f"r{number}"} for number in range(300)]
     output = tmp_path / "r.csv"
-    with Interruption() as interruption:
-        stopped = carry_out(plan_for(rows, output, judge, interruption, stop_at=100))
+    stopped = run(plan_for(rows, output, judge, stop_at=100))
     kept = list(stopped.results())
 
     assert not stopped.is_complete
-    assert 100 <= stopped.rows == len(kept) < 300
+    assert 100 <= stopped.rows <= len(kept) < 300
     assert not output.exists()
 
-    with Interruption() as interruption:  # stopped again, while it goes through what was done
-        again = carry_out(plan_for(rows, output, judge, interruption, resume=True, stop_at=50))
+    # Stopped again, while it goes through what was done.
+    again = run(plan_for(rows, output, judge, resume=True, stop_at=50))
     assert (again.is_complete, len(list(again.results()))) == (False, len(kept))
 
-    with Interruption() as interruption:
-        finished = carry_out(plan_for(rows, output, judge, interruption, resume=True))
+    finished = run(plan_for(rows, output, judge, resume=True))
     assert (finished.rows, finished.is_complete, journal_of(output).exists()) == (300, True, False)
 
 
 def test_before_a_row_is_done_nothing_is_left_behind(judge, rows, tmp_path):
-    with Interruption() as interruption:
-        plan = plan_for(rows, tmp_path / "r.csv", judge, interruption)
-        stopped = carry_out(replace(plan, should_stop=lambda: True))
+    plan = plan_for(rows, tmp_path / "r.csv", judge)
+    stopped = run(replace(plan, on_begin=lambda _: press_ctrl_c()))
 
     assert (stopped.rows, stopped.is_complete, list(stopped.results())) == (0, False, [])
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from ragspan.datasets.plan import journal_of
+from ragspan.datasets.journal import journal_of
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from ragspan.config import Settings, settings_with
-from ragspan.datasets.metrics import described, metrics_for
+from ragspan.datasets.evaluation import metrics_for
+from ragspan.datasets.run import described
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.result_formats import read_results, with_formula, without_formula, write_results
+from ragspan.datasets.result_file import ResultFile, read_results, with_formula, without_formula, write_results
 from ragspan.datasets.results import RESULT_COLUMNS, ResultRow
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score

@@ -9,7 +9,9 @@ import stat
 import pytest
 
 from ragspan.config import Settings
-from ragspan.datasets.plan import Plan, carry_out, journal_of
+from ragspan.datasets.journal import journal_of
+from ragspan.datasets.run import Plan
+from ragspan.datasets.run import run as evaluate_as_planned
 
 ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} for number in range(8)]
 ROWS[2] = ROWS[5] = ROWS[6] = "no row"
@@ -31,7 +33,7 @@ class Stop:
 @pytest.fixture
 def run(length_metric):
     def carried_out(output, *, resume=False, stop=None, on_row=lambda _: None):
-        return carry_out(
+        return evaluate_as_planned(
             Plan(
                 data=list(ROWS),
                 metrics=[length_metric],

@@ -12,28 +12,21 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from ragspan.config import settings_with
+from ragspan.config import Settings, settings_with
 from ragspan.datasets.columns import ColumnChoice, ColumnChoices
 from ragspan.datasets.columns import answer_column as one_answer_column
-from ragspan.datasets.metrics import metrics_for
-from ragspan.datasets.plan import Plan, carry_out
 from ragspan.datasets.results import Evaluation
-from ragspan.datasets.run import OnError
+from ragspan.datasets.run import OnError, Plan, run
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget
 from ragspan.judges.base import Judge
 from ragspan.metrics.base import Metric
+from ragspan.metrics.named import metrics_from
 from ragspan.telemetry.base import Emitter
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-
-
-def _never() -> bool:
-    return False
-
-
-_should_stop: ContextVar[Callable[[], bool]] = ContextVar("ragspan_should_stop", default=_never)
+_stop: ContextVar[threading.Event | None] = ContextVar("ragspan_stop", default=None)
 
 
 def evaluate(
@@ -90,13 +83,14 @@ def evaluate(
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
     settings = settings_with(judge, concurrency=concurrency)
+    stop = _stop.get() or threading.Event()
     with contextlib.ExitStack() as stack:
         seen: dict[str, Any] = {}
         if progress:
-            from ragspan.datasets.progress import progress_on_stderr
+            from ragspan.datasets.terminal import progress_on_stderr
 
             seen["on_row"] = stack.enter_context(progress_on_stderr())
-        return carry_out(
+        return run(
             Plan(
                 data=data,
                 metrics=metrics_for(metrics, settings, judge),
@@ -114,32 +108,49 @@ def evaluate(
                 on_error=on_error,
                 limit=limit,
                 emitters=emitters,
-                should_stop=_should_stop.get(),
+                should_stop=stop.is_set,
                 **seen,
             )
         )
 
 
+def metrics_for(
+    chosen: str | Iterable[str | Metric] | None, settings: Settings, judge: Judge | str | None = None
+) -> list[Metric]:
+    """The metrics of an evaluation.
+
+    Args:
+        chosen: names, separated by commas or in a list, and metrics; None is those of the settings.
+        settings: with the judge of those that are given by name.
+        judge: in place of the settings', if it is one and not a name.
+
+    Raises:
+        ConfigurationError: there is no such metric, or the judge cannot answer what it asks.
+    """
+    wanted = [name.strip() for name in chosen.split(",") if name.strip()] if isinstance(chosen, str) else chosen
+    return metrics_from(settings, wanted, judge=None if isinstance(judge, str) else judge)
+
+
 def _in_thread(function: Callable[_P, _T]) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """The same as a coroutine, which leaves the event loop free. Cancelled, it ends when the rows in work are let go of."""
+    """The same as a coroutine, which leaves the event loop free. Cancelled, it ends when the rows in work are given up."""
 
     @functools.wraps(function)
-    async def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+    async def run_in_thread(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         stop = threading.Event()
-        token = _should_stop.set(stop.is_set)
+        token = _stop.set(stop)
         try:
             work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
         finally:
-            _should_stop.reset(token)
+            _stop.reset(token)
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
             stop.set()
             await asyncio.wait([work])
-            work.cancelled() or work.exception()  # it is nobody's any more
+            work.cancelled() or work.exception()  # nobody else reads it
             raise
 
-    return run
+    return run_in_thread
 
 
 aevaluate = _in_thread(evaluate)

@@ -14,16 +14,22 @@ from typing import Any, cast
 from ragspan.config import settings_with
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.columns import ColumnChoices
-from ragspan.datasets.interruption import Interruption
-from ragspan.datasets.metrics import metrics_for
-from ragspan.datasets.minimums import parse_minimums, require_minimums, shortfalls
-from ragspan.datasets.plan import Plan, carry_out, journal_of
-from ragspan.datasets.progress import progress_on_stderr
+from ragspan.datasets.evaluation import metrics_for
+from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
+from ragspan.datasets.journal import journal_of
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
-from ragspan.datasets.run import OnError
-from ragspan.datasets.terminal import as_plain, bad_row_lines, headline, not_scored_lines, rows_in_words, summary_table
+from ragspan.datasets.run import OnError, Plan, run
+from ragspan.datasets.terminal import (
+    as_plain,
+    bad_row_lines,
+    headline,
+    not_scored_lines,
+    progress_on_stderr,
+    rows_in_words,
+    summary_table,
+)
 from ragspan.defaults import budget_from
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -86,9 +92,8 @@ def _run(job: Job) -> int:
     with ExitStack() as stack:
         if back_fill is not None:
             stack.callback(back_fill.finish)  # what was scored before a failure is sent all the same
-        interruption = stack.enter_context(Interruption())
         on_row = stack.enter_context(progress_on_stderr(quiet=job.quiet))
-        evaluation = carry_out(
+        evaluation = run(
             Plan(
                 data=job.data,
                 metrics=metrics,
@@ -104,8 +109,7 @@ def _run(job: Job) -> int:
                 with_spans=job.to_trace,
                 on_begin=begin,
                 on_row=on_row,
-                should_stop=interruption.is_requested,
-                reading=interruption.reading,
+                ends_on_ctrl_c=True,
             )
         )
     _tell(*bad_row_lines(evaluation.bad_rows, evaluation.bad_row_count))

@@ -1,29 +1,37 @@
-"""The journal of an evaluation: a line for each row that is done, so that nothing done is done twice.
+"""The journal of an evaluation: a line for each row that is done, so that nothing is done twice.
 
-The first line says what is evaluated, and how. Every other one is written, in the order of the table, as soon as its row
-is done, with one write: a process that is killed leaves at most a line without an end, which is cut off.
+The first line says what is evaluated, and how. Each other line is written, in the order of the table, as soon as its row
+is done, with one write: a process that is killed leaves at most a line without an end, which is cut off. The result file
+is made from the journal when all rows are done.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets.outcome_json import outcome_from, plain_outcome
 from ragspan.datasets.records import digest_of
-from ragspan.datasets.results import BadRow, EvaluatedRow
+from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.exceptions import TableError
-from ragspan.outcomes import Outcome
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.metrics import JudgedContext
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 
 _FORMAT = 1
-ENDING = ".partial"
+_EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
+
+
+def journal_of(output: Path) -> Path:
+    """Where an evaluation with this output keeps the rows that are done."""
+    return output.with_name(f"{output.name}.partial")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,13 +50,12 @@ class Journal:
 
     Args:
         path: of the file.
-        rows: that it has already.
+        rows: that it has when it is opened.
     """
 
     def __init__(self, path: Path, *, rows: int = 0) -> None:
         self.path = path
         self.rows = rows
-        """Those that it had when it was opened."""
         self._file = path.open("ab", buffering=0)
         self._end = weakref.finalize(self, self._file.close)
 
@@ -93,7 +100,7 @@ class Journal:
     @classmethod
     def temporary(cls, about: Mapping[str, Any]) -> Journal:
         """A journal that is gone when nobody uses it any more."""
-        descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=ENDING)
+        descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
         with os.fdopen(descriptor, "wb") as file:
             file.write(_line({"journal": _FORMAT, **about}))
         journal = cls(Path(name))
@@ -133,6 +140,13 @@ class Journal:
         next(lines, None)
         for line in lines:
             yield _row_of(self.path, line)
+
+    def results(self) -> Iterator[ResultRow]:
+        """The lines of a result file: each record and metric."""
+        for row in self.done():
+            if isinstance(row, JournalRow):
+                for metric, outcome in row.outcomes.items():
+                    yield ResultRow.from_outcome(outcome, row=row.row, record_id=row.record_id, metric=metric)
 
     def close(self) -> None:
         """Write nothing more."""
@@ -195,3 +209,64 @@ def _require_same(path: Path, before: Any, now: Mapping[str, Any]) -> None:
 
 def _shown(value: Any) -> str:
     return "not set" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+# Outcomes -------------------------------------------------------------------------------------------------------------
+
+
+def plain_outcome(outcome: Outcome) -> dict[str, Any]:
+    """What JSON can hold of an outcome, evidence included; fields without a value are left out."""
+    plain = {"is": type(outcome).__name__, **_scalars(outcome)}
+    if isinstance(outcome, Score):
+        plain["value"] = float(outcome.value)
+        if outcome.evidence:
+            plain["evidence"] = [_plain_evidence(item) for item in outcome.evidence]
+        if outcome.details:
+            plain["details"] = {str(name): value for name, value in outcome.details.items() if _is_scalar(value)}
+        if outcome.usage is not None:
+            plain["usage"] = _scalars(outcome.usage)
+    return plain
+
+
+def outcome_from(plain: Mapping[str, Any]) -> Outcome:
+    """The outcome of `plain_outcome`; evidence of a metric of one's own comes back as dictionaries.
+
+    Raises:
+        Exception: it is none.
+    """
+    values = dict(plain)
+    kind = values.pop("is")
+    if kind == "NotApplicable":
+        return NotApplicable(**values)
+    if kind == "MetricFailure":
+        return MetricFailure(**values)
+    values["evidence"] = tuple(map(_evidence_from, values.get("evidence", ())))
+    if "usage" in values:
+        values["usage"] = Usage(**values["usage"])
+    return Score(**values)
+
+
+def _scalars(data: Any) -> dict[str, Any]:
+    values = {item.name: getattr(data, item.name) for item in fields(data)}
+    return {name: value for name, value in values.items() if _is_scalar(value)}
+
+
+def _plain_evidence(item: object) -> Any:
+    if is_dataclass(item) and not isinstance(item, type):
+        return {"is": type(item).__name__, **_scalars(item)}
+    if isinstance(item, Mapping):
+        return {str(key): value for key, value in item.items() if _is_scalar(value)}
+    return item if _is_scalar(item) else type(item).__name__
+
+
+def _is_scalar(value: object) -> bool:
+    """Whether JSON has it; it has no NaN."""
+    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _evidence_from(plain: Any) -> object:
+    kind = _EVIDENCE.get(plain.get("is", "")) if isinstance(plain, dict) else None
+    if kind is None:
+        return plain
+    optional = {item.name: None for item in fields(kind) if "None" in str(item.type)}
+    return kind(**{**optional, **{name: value for name, value in plain.items() if name != "is"}})

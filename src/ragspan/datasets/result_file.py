@@ -1,15 +1,47 @@
-"""A result file of an earlier run: its lines, and what they add up to. It holds no texts but explanations."""
+"""Result files in three formats, written and read as streams.
+
+Spreadsheets take a cell that begins with one of a few characters for a formula. Where the locale has another delimiter
+than the comma, or a line ends inside of quotes that are not seen as such, a cell begins in the middle of a text. Texts in
+the results quote documents that anybody may have written. So CSV files have an apostrophe wherever a formula would begin,
+as OWASP recommends against CSV injection; reading removes it. The other formats hold texts as they are.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
+from operator import attrgetter
 from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
-from ragspan.datasets.result_formats import format_of, read_results
-from ragspan.datasets.results import MetricSummary, ResultRow
-from ragspan.datasets.tally import Tally
+from ragspan.datasets.results import FLOATS, INTEGERS, RESULT_COLUMNS, MetricSummary, ResultRow
+from ragspan.datasets.summary import Tally
+from ragspan.datasets.tables.parquet_rows import import_parquet
+from ragspan.exceptions import ConfigurationError, TableError
+
+ResultFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+
+_BY_ENDING: dict[str, ResultFormat] = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_BATCH = 4096  # rows of a Parquet file that are written at a time
+# A sign of a formula, in full width as well, behind what may be taken away: blanks and quotes. Apostrophes count too: a text
+# that has one there already gets a second.
+_SIGN = r"""(?:[^\S\t\r\n]|['"])*[=+\-@\uff1d\uff0b\uff0d\uff20]"""
+_FIRST = rf"""(?:{_SIGN}|['"]*[\t\r\n])"""
+_FORMULA = re.compile(rf"\A(?={_FIRST})|(?<=[,;|\t\r\n])(?={_SIGN})")
+_GUARD = re.compile(rf"\A'(?={_FIRST})|(?<=[,;|\t\r\n])'(?={_SIGN})")
+_values = attrgetter(*RESULT_COLUMNS)
 
 
 class ResultFile:
@@ -29,7 +61,7 @@ class ResultFile:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return self._tally.metrics
+        return tuple(self._tally.scores)
 
     @property
     def summary(self) -> Mapping[str, MetricSummary]:
@@ -55,3 +87,151 @@ class ResultFile:
         for result in self.results():
             tally.add(result)
         return tally
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write, which takes the place of `path` in one step at the end. Only its owner may read it.
+
+    Raises:
+        OSError: it cannot be written; then `path` is as it was.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.touch(mode=0o600)  # it quotes answers and contexts
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def format_of(path: Path) -> ResultFormat:
+    """The format that a result file's ending stands for.
+
+    Raises:
+        ConfigurationError: it stands for none, or for one that needs pyarrow where that is not installed.
+    """
+    chosen = _BY_ENDING.get(path.suffix.lower())
+    if chosen is None:
+        raise ConfigurationError(
+            f"results are written as one of {', '.join(_BY_ENDING)}, which {path.name!r} does not end with"
+        )
+    if chosen == "parquet":
+        import_parquet()
+    return chosen
+
+
+def write_results(path: Path, chosen: ResultFormat, results: Iterable[ResultRow]) -> None:
+    """Write a result file from its first row to its last."""
+    write = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[chosen]
+    write(path, results)
+
+
+def read_results(path: Path, chosen: ResultFormat) -> Iterator[ResultRow]:
+    """The rows of a result file.
+
+    Raises:
+        TableError: it is none.
+    """
+    read = {"csv": _read_csv, "jsonl": _read_jsonl, "parquet": _read_parquet}[chosen]
+    try:
+        for plain in read(path):
+            yield ResultRow(**{name: plain.get(name) for name in RESULT_COLUMNS})  # type: ignore[arg-type]
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, RecursionError, csv.Error) as error:
+        raise TableError(f"{path} is no file of results: {error}") from None
+
+
+def without_formula(text: str) -> str:
+    """A text of which no spreadsheet takes a part for a formula."""
+    return _FORMULA.sub("'", text)
+
+
+def with_formula(text: str) -> str:
+    """The text that `without_formula` was given."""
+    return _GUARD.sub("", text)
+
+
+def _encodable(value: Any) -> Any:
+    """Half of a surrogate pair, which text from JSON can hold and UTF-8 cannot, becomes a question mark."""
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-8", "replace").decode()
+
+
+def _write_csv(path: Path, results: Iterable[ResultRow]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it; with another, a lone \r goes unquoted
+        writer.writerow(RESULT_COLUMNS)
+        for result in results:
+            writer.writerow(map(_csv_cell, _values(result)))
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_formula(_encodable(value))
+    return repr(value) if isinstance(value, float) else value
+
+
+def _write_jsonl(path: Path, results: Iterable[ResultRow]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for result in results:
+            plain = dict(zip(RESULT_COLUMNS, map(_encodable, _values(result)), strict=True))
+            file.write(json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
+
+
+def _write_parquet(path: Path, results: Iterable[ResultRow]) -> None:
+    arrow, parquet = import_parquet()
+    kinds = [
+        arrow.int64() if name in INTEGERS else arrow.float64() if name in FLOATS else arrow.string()
+        for name in RESULT_COLUMNS
+    ]
+    schema = arrow.schema(list(zip(RESULT_COLUMNS, kinds, strict=True)))
+    rows = iter(results)
+    with parquet.ParquetWriter(path, schema) as writer:
+        while batch := list(islice(rows, _BATCH)):
+            columns = zip(*(map(_encodable, _values(result)) for result in batch), strict=True)
+            arrays = [arrow.array(column, type=kind) for column, kind in zip(columns, kinds, strict=True)]
+            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+
+def _read_csv(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, strict=True)
+        _require_columns(path, rows.fieldnames or ())
+        for row in rows:
+            yield {name: _from_csv(name, cell) for name, cell in row.items()}
+
+
+def _from_csv(name: str, cell: str) -> Any:
+    if not cell:
+        return None
+    if name in INTEGERS:
+        return int(cell)
+    return float(cell) if name in FLOATS else with_formula(cell)
+
+
+def _read_jsonl(path: Path) -> Iterator[Mapping[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        for line in filter(str.strip, file):
+            plain = json.loads(line)
+            _require_columns(path, plain)
+            yield plain
+
+
+def _read_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
+    arrow, parquet = import_parquet()
+    try:
+        with parquet.ParquetFile(path) as file:
+            _require_columns(path, file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=_BATCH, columns=list(RESULT_COLUMNS)):
+                yield from batch.to_pylist()
+    except arrow.ArrowException as error:
+        raise TableError(f"{path} is no file of results: {error}") from None
+
+
+def _require_columns(path: Path, names: Iterable[str]) -> None:
+    missing = [name for name in RESULT_COLUMNS if name not in names]
+    if missing:
+        raise TableError(f"{path} is no file of results: it has no column {missing[0]!r}")

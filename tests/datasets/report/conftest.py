@@ -9,10 +9,8 @@ import pytest
 
 from ragspan import RagRecord, Score
 from ragspan.datasets.report.page import render
-from ragspan.datasets.report.view import view_of
 from ragspan.datasets.results import EvaluatedRow, Evaluation, ResultRow
-from ragspan.datasets.tally import Tally
-from ragspan.datasets.worst import Worst
+from ragspan.datasets.summary import LowestScores, Tally
 
 
 def answered(
@@ -33,7 +31,7 @@ def evaluation_of(rows, **more):
     """What evaluating a table with these rows gives."""
     rows = list(rows)
     metrics = tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes))
-    tally, worst, results = Tally(metrics), Worst(metrics), []
+    tally, worst, results = Tally(metrics), LowestScores(metrics), []
     for row in rows:
         worst.offer(row)
         for metric, outcome in row.outcomes.items():
@@ -107,7 +105,7 @@ def page_of():
     """The page of an evaluation."""
 
     def make(evaluation, *, baseline=None, title=None):
-        return Page(render(view_of(evaluation, baseline=baseline, title=title, written_at=WHEN)))
+        return Page(render(evaluation, baseline=baseline, title=title, written_at=WHEN))
 
     return make
 

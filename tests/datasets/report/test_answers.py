@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import math
 
-from ragspan import MetricFailure, NotApplicable, Score
-from ragspan.datasets.report.answers import show_answers
-from ragspan.judges.base import ClaimVerdict, Rating, Vote
+import pytest
+
+from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan.datasets.report.answers import CONTEXTS_SHOWN, excerpt, mark_claims, show_answers, show_contexts
+from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.metrics import JudgedContext
 
 CLAIMS = (
     ClaimVerdict(index=0, supported=True, claim="The tower is 300 m tall."),
@@ -35,9 +38,8 @@ def test_an_unsupported_claim_is_marked_with_its_number_and_listed_with_its_reas
 
     answer = only([row])
 
-    assert [(piece.text, piece.claims) for piece in answer.response if piece.claims] == [("It is green.", (2,))]
-    assert [(claim.number, claim.is_supported) for claim in answer.claims] == [(1, True), (2, False)]
-    assert (answer.claims[1].explanation, answer.claims[1].probability) == ("no word of it", 0.1)
+    assert [piece for piece in answer.response if piece[1]] == [("It is green.", (2,))]
+    assert answer.claims == list(enumerate(CLAIMS, start=1))
 
 
 def test_claims_of_two_metrics_have_numbers_of_their_own(answered):
@@ -45,11 +47,8 @@ def test_claims_of_two_metrics_have_numbers_of_their_own(answered):
 
     answer = only([answered(1, outcomes, response="It is green.")])
 
-    assert [(claim.number, claim.metric) for claim in answer.claims][2:] == [
-        (3, "faithfulness_hhem"),
-        (4, "faithfulness_hhem"),
-    ]
-    assert answer.response[0].claims == (2, 4)
+    assert [number for number, _ in answer.claims] == [1, 2, 3, 4]
+    assert answer.response == [("It is green.", (2, 4))]
 
 
 def test_of_many_claims_the_unsupported_ones_are_kept(answered):
@@ -59,7 +58,7 @@ def test_of_many_claims_the_unsupported_ones_are_kept(answered):
 
     assert answer.claim_count == 100
     assert len(answer.claims) < 100
-    assert answer.claims[-1].number == 100
+    assert answer.claims[-1][0] == 100
 
 
 def test_a_metric_that_does_not_apply_says_what_its_reason_means(answered):
@@ -81,19 +80,14 @@ def test_votes_that_differ_are_listed_and_those_of_a_deterministic_judge_are_not
 
     scores = only([answered(1, {"a": Score(value=0.6, evidence=divided), "b": Score(value=0.5, evidence=same)})]).scores
 
-    assert scores[0].verdicts == ("grounded (2 times)", "not grounded: no")
-    assert scores[1].verdicts == ()
+    assert scores[0].verdicts == ["grounded (2 times)", "not grounded: no"]
+    assert scores[1].verdicts == []
 
 
 def test_figures_that_are_no_numbers_are_left_out(answered):
     details = {"spread": 0.25, "broken": math.nan, "odd": "text", "endless": math.inf}
 
-    assert only([answered(1, {"m": Score(value=0.5, details=details)})]).scores[0].figures == (("spread", 0.25),)
-
-
-def test_unknown_contexts_are_not_the_same_as_none(answered):
-    assert only([answered(1, {"m": 0.1}, contexts=None)]).passages is None
-    assert only([answered(1, {"m": 0.1}, contexts=())]).passages == ()
+    assert only([answered(1, {"m": Score(value=0.5, details=details)})]).scores[0].figures == [("spread", 0.25)]
 
 
 def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
@@ -101,14 +95,166 @@ def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
 
     answer = only([answered(1, {"m": 0.1}, question=huge, contexts=[huge, huge], response=huge)])
 
-    shown = sum(len(piece.text) for piece in answer.response)
+    shown = sum(len(text) for text, _ in answer.response)
     assert shown + answer.omitted == len(huge.strip())
     assert shown < 10_000
     assert answer.question.omitted > 900_000
-    assert all(passage.text.omitted > 900_000 for passage in answer.passages)
+    assert all(context.text.omitted > 900_000 for context in answer.contexts)
 
 
 def test_more_answers_have_less_room_each(answered):
     rows = [answered(row, {"m": 0.1}, response="word " * 20_000) for row in range(1, 201)]
 
-    assert sum(len(piece.text) for answer in show_answers(rows) for piece in answer.response) < 1_000_000
+    assert sum(len(text) for answer in show_answers(rows) for text, _ in answer.response) < 1_000_000
+
+
+def test_a_short_text_is_shown_whole():
+    shown = excerpt("a few words", at_once=100, room=1000)
+
+    assert (shown.shown, shown.rest, shown.omitted) == ("a few words", "", 0)
+
+
+def test_a_long_text_is_folded_between_two_words():
+    text = "word " * 100
+
+    shown = excerpt(text, at_once=52, room=10_000)
+
+    assert shown.shown == "word " * 10
+    assert shown.shown + shown.rest == text.strip()
+    assert shown.omitted == 0
+
+
+def test_a_text_without_spaces_is_folded_all_the_same():
+    assert excerpt("x" * 1000, at_once=50, room=10_000).shown == "x" * 50
+
+
+def test_what_there_is_no_room_for_is_left_out_and_counted():
+    shown = excerpt("x" * 1_000_000, at_once=50, room=400)
+
+    assert len(shown.shown + shown.rest) == 400
+    assert shown.omitted == 999_600
+
+
+def marked(response, claims):
+    return [piece for piece in mark_claims(response, claims) if piece[1]]
+
+
+def test_without_claims_the_response_is_one_piece():
+    assert list(mark_claims("One. Two.", {})) == [("One. Two.", ())]
+
+
+def test_an_empty_response_has_no_pieces():
+    assert list(mark_claims("", {1: "The tower is green."})) == []
+
+
+def test_a_claim_that_is_a_sentence_marks_this_sentence():
+    response = "The tower is 300 m tall. It was painted green in 1999. People like it."
+
+    assert marked(response, {2: "It was painted green in 1999."}) == [("It was painted green in 1999.", (2,))]
+
+
+def test_a_paraphrased_claim_marks_the_sentence_that_has_most_of_its_words():
+    response = "The tower stands in Paris. In 1999 workers painted it green, at night."
+
+    assert marked(response, {1: "The tower was painted green in 1999."}) == [
+        ("In 1999 workers painted it green, at night.", (1,))
+    ]
+
+
+def test_several_claims_may_be_in_one_sentence():
+    response = "It is green, and 300 m tall."
+
+    assert marked(response, {1: "It is green.", 3: "It is 300 m tall."}) == [(response, (1, 3))]
+
+
+def test_a_claim_that_no_sentence_makes_marks_nothing():
+    assert marked("Cats purr at night.", {1: "The treasury raised interest rates."}) == []
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "  Leading space. And trailing.  \n",
+        "- one thing\n- another thing\n\n1. a third thing",
+        "Bidi \u202e marks. NUL \x00 too. Surrogate \ud800 as well. \u201cQuotes\u201d here.",
+        "Same. Same. Same.",
+        "...",
+    ],
+)
+def test_the_pieces_are_the_response_character_by_character(response):
+    pieces = mark_claims(response, {1: "Same.", 2: "another thing", 3: "NUL too."})
+
+    assert "".join(text for text, _ in pieces) == response
+
+
+def useful(*flags):
+    verdicts = (ContextVerdict(index=index, useful=flag, explanation="because") for index, flag in enumerate(flags))
+    return Score(value=0.5, evidence=tuple(verdicts))
+
+
+def judged(*values):
+    items = (JudgedContext(index=index, id=None, rank=None, value=value) for index, value in enumerate(values))
+    return Score(value=0.5, evidence=tuple(items))
+
+
+def shown(count, outcomes, **more):
+    contexts = [RetrievedContext(text=f"text {index}") for index in range(count)]
+    return show_contexts(contexts, outcomes, room=10_000, **more)
+
+
+def words(context):
+    return [finding.words for finding in context.findings]
+
+
+def test_useful_contexts_are_marked_and_the_others_are_not():
+    first, second = shown(2, {"context_utilization": useful(True, False)})
+
+    assert (first.is_useful, words(first), first.findings[0].explanation) == (True, ["useful"], "because")
+    assert (second.is_useful, words(second)) == (False, ["not used"])
+
+
+def test_without_a_verdict_a_passage_is_neither():
+    (shown_context,) = shown(1, {"faithfulness": Score(value=1.0)})
+
+    assert shown_context.is_useful is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "told"),
+    [
+        ("chunk_attribution", 1.0, "useful"),
+        ("chunk_attribution", 0.0, "not used"),
+        ("context_relevance", 0.5, "relevance 0.50"),
+        ("chunk_utilization", 0.25, "25% of its text used"),
+        ("my_metric", 0.25, "my_metric 0.25"),
+    ],
+)
+def test_each_metric_tells_what_it_found_in_its_own_words(metric, value, told):
+    (shown_context,) = shown(1, {metric: judged(value)})
+
+    assert words(shown_context) == [told]
+
+
+def test_two_metrics_that_found_the_same_say_it_once():
+    (shown_context,) = shown(1, {"context_utilization": useful(True), "chunk_attribution": judged(1.0)})
+
+    assert words(shown_context) == ["useful"]
+
+
+def test_of_many_contexts_the_useful_ones_are_kept_in_their_places():
+    flags = [False] * 30
+    flags[28] = True
+
+    found = shown(30, {"context_utilization": useful(*flags)})
+
+    assert len(found) == CONTEXTS_SHOWN
+    assert [shown_context.number for shown_context in found] == [*range(1, CONTEXTS_SHOWN), 29]
+
+
+def test_contexts_share_the_room():
+    contexts = [RetrievedContext(text="a" * 10), RetrievedContext(text="b" * 5_000)]
+
+    short, long = show_contexts(contexts, {}, room=1_000)
+
+    assert short.text.omitted == 0
+    assert long.text.omitted == 5_000 - 990

@@ -72,10 +72,7 @@ def test_thousands_of_answers_with_long_texts_stay_below_two_megabytes(answered,
     write_report(evaluation, file, baseline=evaluation)
 
     assert time.process_time() - started < 10  # about one second; the machine may have much else to do
-    text = file.read_text(encoding="utf-8")
-    library = max(text.split("<script>"), key=len)
-    assert len(library) > 1_000_000
-    assert len(text.encode()) - len(library.encode()) < 2_000_000
+    assert 100_000 < file.stat().st_size < 2_000_000
 
 
 def test_only_the_owner_may_read_a_report(scored, tmp_path):

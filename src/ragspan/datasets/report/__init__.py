@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, ScoredRun, compare
-from ragspan.datasets.report.plots import write_plots
+from ragspan.datasets.report.page import write_plots, write_report
 from ragspan.datasets.report.signs import Sign, signs_of
-from ragspan.datasets.report.writing import write_report
 
 __all__ = [
     "Comparison",

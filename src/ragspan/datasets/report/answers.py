@@ -1,93 +1,134 @@
-"""The worst answers as the report shows them: texts cut to size, verdicts beside what they are about."""
+"""The worst answers as the report shows them: texts cut to size, verdicts beside what they are about.
+
+The template escapes texts and makes control characters visible, for everything that it writes.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.datasets.report.guides import REASONS
-from ragspan.datasets.report.legible import Excerpt, excerpt
-from ragspan.datasets.report.marking import Piece, mark_claims
-from ragspan.datasets.report.passages import ShownPassage, show_passages
 from ragspan.datasets.results import EvaluatedRow
-from ragspan.judges.base import ClaimVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.llm.prompt_context import fair_limit
+from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.judges.overlap.text import is_content, keys, readable
+from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
+from ragspan.records import RagRecord, RetrievedContext
 
 State: TypeAlias = Literal["pass", "fail", "scored", "not scored"]
+Piece: TypeAlias = tuple[str, tuple[int, ...]]
+"""A part of a response, and the numbers of the unsupported claims that it makes."""
 
+CONTEXTS_SHOWN = 20
 _ALL_TEXTS = 1_000_000
-"""Characters of all answers together: with them the page stays below 2 MB, the plots' library left out."""
+"""Characters of all answers together: with them the page stays below 2 MB."""
 _LARGEST_ANSWER = 24_000
-_QUESTION_SHARE, _RESPONSE_SHARE = 0.1, 0.3
-_QUESTION_AT_ONCE = 600
-_EXPLANATION_AT_ONCE, _LONGEST_EXPLANATION = 300, 1_500
-_CLAIMS_SHOWN = 40
-_LONGEST_CLAIM = 400
-_VERDICTS_SHOWN = 5
+_QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
+_CLAIMS_SHOWN, _VERDICTS_SHOWN, _LONGEST_VERDICT = 40, 5, 400
+_NEARBY, _NOT_WORTH_FOLDING = 40, 120  # characters
+_LEAST_SHARED = 0.5  # of a claim's words
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Excerpt:
+    """A text as far as the page shows it."""
+
+    shown: str
+    """The part that is visible at once."""
+    rest: str = ""
+    """The part that can be unfolded."""
+    omitted: int = 0
+    """Characters that the page leaves out after that."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownScore:
-    """What one metric says of an answer."""
+    """What one metric says about an answer."""
 
     metric: str
     state: State
-    value: float | None = None
-    threshold: float | None = None
-    judge: str | None = None
-    explanation: Excerpt | None = None
-    """Of the score, or why there is none."""
+    score: Score | None = None
     reason: str | None = None
     """Why there is no score, in one word."""
-    figures: tuple[tuple[str, float], ...] = ()
-    verdicts: tuple[str, ...] = ()
-    """The single votes or ratings, where they differ."""
+    explanation: Excerpt | None = None
+    """Of the score, or why there is none."""
+
+    @property
+    def value(self) -> float | None:
+        return self.score.value if self.score else None
 
     @property
     def digits(self) -> int:
-        """How many a reader has to see: rounded to two, a score that just fails can look as if it passed."""
-        is_close = self.state == "fail" and None not in (self.value, self.threshold)
-        return 4 if is_close and round(self.value or 0, 2) >= (self.threshold or 0) else 2
+        """Two, or four where a score that just fails would otherwise look as if it passed."""
+        threshold = self.score.threshold if self.score and self.state == "fail" else None
+        return 4 if threshold is not None and round(self.value or 0, 2) >= threshold else 2
+
+    @property
+    def figures(self) -> list[tuple[str, float]]:
+        """The score's further figures. Any metric can write something else there."""
+        details = self.score.details if self.score else {}
+        return [(name, value) for name, value in details.items() if _is_number(value)]
+
+    @property
+    def verdicts(self) -> list[str]:
+        """The single votes or ratings, where they differ."""
+        evidence = self.score.evidence if self.score else ()
+        counts = Counter(_verdict(item)[:_LONGEST_VERDICT] for item in evidence if isinstance(item, (Vote, Rating)))
+        if len(counts) < 2:  # noqa: PLR2004 - those of a deterministic judge are all the same
+            return []
+        common = counts.most_common(_VERDICTS_SHOWN)
+        return [f"{words} ({count} times)" if count > 1 else words for words, count in common]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ShownClaim:
-    """A claim with its verdict."""
+class Finding:
+    """What one metric says about one context."""
+
+    words: str
+    explanation: str | None = None
+    is_useful: bool | None = None
+    """Whether the response used the context; None where the metric measures something else."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownContext:
+    """A context as the report shows it."""
 
     number: int
-    """From 1, over all metrics; the marks in the response have it."""
-    metric: str
-    text: str
-    is_supported: bool
-    explanation: str | None = None
-    probability: float | None = None
+    """Its place in the prompt, from 1."""
+    context: RetrievedContext
+    text: Excerpt
+    findings: Sequence[Finding] = ()
+
+    @property
+    def is_useful(self) -> bool | None:
+        """None where no metric says so."""
+        verdicts = [finding.is_useful for finding in self.findings if finding.is_useful is not None]
+        return any(verdicts) if verdicts else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownAnswer:
-    """One answer with all that is known of it."""
+    """One answer with all that is known about it."""
 
     row: int
-    record_id: str
-    status: str
+    record: RagRecord
     question: Excerpt | None
-    response: tuple[Piece, ...]
+    response: Sequence[Piece]
     omitted: int
     """Characters of the response that are left out."""
-    passages: tuple[ShownPassage, ...] | None
-    """None where they could not be observed."""
-    passage_count: int
-    scores: tuple[ShownScore, ...]
-    claims: tuple[ShownClaim, ...]
+    contexts: Sequence[ShownContext]
+    scores: Sequence[ShownScore]
+    claims: Sequence[tuple[int, ClaimVerdict]]
+    """With their numbers, from 1 over all metrics."""
     claim_count: int
-
-    @property
-    def failed(self) -> int:
-        return sum(score.state == "fail" for score in self.scores)
 
     @property
     def labels(self) -> dict[str, tuple[float | None, State]]:
@@ -95,86 +136,78 @@ class ShownAnswer:
         return {score.metric: (score.value, score.state) for score in self.scores}
 
     @property
-    def mean(self) -> float:
-        """Of its scores; 1 if it has none."""
+    def badness(self) -> tuple[int, float, int]:
+        """Orders answers: first those that fail most metrics, then those with the lowest mean."""
         values = [score.value for score in self.scores if score.value is not None]
-        return statistics.fmean(values) if values else 1.0
+        failed = sum(score.state == "fail" for score in self.scores)
+        return -failed, statistics.fmean(values) if values else 1.0, self.row
 
 
 def show_answers(rows: Sequence[EvaluatedRow]) -> list[ShownAnswer]:
-    """The answers, the worst first: those that fail most metrics, and of equals the lowest mean score."""
+    """The answers, the worst first."""
     room = min(_LARGEST_ANSWER, _ALL_TEXTS // max(1, len(rows)))
-    return sorted((_shown(row, room) for row in rows), key=lambda answer: (-answer.failed, answer.mean, answer.row))
+    return sorted((_show(row, room) for row in rows), key=lambda answer: answer.badness)
 
 
-def _shown(evaluated: EvaluatedRow, room: int) -> ShownAnswer:
-    record = evaluated.record
-    question, response = record.question, (record.response or "").strip()
+def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
+    record, response = row.record, (row.record.response or "").strip()
     shown_response = response[: int(room * _RESPONSE_SHARE)]
-    claims = list(_claims(evaluated.outcomes))
-    contexts = record.contexts
-    left = int(room * (1 - _QUESTION_SHARE - _RESPONSE_SHARE))
+    evidence = [item for outcome in row.outcomes.values() for item in _evidence_of(outcome)]
+    claims = list(enumerate((item for item in evidence if isinstance(item, ClaimVerdict)), start=1))
+    unsupported = {number: (claim.claim or "") for number, claim in claims if not claim.supported}
+    kept = sorted(claims, key=lambda numbered: numbered[1].supported)[:_CLAIMS_SHOWN]  # unsupported ones first
     return ShownAnswer(
-        row=evaluated.row,
-        record_id=record.record_id,
-        status=record.status,
-        question=excerpt(question, at_once=_QUESTION_AT_ONCE, room=int(room * _QUESTION_SHARE)) if question else None,
-        response=tuple(
-            mark_claims(shown_response, {claim.number: claim.text for claim in claims if not claim.is_supported})
-        ),
+        row=row.row,
+        record=record,
+        question=excerpt(record.question, at_once=600, room=int(room * _QUESTION_SHARE)) if record.question else None,
+        response=list(mark_claims(shown_response, unsupported)),
         omitted=len(response) - len(shown_response),
-        passages=None if contexts is None else show_passages(contexts, evaluated.outcomes, room=left),
-        passage_count=len(contexts or ()),
-        scores=tuple(_score(metric, outcome) for metric, outcome in evaluated.outcomes.items()),
-        claims=_worth_showing(claims),
+        contexts=show_contexts(record.contexts or (), row.outcomes, room=int(room * _CONTEXTS_SHARE)),
+        scores=[_score(metric, outcome) for metric, outcome in row.outcomes.items()],
+        claims=sorted(kept, key=lambda numbered: numbered[0]),
         claim_count=len(claims),
     )
 
 
+def _evidence_of(outcome: Outcome) -> Sequence[object]:
+    return outcome.evidence if isinstance(outcome, Score) else ()
+
+
+def excerpt(text: str, *, at_once: int, room: int) -> Excerpt:
+    """The first `room` characters of a text, of which those from `at_once` on are folded away.
+
+    The fold is at the end of a word where there is one nearby. A rest of a few words is not worth a fold.
+    """
+    text = text.strip()
+    kept = text[:room]
+    omitted = len(text) - len(kept)
+    if len(kept) <= at_once + _NOT_WORTH_FOLDING:
+        return Excerpt(shown=kept, omitted=omitted)
+    end = kept.rfind(" ", at_once - _NEARBY, at_once)
+    fold = end + 1 if end > 0 else at_once
+    return Excerpt(shown=kept[:fold], rest=kept[fold:], omitted=omitted)
+
+
+# Scores ---------------------------------------------------------------------------------------------------------------
+
+
 def _score(metric: str, outcome: Outcome) -> ShownScore:
     if isinstance(outcome, Score):
-        return ShownScore(
-            metric=metric,
-            state=outcome.label or "scored",
-            value=outcome.value,
-            threshold=outcome.threshold,
-            judge=outcome.judge,
-            explanation=_explained(outcome.explanation),
-            figures=tuple(_figures(outcome.details)),
-            verdicts=_verdicts(outcome.evidence),
-        )
+        explanation = _explanation(outcome.explanation)
+        return ShownScore(metric=metric, state=outcome.label or "scored", score=outcome, explanation=explanation)
     if isinstance(outcome, NotApplicable):
-        told = [REASONS.get(outcome.reason), outcome.detail]
-        return ShownScore(
-            metric=metric,
-            state="not scored",
-            reason=outcome.reason,
-            explanation=_explained("; ".join(filter(None, told))),
-        )
-    return ShownScore(
-        metric=metric, state="not scored", reason=outcome.error_type, explanation=_explained(outcome.message)
-    )
+        reason, words = outcome.reason, "; ".join(filter(None, [REASONS.get(outcome.reason), outcome.detail]))
+    else:
+        reason, words = outcome.error_type, outcome.message
+    return ShownScore(metric=metric, state="not scored", reason=reason, explanation=_explanation(words))
 
 
-def _figures(details: Mapping[str, object]) -> Iterator[tuple[str, float]]:
-    """What a metric gives besides, as far as it is a number: anyone can write one."""
-    for name, value in details.items():
-        if isinstance(value, (int, float)) and math.isfinite(value):
-            yield name, value
+def _explanation(text: str | None) -> Excerpt | None:
+    return excerpt(text, at_once=300, room=1_500) if text else None
 
 
-def _explained(text: str | None) -> Excerpt | None:
-    return excerpt(text, at_once=_EXPLANATION_AT_ONCE, room=_LONGEST_EXPLANATION) if text else None
-
-
-def _verdicts(evidence: Sequence[object]) -> tuple[str, ...]:
-    """Votes and ratings with their reasons. Those of a deterministic judge are all the same, and say nothing more."""
-    counted = Counter(_verdict(item)[:_LONGEST_CLAIM] for item in evidence if isinstance(item, (Vote, Rating)))
-    if len(counted) <= 1:
-        return ()
-    return tuple(
-        f"{words} ({count} times)" if count > 1 else words for words, count in counted.most_common(_VERDICTS_SHOWN)
-    )
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _verdict(item: Vote | Rating) -> str:
@@ -185,23 +218,100 @@ def _verdict(item: Vote | Rating) -> str:
 _GROUNDED = {True: "grounded", False: "not grounded"}
 
 
-def _claims(outcomes: Mapping[str, Outcome]) -> Iterator[ShownClaim]:
-    number = 0
+# Claims ---------------------------------------------------------------------------------------------------------------
+
+
+def mark_claims(response: str, unsupported: Mapping[int, str]) -> Iterator[Piece]:
+    """The response in pieces, character by character, with the sentences marked that make these claims.
+
+    A claim is a sentence of the response where the overlap judge found it, and a paraphrase of a part of one where a
+    language model did. So each claim goes to the sentence that has most of its words, if any has half of them.
+    """
+    sentences = list(_places(response))
+    words = [_words(response[start:end]) for start, end in sentences]
+    numbers: dict[int, list[int]] = defaultdict(list)
+    for number, claim in unsupported.items():
+        place = _closest(_words(claim), words)
+        if place is not None:
+            numbers[place].append(number)
+    position = 0
+    for place in sorted(numbers):
+        start, end = sentences[place]
+        if start > position:
+            yield response[position:start], ()
+        yield response[start:end], tuple(numbers[place])
+        position = end
+    if position < len(response):
+        yield response[position:], ()
+
+
+def _places(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins and ends."""
+    even = readable(text)  # of the same length: it replaces characters one by one
+    position = 0
+    for sentence in split_sentences(even):
+        start = even.index(sentence, position)
+        position = start + len(sentence)
+        yield start, position
+
+
+def _words(text: str) -> frozenset[str]:
+    found = frozenset(keys(readable(text)))
+    return frozenset(filter(is_content, found)) or found
+
+
+def _closest(claim: frozenset[str], sentences: Sequence[frozenset[str]]) -> int | None:
+    """The sentence with most words of the claim; of equals the one with the fewest others, then the first."""
+    if not claim or not sentences:
+        return None
+    best = max(range(len(sentences)), key=lambda place: (len(claim & sentences[place]), -len(sentences[place]), -place))
+    return best if len(claim & sentences[best]) >= _LEAST_SHARED * len(claim) else None
+
+
+# Contexts -------------------------------------------------------------------------------------------------------------
+
+
+def show_contexts(
+    contexts: Sequence[RetrievedContext], outcomes: Mapping[str, Outcome], *, room: int
+) -> list[ShownContext]:
+    """At most `CONTEXTS_SHOWN` contexts in prompt order, with texts of at most `room` characters together.
+
+    Of more contexts those are left out that were not useful, the last ones first. Long texts share the room equally.
+    """
+    findings = _findings(outcomes)
+    useful = {index for index, found in findings.items() if any(finding.is_useful for finding in found)}
+    chosen = sorted(sorted(range(len(contexts)), key=lambda index: index not in useful)[:CONTEXTS_SHOWN])
+    limit = fair_limit([len(contexts[index].text) for index in chosen], room)
+    return [
+        ShownContext(
+            number=index + 1,
+            context=contexts[index],
+            text=excerpt(contexts[index].text, at_once=500, room=limit),
+            findings=findings.get(index, ()),
+        )
+        for index in chosen
+    ]
+
+
+def _findings(outcomes: Mapping[str, Outcome]) -> Mapping[int, Sequence[Finding]]:
+    by_index: dict[int, list[Finding]] = defaultdict(list)
     for metric, outcome in outcomes.items():
-        for item in outcome.evidence if isinstance(outcome, Score) else ():
-            if isinstance(item, ClaimVerdict):
-                number += 1
-                yield ShownClaim(
-                    number=number,
-                    metric=metric,
-                    text=(item.claim or "")[:_LONGEST_CLAIM],
-                    is_supported=item.supported,
-                    explanation=item.explanation[:_LONGEST_CLAIM] if item.explanation else None,
-                    probability=item.probability,
-                )
+        for item in _evidence_of(outcome):
+            if not isinstance(item, (ContextVerdict, JudgedContext)):
+                continue
+            finding = _finding(metric, item)
+            if finding.words not in {known.words for known in by_index[item.index]}:  # two metrics may ask the same
+                by_index[item.index].append(finding)
+    return by_index
 
 
-def _worth_showing(claims: Sequence[ShownClaim]) -> tuple[ShownClaim, ...]:
-    """Unsupported ones first to stay, in their own order."""
-    chosen = sorted(claims, key=lambda claim: claim.is_supported)[:_CLAIMS_SHOWN]
-    return tuple(sorted(chosen, key=lambda claim: claim.number))
+def _finding(metric: str, item: ContextVerdict | JudgedContext) -> Finding:
+    if isinstance(item, ContextVerdict) or metric == ChunkAttribution.name:
+        is_useful = item.useful if isinstance(item, ContextVerdict) else item.value > 0
+        words = "useful" if is_useful else "not used"
+        return Finding(words=words, explanation=item.explanation, is_useful=is_useful)
+    words = {
+        ContextRelevance.name: f"relevance {item.value:.2f}",
+        ChunkUtilization.name: f"{item.value:.0%} of its text used",
+    }.get(metric, f"{metric} {item.value:.2f}")
+    return Finding(words=words, explanation=item.explanation)

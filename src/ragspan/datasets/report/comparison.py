@@ -16,19 +16,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from ragspan.datasets.report.bootstrap import interval_of_mean
 from ragspan.datasets.results import ResultRow
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
 FALLS_SHOWN = 20
+RESAMPLES = 2_000
+_CONFIDENCE = 0.95
+_SEED = 20_260_101
+_GROUPS = 500
 
 
 class ScoredRun(Protocol):
-    """Anything that can tell its results: an `Evaluation`, or the result file of an earlier run."""
+    """A run that has results: an `Evaluation`, or the result file of an earlier run."""
 
     def results(self) -> Iterator[ResultRow]:
-        """Each record and metric, those of a record together. It can be asked more than once."""
+        """Each record and metric, those of a record together. It can be called more than once."""
         ...
 
 
@@ -100,34 +103,6 @@ class Comparison:
     """By metric, at most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
 
-def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
-    """What changed from the baseline to this run."""
-    before = _Baseline.read(baseline, by_id=_have_common_ids(run, baseline))
-    tallies: dict[str, _Tally] = defaultdict(_Tally)
-    judges: dict[str, set[str]] = defaultdict(set)
-    falls: dict[str, list[Regression]] = {metric: [] for metric in before.scored}
-    rows = in_both = 0
-    for key, results in _answers(run, by_id=before.by_id):
-        known = before.scores.get(key)
-        rows += 1
-        in_both += known is not None
-        for result in results:
-            _note_judge(judges, result)
-            earlier = (known or {}).get(result.metric)
-            tallies[result.metric].add(result, earlier)
-            if earlier is not None and result.score is not None and result.score < earlier.score:
-                falls[result.metric] = _largest([*falls[result.metric], _fall(result, result.score, earlier)])
-    return Comparison(
-        metrics=tuple(tally.comparison(metric, before) for metric, tally in _with_lost(tallies, before).items()),
-        paired_by="record id" if before.by_id else "row number",
-        in_both=in_both,
-        only_here=rows - in_both,
-        only_in_baseline=len(before.scores) - in_both,
-        cautions=tuple(_cautions(judges, before.judges)),
-        falls=defaultdict(tuple, falls),
-    )
-
-
 class _Earlier(NamedTuple):
     score: float
     label: Label | None
@@ -135,37 +110,46 @@ class _Earlier(NamedTuple):
 
 _Key: TypeAlias = "tuple[str, int] | int"
 """A record id, and how many answers with this id came before; or the number of a row."""
+_Judges: TypeAlias = dict[str, set[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Baseline:
-    by_id: bool
-    scores: Mapping[_Key, Mapping[str, _Earlier]]
-    """Of each answer, those metrics that have a score."""
-    scored: Counter[str]
-    """Scores by metric."""
-    judges: Mapping[str, set[str]]
-
-    @classmethod
-    def read(cls, run: ScoredRun, *, by_id: bool) -> _Baseline:
-        scores: dict[_Key, dict[str, _Earlier]] = {}
-        scored: Counter[str] = Counter()
-        judges: dict[str, set[str]] = defaultdict(set)
-        for key, results in _answers(run, by_id=by_id):
-            scores[key] = {item.metric: _Earlier(item.score, item.label) for item in results if item.score is not None}
-            scored.update(scores[key].keys())
-            for result in results:
-                _note_judge(judges, result)
-        return cls(by_id=by_id, scores=scores, scored=scored, judges=judges)
+def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
+    """What changed from the baseline to this run."""
+    by_id = _have_common_ids(run, baseline)
+    judges: _Judges = {}
+    judges_before: _Judges = {}
+    before: dict[_Key, dict[str, _Earlier]] = {
+        key: {result.metric: _Earlier(result.score, result.label) for result in results if result.score is not None}
+        for key, results in _answers(baseline, judges_before, by_id=by_id)
+    }
+    scored_before = Counter(metric for scores in before.values() for metric in scores)
+    pairs: dict[str, _Pairs] = defaultdict(_Pairs)
+    rows = in_both = 0
+    for key, results in _answers(run, judges, by_id=by_id):
+        rows += 1
+        in_both += key in before
+        for result in results:
+            pairs[result.metric].add(result, before.get(key, {}).get(result.metric))
+    metrics = dict.fromkeys([*pairs, *scored_before])  # those of this run first
+    return Comparison(
+        metrics=tuple(pairs[metric].comparison(metric, scored_before[metric]) for metric in metrics),
+        paired_by="record id" if by_id else "row number",
+        in_both=in_both,
+        only_here=rows - in_both,
+        only_in_baseline=len(before) - in_both,
+        cautions=tuple(_cautions(judges, judges_before)),
+        falls={metric: pairs[metric].falls for metric in metrics},
+    )
 
 
 @dataclass(slots=True)
-class _Tally:
-    """What is counted of one metric while this run streams past."""
+class _Pairs:
+    """The scores of one metric that have a counterpart in the baseline."""
 
     here: array[float] = field(default_factory=lambda: array("d"))
     before: array[float] = field(default_factory=lambda: array("d"))
     changes: Counter[tuple[Label | None, Label | None]] = field(default_factory=Counter)
+    falls: list[Regression] = field(default_factory=list)
     only_here: int = 0
 
     def add(self, result: ResultRow, earlier: _Earlier | None) -> None:
@@ -177,8 +161,25 @@ class _Tally:
         self.here.append(result.score)
         self.before.append(earlier.score)
         self.changes[earlier.label, result.label] += 1
+        if result.score < earlier.score:
+            self._keep(
+                Regression(
+                    metric=result.metric,
+                    row=result.row,
+                    record_id=result.record_id,
+                    before=earlier.score,
+                    after=result.score,
+                    label_before=earlier.label,
+                    label_after=result.label,
+                )
+            )
 
-    def comparison(self, metric: str, baseline: _Baseline) -> MetricComparison:
+    def _keep(self, fall: Regression) -> None:
+        self.falls = heapq.nlargest(
+            FALLS_SHOWN, [*self.falls, fall], key=lambda fall: (fall.is_newly_failing, fall.fall)
+        )
+
+    def comparison(self, metric: str, scored_before: int) -> MetricComparison:
         return MetricComparison(
             metric=metric,
             pairs=len(self.here),
@@ -188,21 +189,49 @@ class _Tally:
             newly_passing=self.changes["fail", "pass"],
             newly_failing=self.changes["pass", "fail"],
             only_here=self.only_here,
-            only_in_baseline=baseline.scored[metric] - len(self.here),
+            only_in_baseline=scored_before - len(self.here),
         )
 
 
-def _answers(run: ScoredRun, *, by_id: bool) -> Iterator[tuple[_Key, Sequence[ResultRow]]]:
+def interval_of_mean(differences: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % percentile interval of the mean over `RESAMPLES` resamples; None for fewer than two differences.
+
+    The same differences, in whatever order, always give the same interval: the seed is fixed. Up to 500 differences are
+    drawn one by one; of more, neighbours in size are drawn together, in 500 groups, and count as their mean. So the
+    time does not grow with their number.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3.
+    """
+    import numpy as np
+
+    count = len(differences)
+    if count <= 1:
+        return None
+    groups = np.array_split(np.sort(np.asarray(differences, dtype=float)), min(_GROUPS, count))
+    sizes = np.array([len(group) for group in groups])
+    centres = np.array([group.mean() for group in groups])
+    draws = np.random.default_rng(_SEED).multinomial(count, sizes / count, size=RESAMPLES)
+    tail = (1 - _CONFIDENCE) / 2
+    low, high = np.quantile(draws @ centres / count, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def _answers(run: ScoredRun, judges: _Judges, *, by_id: bool) -> Iterator[tuple[_Key, Sequence[ResultRow]]]:
+    """The results of each answer; notes on the way who judged each metric."""
     seen: Counter[str] = Counter()
     for row, lines in itertools.groupby(run.results(), key=operator.attrgetter("row")):
         results = list(lines)
+        for result in results:
+            if result.judge is not None:
+                version = f" (prompts {result.prompt_version})" if result.prompt_version else ""
+                judges.setdefault(result.metric, set()).add(result.judge + version)
         record_id = results[0].record_id
         yield ((record_id, seen[record_id]) if by_id else row), results
         seen[record_id] += by_id
 
 
 def _have_common_ids(run: ScoredRun, baseline: ScoredRun) -> bool:
-    """Whether any answer of this run is in the baseline by its id; what only names its row does so in any table."""
+    """Whether any answer of this run is in the baseline by its id; an id that only names its row is in any table."""
     known = {result.record_id for result in baseline.results()}
     return any(
         result.record_id in known and result.record_id not in (f"row-{result.row}", str(result.row))
@@ -210,42 +239,11 @@ def _have_common_ids(run: ScoredRun, baseline: ScoredRun) -> bool:
     )
 
 
-def _with_lost(tallies: dict[str, _Tally], baseline: _Baseline) -> dict[str, _Tally]:
-    """All metrics of this run, and then those that only the baseline has."""
-    return tallies | {metric: _Tally() for metric in baseline.scored if metric not in tallies}
-
-
-def _fall(result: ResultRow, score: float, earlier: _Earlier) -> Regression:
-    return Regression(
-        metric=result.metric,
-        row=result.row,
-        record_id=result.record_id,
-        before=earlier.score,
-        after=score,
-        label_before=earlier.label,
-        label_after=result.label,
-    )
-
-
-def _largest(falls: list[Regression]) -> list[Regression]:
-    return heapq.nlargest(FALLS_SHOWN, falls, key=lambda fall: (fall.is_newly_failing, fall.fall))
-
-
-def _note_judge(judges: dict[str, set[str]], result: ResultRow) -> None:
-    if result.judge is not None:
-        version = f" (prompts {result.prompt_version})" if result.prompt_version else ""
-        judges[result.metric].add(result.judge + version)
-
-
-def _cautions(here: Mapping[str, set[str]], before: Mapping[str, set[str]]) -> Iterator[str]:
+def _cautions(here: _Judges, before: _Judges) -> Iterator[str]:
     for metric, judges in here.items():
         earlier = before.get(metric)
         if earlier and earlier != judges:
             yield (
-                f"{metric} was judged by {_listed(judges)} here and by {_listed(earlier)} in the baseline: "
-                "scores of different judges or versions of prompts should not be compared."
+                f"{metric} was judged by {', '.join(sorted(judges))} here and by {', '.join(sorted(earlier))} in the "
+                "baseline: scores of different judges or versions of prompts should not be compared."
             )
-
-
-def _listed(names: set[str]) -> str:
-    return ", ".join(sorted(names))

@@ -1,24 +1,109 @@
-"""Puts the report's page together: one file that asks for nothing and runs no script but its own."""
+"""Writes the report: one HTML file that loads nothing and runs no script but its own. Writes its plots as SVG files."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from datetime import datetime
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragspan.datasets.report.view import MetricView, ReportView
+from ragspan.datasets.report.answers import show_answers
+from ragspan.datasets.report.comparison import Comparison, MetricComparison, ScoredRun, compare
+from ragspan.datasets.report.distribution import Bar, Distribution, distribution
+from ragspan.datasets.report.guides import GUIDES, REASONS, Guide
+from ragspan.datasets.report.signs import Sign, signs_of
+from ragspan.datasets.result_file import replacing
+from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:
     import jinja2
 
-_INSTALL = "a report needs jinja2: pip install 'ragspan[report]'"
+_BAD_ROWS_SHOWN = 20
+_LEAST_SHARE = 0.01
+_LONGEST_NAME = 60
 
 
-def render(view: ReportView) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricView:
+    """One metric with all that the page shows about it."""
+
+    anchor: str
+    """The id of its part of the page."""
+    summary: MetricSummary
+    scores: Distribution | None
+    bars: tuple[Bar, ...]
+    signs: tuple[Sign, ...]
+    guide: Guide | None
+    change: MetricComparison | None
+
+    @property
+    def name(self) -> str:
+        return self.summary.metric
+
+    @property
+    def is_risky(self) -> bool:
+        return any(sign.level == "high" for sign in self.signs)
+
+
+def write_report(
+    evaluation: Evaluation,
+    path: str | os.PathLike[str],
+    *,
+    baseline: ScoredRun | None = None,
+    title: str | None = None,
+    written_at: datetime | None = None,
+) -> None:
+    """Write the evaluation as one self-contained HTML file, which opens from a disk and loads nothing.
+
+    Args:
+        evaluation: what `ragspan.datasets.evaluate` returned.
+        path: the file; an existing one is replaced, and never half-written. Only its owner may read it.
+        baseline: an earlier run to compare with, as an evaluation or as the result file of one.
+        title: the headline.
+        written_at: the time that the page shows, now if not given.
+
+    Raises:
+        ImportError: jinja2 is not installed; the extra `report` has it.
+        OSError: the file cannot be written.
+    """
+    when = written_at or datetime.now(timezone.utc)
+    text = render(evaluation, baseline=baseline, title=title, written_at=when)
+    with replacing(Path(path)) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_plots(evaluation: Evaluation, directory: str | os.PathLike[str]) -> list[Path]:
+    """Write a histogram with a box plot for each metric that has scores.
+
+    The files are called `<metric>.svg`; the directory is made if it is not there, and files with these names are replaced.
+
+    Returns:
+        The files, in the order of the metrics; none if nothing was scored.
+
+    Raises:
+        ImportError: jinja2 is not installed; the extra `report` has it.
+        OSError: a file cannot be written.
+    """
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    template = _environment().get_template("plot.svg")
+    drawn = [metric for metric in _views(evaluation) if metric.scores is not None]
+    files = [folder / f"{name}.svg" for name in _file_names(metric.name for metric in drawn)]
+    for metric, file in zip(drawn, files, strict=True):
+        file.write_text(template.render(metric=metric), encoding="utf-8", newline="\n")
+    return files
+
+
+def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | None, written_at: datetime) -> str:
     """The whole page as text that any encoder takes.
 
     Raises:
@@ -27,22 +112,58 @@ def render(view: ReportView) -> str:
     template = _environment().get_template("report.html")
     from markupsafe import Markup
 
-    script = _own("report.js")  # what stands between the tags has to be, byte for byte, what the policy's hash is of
+    comparison = None if baseline is None else compare(evaluation, baseline)
+    metrics = list(_views(evaluation, comparison))
+    scored = [metric.summary.scored for metric in metrics] or [0]
+    script = _own("report.js")  # the policy's hash is of exactly what is between the tags
     return template.render(
-        view=view,
+        evaluation=evaluation,
+        title=title or (f"RAG evaluation of {evaluation.source}" if evaluation.source else "RAG evaluation"),
+        written_at=written_at,
+        version=version("ragspan"),
+        metrics=metrics,
+        scored=(min(scored), max(scored)),
+        signs=sorted((sign for metric in metrics for sign in metric.signs), key=lambda sign: sign.level != "high"),
+        reasons=REASONS,
+        answers=show_answers(evaluation.worst),
+        comparison=comparison,
+        baseline=_name_of(baseline),
+        bad_rows=evaluation.bad_rows[:_BAD_ROWS_SHOWN],
         policy=_policy(script),
         style=Markup(_own("report.css")),  # noqa: S704 - our own files
         script=Markup(script),  # noqa: S704
     )
 
 
-def render_plot(metric: MetricView) -> str:
-    """A metric's plot as an SVG file.
+def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> Iterator[MetricView]:
+    changes = {change.metric: change for change in comparison.metrics} if comparison else {}
+    for number, name in enumerate(evaluation.metrics, start=1):
+        summary = evaluation.summary[name]
+        scores = distribution(evaluation.values(name))
+        yield MetricView(
+            anchor=f"metric-{number}",
+            summary=summary,
+            scores=scores,
+            bars=tuple(scores.bars(summary.threshold)) if scores else (),
+            signs=tuple(signs_of(summary)),
+            guide=GUIDES.get(name),
+            change=changes.get(name),
+        )
 
-    Raises:
-        ImportError: jinja2 is not installed.
-    """
-    return _environment().get_template("plot.svg").render(metric=metric)
+
+def _name_of(run: ScoredRun | None) -> str:
+    path = getattr(run, "path", None)  # of a result file
+    return (path.name if isinstance(path, Path) else getattr(run, "source", None)) or "the baseline"
+
+
+def _file_names(metrics: Iterable[str]) -> list[str]:
+    """Names that any file system takes, all different."""
+    names: list[str] = []
+    for metric in metrics:
+        plain = re.sub(r"[^a-z0-9]+", "_", metric.lower()).strip("_")[:_LONGEST_NAME] or "metric"
+        same = sum(name == plain or name.startswith(f"{plain}_") for name in names)
+        names.append(f"{plain}_{same + 1}" if plain in names else plain)
+    return names
 
 
 @cache
@@ -50,7 +171,7 @@ def _environment() -> jinja2.Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise ImportError(_INSTALL) from error
+        raise ImportError("a report needs jinja2: pip install 'ragspan[report]'") from error
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_own),
         autoescape=True,
@@ -59,21 +180,18 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "share": share,
-        "signed": signed,
-        "figure": figure,
-        "moment": moment,
-        "place": place,
-    }
+    environment.filters |= {"share": share, "signed": _signed, "figure": _figure, "moment": moment, "place": _place}
     return environment
 
 
-def _policy(script: str) -> str:
-    """A Content-Security-Policy under which a page asks for nothing, and runs this script and no other.
+def _own(name: str) -> str:
+    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
 
-    Styles may stand in the page, for the widths of its bars: where no source of pictures and fonts is allowed, a style
-    cannot call anyone.
+
+def _policy(script: str) -> str:
+    """A Content-Security-Policy under which a page loads nothing, and runs this script and no other.
+
+    Styles may be in the page, for the widths of its bars: without a source of pictures and fonts no style can call anyone.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -82,40 +200,33 @@ def _policy(script: str) -> str:
     )
 
 
-def _own(name: str) -> str:
-    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
-
-
 def _legible(value: Any) -> Any:
     """Every text that the template writes passes here before it is escaped; markup of our own is left alone."""
     return legible(value) if type(value) is str else value
 
 
-def figure(value: float | None, digits: int = 2) -> str:
+def _figure(value: float | None, digits: int = 2) -> str:
     """A score in figures, or a dash."""
     return "\N{EN DASH}" if value is None else f"{value:.{digits}f}"
 
 
-def place(score: float) -> float:
-    """Where a score stands in a plot, from left to right."""
+def _place(score: float) -> float:
+    """Where a score is in a plot, from left to right."""
     return round(10 + 380 * score, 1)
 
 
-def signed(value: float) -> str:
-    """A difference of scores with its sign, which one that is shown as zero has not."""
+def _signed(value: float) -> str:
+    """A difference of scores with its sign; one that is shown as zero has none."""
     return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") if round(value, 3) else "0.000"
 
 
 def share(value: float) -> str:
-    """A share in whole per cent, but none is called nothing or all that is not."""
-    if 0 < value < _LEAST:
+    """A share in whole per cent; only nothing is 0%, and only all is 100%."""
+    if 0 < value < _LEAST_SHARE:
         return "<1%"
-    return ">99%" if 1 - _LEAST < value < 1 else f"{value:.0%}"
+    return ">99%" if 1 - _LEAST_SHARE < value < 1 else f"{value:.0%}"
 
 
 def moment(when: datetime) -> str:
     """A time as people write it, with its zone."""
     return f"{when.day} {when:%B %Y, %H:%M %Z}".strip()
-
-
-_LEAST = 0.01

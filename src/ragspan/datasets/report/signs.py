@@ -1,12 +1,11 @@
 """Signs of high risk in the distribution of a metric's scores, in words with the figures behind them.
 
-All limits stand here. They are meant to point a reader to what deserves a look, not to accept or reject a system: for
-that, choose thresholds of your own (`--fail-under`).
+All limits are here. They point a reader to what deserves a look. To accept or reject a system, choose thresholds of your
+own (`--fail-under`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,7 +15,7 @@ from ragspan.datasets.results import MetricSummary
 Level: TypeAlias = Literal["high", "notice"]
 
 DEFAULT_THRESHOLD = 0.5
-"""Stands in for the threshold of a metric that has none."""
+"""For a metric that has no threshold."""
 VERY_LOW = 0.75
 """Of its threshold, below which a mean or a median is very low."""
 FEW_PASS = 0.4
@@ -33,6 +32,7 @@ MANY_FAILURES = 0.02
 """Of all answers: a metric that failed, where it should have had a score, is a fault in the judging."""
 FEW_SCORES = 30
 """With fewer scores than that, all figures are rough."""
+_SHOWN_REASONS = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,16 +64,22 @@ def _low_centre(summary: MetricSummary) -> Sign | None:
     pass, or where the typical score is very low.
     """
     threshold = _threshold(summary)
-    low = {name: value for name, value in _centres(summary).items() if value < threshold}
+    # As they are shown: a sign should not depend on a digit that nobody sees.
+    shown = {"mean": round(summary.mean or 0, 2), "median": round(summary.median or 0, 2)}
+    low = {name: value for name, value in shown.items() if value < threshold}
     if not low:
         return None
     is_very_low = min(low.values()) < VERY_LOW * threshold
     few_pass = summary.threshold is not None and summary.passed < FEW_PASS * summary.scored
+    if summary.threshold is None:
+        passing = f"the metric has no threshold, {DEFAULT_THRESHOLD:.2f} is the middle of the scale"
+    else:
+        passing = f"a pass begins at {threshold:.2f}, and {summary.passed / summary.scored:.0%} of the answers pass"
     return Sign(
         metric=summary.metric,
         level="high" if is_very_low or few_pass else "notice",
         title="Most answers fail" if few_pass else f"{'Very low' if is_very_low else 'Low'} {' and '.join(low)}",
-        figures=f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {_passing(summary)}.",
+        figures=f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}.",
         advice=_advice(summary.metric),
     )
 
@@ -93,16 +99,15 @@ def _low_maximum(summary: MetricSummary) -> Sign | None:
 
 def _spread(summary: MetricSummary) -> Sign | None:
     deviation = summary.standard_deviation or 0.0
-    if summary.threshold is not None and summary.scored - summary.passed < MANY_FAIL * summary.scored:
-        return None
-    if deviation < WIDE_DEVIATION:
+    few_fail = summary.threshold is not None and summary.scored - summary.passed < MANY_FAIL * summary.scored
+    if few_fail or deviation < WIDE_DEVIATION:
         return None
     return Sign(
         metric=summary.metric,
         level="notice",
         title="High deviation",
         figures=f"Standard deviation {deviation:.2f} around a mean of {summary.mean or 0:.2f}; evenly spread scores "
-        "would have 0.29. The mean stands for few of the answers.",
+        "would have 0.29. Few answers are near the mean.",
         advice="find out what sets the low answers apart: a kind of question, a source, a model. Filter the worst "
         "answers below by this metric.",
     )
@@ -110,18 +115,26 @@ def _spread(summary: MetricSummary) -> Sign | None:
 
 def _gaps(summary: MetricSummary) -> Sign | None:
     """Answers without a score, whose number a mean cannot show."""
-    missing = sum(summary.not_scored.values())
-    failed = summary.failed
+    reasons = summary.not_scored
+    missing = sum(reasons.values())
     rows = summary.scored + missing
-    if not missing or (missing < MANY_NOT_SCORED * rows and failed < MANY_FAILURES * rows and summary.scored):
+    has_failed = summary.failed >= MANY_FAILURES * rows
+    if not missing or (missing < MANY_NOT_SCORED * rows and not has_failed and summary.scored):
         return None
+    named = ", ".join(f"{reason} {count:,}" for reason, count in list(reasons.items())[:_SHOWN_REASONS])
+    most_often = max(reasons, key=reasons.__getitem__)
     return Sign(
         metric=summary.metric,
         level="high",
-        title="The metric failed on many answers" if failed >= MANY_FAILURES * rows else "Many answers have no score",
-        figures=f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {_counted(summary.not_scored)}.",
+        title="The metric failed on many answers" if has_failed else "Many answers have no score",
+        figures=f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named}"
+        + (", …." if len(reasons) > _SHOWN_REASONS else "."),
         advice="the figures describe the other answers only. "
-        + ("A failure is a fault in the judging, not in the answer." if failed else _main_reason(summary.not_scored)),
+        + (
+            "A failure is a fault in the judging, not in the answer."
+            if summary.failed
+            else f"Most often {REASONS.get(most_often, most_often)}."
+        ),
     )
 
 
@@ -136,34 +149,9 @@ def _few(summary: MetricSummary) -> Sign | None:
     )
 
 
-def _centres(summary: MetricSummary) -> dict[str, float]:
-    """Mean and median as they are shown: a sign should not depend on a digit that nobody sees."""
-    centres = {"mean": summary.mean, "median": summary.median}
-    return {name: round(value, 2) for name, value in centres.items() if value is not None}
-
-
-def _passing(summary: MetricSummary) -> str:
-    if summary.threshold is None:
-        return f"the metric has no threshold, {DEFAULT_THRESHOLD:.2f} is the middle of the scale"
-    return f"a pass begins at {summary.threshold:.2f}, and {summary.passed / summary.scored:.0%} of the answers pass"
-
-
 def _threshold(summary: MetricSummary) -> float:
     return DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
 
 
-def _counted(reasons: Mapping[str, int]) -> str:
-    named = [f"{reason} {count:,}" for reason, count in list(reasons.items())[:_SHOWN_REASONS]]
-    return ", ".join(named) + (", …" if len(reasons) > _SHOWN_REASONS else "")
-
-
-def _main_reason(reasons: Mapping[str, int]) -> str:
-    reason = max(reasons, key=reasons.__getitem__)
-    return f"Most often {REASONS.get(reason, reason)}."
-
-
 def _advice(metric: str) -> str | None:
     return GUIDES[metric].when_low if metric in GUIDES else None
-
-
-_SHOWN_REASONS = 4
