@@ -10,6 +10,7 @@ from worker_parts import OUTAGE, SpanMaker, a_delivery, a_record, ids_of, scored
 from ragspan.judges.base import ClaimVerdict
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
+from ragspan.telemetry.base import EmitHandle
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
 from ragspan_nats.worker.emitters import Completion, OtherEmitter
@@ -129,7 +130,7 @@ class Others:
         delivery.verdict = verdict
         if is_in_hand:
             self.in_hand.add(delivery)
-        self.emitter.emit(scored(delivery.record))
+        self.emitter.start(delivery.record).finish(scored(delivery.record))
         return self.other.scored
 
 
@@ -158,10 +159,10 @@ def test_another_emitter_gets_nothing_of_what_was_given_back_in_the_meantime():
 
 def test_another_emitter_that_finds_the_span_is_heard():
     class Finding(RecordingEmitter):
-        def open(self, record):
-            return SpanAnchor(trace_id=1, span_id=2)
+        def start(self, record):
+            return EmitHandle(self.emit, SpanAnchor(trace_id=1, span_id=2))
 
-    assert OtherEmitter(Finding(), InHand()).open(a_record()) == SpanAnchor(trace_id=1, span_id=2)
+    assert OtherEmitter(Finding(), InHand()).start(a_record()).span == SpanAnchor(trace_id=1, span_id=2)
 
 
 @pytest.mark.parametrize(("outcome", "is_kept"), [(Score(value=0.5), True), (OUTAGE, False)], ids=["scored", "outage"])
@@ -207,8 +208,9 @@ def test_a_record_that_comes_to_the_end_is_handed_on_unless_it_was_given_back():
     in_hand.add(known)
 
     for delivery in (known, unknown):
-        assert completion.open(delivery.record) is None
-        completion.emit(scored(delivery.record, {"faithfulness": MetricFailure(error_type="x", message="")}))
+        completion.start(delivery.record).finish(
+            scored(delivery.record, {"faithfulness": MetricFailure(error_type="x", message="")})
+        )
 
     assert done == [known]
     assert completion.flush(0) is True

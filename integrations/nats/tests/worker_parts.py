@@ -83,6 +83,7 @@ class SpanMaker:
     def __init__(self, *, sampler=None, options=None, **providers):
         current = Current()
         self.in_hand = InHand()
+        self._handles = {}
         provider = TracerProvider(sampler=sampler, id_generator=RecordIds(current), shutdown_on_exit=False)
         provider.sampler = NotingSampler(provider.sampler, current)
         provider.add_span_processor(SpansOfDelivery(current))
@@ -92,16 +93,17 @@ class SpanMaker:
     @property
     def open_spans(self):
         """Answers whose spans have been started and not ended."""
-        return len(self._emitter._open)
+        return len(self._emitter._answers.unfinished)
 
     def open(self, delivery):
         """Begin a delivery; the anchor of its answer's span."""
         self.in_hand.add(delivery)
-        return self.emitter.open(delivery.record)
+        handle = self._handles[id(delivery)] = self.emitter.start(delivery.record)
+        return handle.span
 
     def emit(self, delivery, outcomes=None, *, span=None):
         """End it; the spans that are to be exported."""
-        self.emitter.emit(scored(delivery.record, outcomes, span=span))
+        self._handles[id(delivery)].finish(scored(delivery.record, outcomes, span=span))
         return delivery.spans
 
     def score(self, delivery, outcomes=None):

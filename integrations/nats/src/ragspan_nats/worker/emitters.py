@@ -6,12 +6,12 @@ All of it but `flush` and `shutdown` runs in the engine's worker, in the order: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord
 from ragspan.telemetry import OTelEmitter
-from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter, ScoreEmitter
 from ragspan_nats.worker.delivery import ACKNOWLEDGE, Delivery, Verdict
 from ragspan_nats.worker.in_hand import InHand
 from ragspan_nats.worker.options import WorkerOptions
@@ -65,25 +65,23 @@ class AnswerSpans:
     def score_wait(self) -> float:
         return self._emitter.score_wait
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
+    def start(self, record: RagRecord) -> AnswerHandle:
         with self._current.at(self._in_hand.of(record), "open"):
-            return self._emitter.open(record)
+            handle = self._emitter.start(record)
+        return EmitHandle(partial(self._finish, handle), handle.span, handle.retrieval_spans)
 
-    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
-        return self._emitter.retrieval_spans(record)
-
-    def emit(self, scored: ScoredRecord) -> None:
+    def _finish(self, handle: AnswerHandle, scored: ScoredRecord) -> None:
         delivery = self._in_hand.of(scored.record)
         if delivery is None:  # it was given back in the meantime
-            self._let_go(scored)
+            handle.abandon()
             return
         verdict = verdict_on(scored, delivery.arrival.number, self._options)
         if verdict.ending == "acknowledge":
             with self._current.at(delivery, "emit"):
-                self._emitter.emit(scored)
+                handle.finish(scored)
             delivery.scored = scored
         else:
-            self._let_go(scored)
+            handle.abandon()
         delivery.verdict = verdict  # after the spans: where they could not be made, there is none
 
     def flush(self, timeout: float) -> bool:
@@ -91,10 +89,6 @@ class AnswerSpans:
 
     def shutdown(self, timeout: float) -> None:
         self._emitter.shutdown(timeout)
-
-    def _let_go(self, scored: ScoredRecord) -> None:
-        """End the spans without scores, events or measurements; nobody collects them."""
-        self._emitter.emit(replace(scored, outcomes={}))
 
 
 class OtherEmitter:
@@ -113,13 +107,16 @@ class OtherEmitter:
     def score_wait(self) -> float:
         return 0.0  # the worker always waits for all scores
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        return self._emitter.open(record)
+    def start(self, record: RagRecord) -> AnswerHandle:
+        handle = self._emitter.start(record)
+        return EmitHandle(partial(self._finish, handle), handle.span)
 
-    def emit(self, scored: ScoredRecord) -> None:
+    def _finish(self, handle: AnswerHandle, scored: ScoredRecord) -> None:
         delivery = self._in_hand.of(scored.record)
         if delivery is not None and delivery.verdict is ACKNOWLEDGE:
-            self._emitter.emit(scored)
+            handle.finish(scored)
+        else:
+            handle.abandon()
 
     def flush(self, timeout: float) -> bool:
         return self._emitter.flush(timeout)
@@ -128,7 +125,7 @@ class OtherEmitter:
         self._emitter.shutdown(timeout)
 
 
-class Completion:
+class Completion(ScoreEmitter):
     """The last emitter: a record that comes here has been through all others.
 
     Args:
@@ -142,16 +139,7 @@ class Completion:
         self._in_hand = in_hand
         self._on_scored = on_scored
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002 - an emitter's signature
-        return None
-
     def emit(self, scored: ScoredRecord) -> None:
         delivery = self._in_hand.of(scored.record)
         if delivery is not None:
             self._on_scored(delivery)
-
-    def flush(self, timeout: float) -> bool:  # noqa: ARG002 - likewise
-        return True
-
-    def shutdown(self, timeout: float) -> None:
-        """Nothing to let go of."""
