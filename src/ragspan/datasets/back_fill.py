@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
 from ragspan.exceptions import ConfigurationError
-from ragspan.records import RagRecord
-from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.base import Emitter
 from ragspan.telemetry.environment import (
     EnvironmentProviders,
     Signal,
@@ -43,11 +44,15 @@ class OnlyTraced:
     def score_wait(self) -> float:
         return self._emitter.score_wait
 
-    def start(self, record: RagRecord) -> AnswerHandle:
+    def open(self, record: RagRecord) -> SpanAnchor | None:
         if record.parent is None:
-            return EmitHandle(lambda _: None)
-        # The record's parent is the answer's span, whoever else would make another.
-        return EmitHandle(self._emitter.start(record).finish, span=record.parent)
+            return None
+        self._emitter.open(record)
+        return record.parent  # it is the answer's span, whoever else would make another
+
+    def emit(self, scored: ScoredRecord) -> None:
+        if scored.record.parent is not None:
+            self._emitter.emit(scored)
 
     def flush(self, timeout: float) -> bool:
         self.is_flushed = self._emitter.flush(timeout)
