@@ -13,6 +13,7 @@ from ragspan import ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.base import EmitHandle
 from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanCallbackHandler as LangChainHandler
 from ragspan_llama_index import RagspanCallbackHandler as LlamaIndexHandler
@@ -41,8 +42,8 @@ class KnownSpans(RecordingEmitter):
         super().__init__()
         self._spans = spans
 
-    def open(self, record):
-        return self._spans[record.record_id]
+    def start(self, record):
+        return EmitHandle(self.emit, self._spans[record.record_id])
 
 
 class Application:

@@ -10,12 +10,12 @@ from ragspan.judges import OpenAIJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.metrics.base import Metric
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import SpanAnchor
+from ragspan.telemetry.base import ScoreEmitter
 
 _PATIENCE = 300.0
 
 
-class CountingEmitter:
+class CountingEmitter(ScoreEmitter):
     """Counts the records all of whose metrics have a score."""
 
     score_wait = _PATIENCE
@@ -23,17 +23,8 @@ class CountingEmitter:
     def __init__(self) -> None:
         self.scored = 0
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        return None
-
     def emit(self, scored: ScoredRecord) -> None:
         self.scored += all(isinstance(outcome, Score) for outcome in scored.outcomes.values())
-
-    def flush(self, timeout: float) -> bool:
-        return True
-
-    def shutdown(self, timeout: float) -> None:
-        pass
 
 
 class Engine:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Judge, Rating, Vote
 from ragspan.outcomes import ScoredRecord
-from ragspan.records import Capture, RagRecord, SpanAnchor
+from ragspan.records import Capture, RagRecord
+from ragspan.telemetry.base import ScoreEmitter
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
@@ -47,7 +48,7 @@ class RecordingSink:
 
 
 @dataclass
-class RecordingEmitter:
+class RecordingEmitter(ScoreEmitter):
     """Keeps scored records, in the order in which they were emitted."""
 
     score_wait: float = 10.0
@@ -57,20 +58,11 @@ class RecordingEmitter:
     keep: bool = True
     """False leaves it at that call, for more records than memory holds."""
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  it starts no spans
-        return None
-
     def emit(self, scored: ScoredRecord) -> None:
         if self.keep:
             self.scored.append(scored)
         if self.on_emit is not None:
             self.on_emit(scored)
-
-    def flush(self, timeout: float) -> bool:  # noqa: ARG002  nothing is ever left
-        return True
-
-    def shutdown(self, timeout: float) -> None:
-        """Nothing to let go of."""
 
 
 @dataclass(frozen=True, kw_only=True)

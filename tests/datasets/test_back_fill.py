@@ -72,8 +72,9 @@ def test_an_emitter_is_told_of_records_that_belong_to_a_span_and_of_no_others():
     parent = SpanAnchor(trace_id=1, span_id=2)
     for span in (None, parent):
         record = RagRecord(question="q", contexts=None, response="r", parent=span)
-        assert only.open(record) == span
-        only.emit(ScoredRecord(record=record, outcomes={"m": Score(value=1.0)}))
+        handle = only.start(record)
+        assert handle.span == span
+        handle.finish(ScoredRecord(record=record, outcomes={"m": Score(value=1.0)}))
 
     assert [scored.record.parent for scored in emitter.scored] == [parent]
     assert only.flush(1.0) is only.is_flushed is True

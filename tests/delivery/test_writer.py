@@ -20,6 +20,7 @@ from ragspan.engine import ScoringEngine
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry import is_suppressed
+from ragspan.telemetry.base import EmitHandle, ScoreEmitter
 
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""
@@ -57,7 +58,7 @@ def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_s
 
 def test_it_is_an_emitter_that_others_need_not_wait_for(post_office):
     assert post_office.score_wait == 0
-    assert post_office.open(RagRecord(question="q", contexts=[], response="r")) is None
+    assert post_office.start(RagRecord(question="q", contexts=[], response="r")).span is None
 
 
 def test_until_the_first_score_there_is_no_thread_and_no_connection(post_office):
@@ -396,20 +397,9 @@ def test_an_engine_delivers_through_it(make_post_office):
         async def score(self, record):
             return Score(value=0.5)
 
-    class Tracer:
-        score_wait = 0.0
-
-        def open(self, record):
-            return SpanAnchor(trace_id=1, span_id=2)
-
-        def emit(self, scored):
-            pass
-
-        def flush(self, timeout):
-            return True
-
-        def shutdown(self, timeout):
-            pass
+    class Tracer(ScoreEmitter):
+        def start(self, record):
+            return EmitHandle(lambda _: None, SpanAnchor(trace_id=1, span_id=2))
 
     post_office = make_post_office()
     with ScoringEngine(metrics=[Constant()], emitters=[Tracer(), post_office], judging="thread") as engine:

@@ -24,6 +24,7 @@ import pytest
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.base import AnswerHandle, EmitHandle, ScoreEmitter
 
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""
@@ -136,7 +137,7 @@ class BlockingMetric:
         self._released.set()
 
 
-class ListEmitter:
+class ListEmitter(ScoreEmitter):
     """Keeps what it gets, and a journal of how it was called."""
 
     def __init__(self, *, score_wait: float = PATIENCE, span: SpanAnchor | None = None) -> None:
@@ -146,9 +147,9 @@ class ListEmitter:
         self.scored: list[ScoredRecord] = []
         self._arrived = queue.SimpleQueue[ScoredRecord]()
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        self.journal.append("open")
-        return self.span
+    def start(self, record: RagRecord) -> AnswerHandle:
+        self.journal.append("start")
+        return EmitHandle(self.emit, self.span)
 
     def emit(self, scored: ScoredRecord) -> None:
         self.journal.append("late" if scored.late else "emit")
@@ -173,8 +174,11 @@ class RaisingEmitter(ListEmitter):
         super().__init__(score_wait=0.0)
         self._error = error
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        raise self._error
+    def start(self, record: RagRecord) -> AnswerHandle:
+        super().start(record)
+        if len(self.journal) == 1:
+            raise self._error
+        return EmitHandle(self.emit)
 
     def emit(self, scored: ScoredRecord) -> None:
         raise self._error

@@ -13,13 +13,14 @@ SPAN = SpanAnchor(trace_id=1, span_id=2)
 def test_what_an_emitter_raises_is_counted_and_reaches_nobody(fakes, make_engine, caplog, error: BaseException):
     good = fakes.ListEmitter(span=SPAN)
     engine = make_engine(fakes.ConstantMetric(), emitters=[fakes.RaisingEmitter(error), good])
-    engine.submit(fakes.a_record())
+    for _ in range(2):
+        engine.submit(fakes.a_record())
 
     assert not engine.flush(fakes.PATIENCE)
-    assert good.journal == ["open", "emit", "flush"]
+    assert sorted(good.journal) == ["emit", "emit", "flush", "start", "start"]
     assert good.scored[0].span == SPAN
-    assert engine.stats().scored == 1
-    assert engine.stats().errors == {"emitter_open": 1, "emitter": 2}
+    assert engine.stats().scored == 2
+    assert engine.stats().errors == {"emitter_start": 1, "emitter": 2}
     assert f"RaisingEmitter failed with {type(error).__name__}" in caplog.messages
     assert "secret" not in caplog.text
 

@@ -115,4 +115,4 @@ def test_after_shutdown_nothing_is_left_to_flush(fakes, make_engine):
     engine.shutdown(fakes.PATIENCE)
 
     assert engine.flush(0)
-    assert emitter.journal == ["open", "emit", "shutdown"]
+    assert emitter.journal == ["start", "emit", "shutdown"]

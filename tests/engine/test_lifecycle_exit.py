@@ -15,6 +15,7 @@ import asyncio, logging, os, sys, threading, time
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
+from ragspan.telemetry.base import ScoreEmitter
 
 logging.getLogger("ragspan").addHandler(logging.NullHandler())  # what others log, or Python warns of, fails the test
 
@@ -64,9 +65,8 @@ class HangingInExecutor:
     async def score(self, record):
         await asyncio.to_thread(threading.Event().wait)
 
-class Printing:
+class Printing(ScoreEmitter):
     score_wait = 10.0
-    def open(self, record): return None
     def emit(self, scored): print("emitted", scored.record.question, *scored.outcomes, flush=True)
     def flush(self, timeout): print("flush", flush=True); return True
     def shutdown(self, timeout): print("shutdown", flush=True)

@@ -185,6 +185,7 @@ def test_children_of_multiprocessing_finish_their_work(run_script):
         from ragspan.engine import ScoringEngine
         from ragspan.outcomes import Score
         from ragspan.records import RagRecord
+        from ragspan.telemetry.base import ScoreEmitter
 
         warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
 
@@ -193,12 +194,9 @@ def test_children_of_multiprocessing_finish_their_work(run_script):
             async def score(self, record):
                 return Score(value=1.0)
 
-        class Printing:
+        class Printing(ScoreEmitter):
             score_wait = 10.0
-            def open(self, record): return None
             def emit(self, scored): os.write(1, f"emitted {scored.record.question}\\n".encode())
-            def flush(self, timeout): return True
-            def shutdown(self, timeout): pass
 
         engine = ScoringEngine(metrics=[Metric()], emitters=[Printing()])
 
@@ -230,6 +228,7 @@ def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         from ragspan.engine import ScoringEngine
         from ragspan.records import RagRecord
+        from ragspan.telemetry.base import ScoreEmitter
 
         started = queue.SimpleQueue()
 
@@ -239,11 +238,9 @@ def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_
                 started.put(record)
                 await asyncio.Event().wait()
 
-        class Emitter:
+        class Emitter(ScoreEmitter):
             score_wait = 10.0
-            def open(self, record): return None
             def emit(self, scored): pass
-            def flush(self, timeout): return True
             def shutdown(self, timeout): print("shutdown", flush=True)
 
         engine = ScoringEngine(metrics=[Hanging()], emitters=[Emitter()])

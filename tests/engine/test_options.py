@@ -111,7 +111,7 @@ def test_a_budget_in_other_terms_or_without_paid_judges_needs_no_price(judge, bu
     assert engine.shutdown().abandoned == 0
 
 
-@pytest.mark.parametrize("method", ["open", "emit", "flush", "shutdown"])
+@pytest.mark.parametrize("method", ["start", "flush", "shutdown"])
 def test_an_emitter_that_lacks_a_method_is_refused(fakes, method: str):
     emitter = fakes.ListEmitter()
     setattr(emitter, method, None)
@@ -140,4 +140,4 @@ def test_lists_that_change_later_do_not_change_the_engine(fakes, make_engine):
     with engine:
         engine.submit(fakes.a_record())
 
-    assert emitter.journal == ["open", "emit", "shutdown"]
+    assert emitter.journal == ["start", "emit", "shutdown"]

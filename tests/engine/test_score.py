@@ -48,7 +48,7 @@ def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, 
     assert isinstance(scored, ScoredRecord)
     assert set(scored.outcomes) == set(scored.durations) == {"constant", "slow"}
     assert not scored.late
-    assert emitter.journal == ["open", "emit", "late"]
+    assert emitter.journal == ["start", "emit", "late"]
 
 
 def test_any_number_of_loops_may_await_records_at_the_same_time(fakes, make_engine):

@@ -42,7 +42,7 @@ def test_emitters_see_a_record_before_any_judge_is_paid(fakes, make_engine):
     engine = make_engine(fakes.CallingMetric(lambda _: emitter.journal.append("score")), emitters=[emitter])
     score_one(engine, fakes.a_record(), emitter, fakes.PATIENCE)
 
-    assert emitter.journal == ["open", "score", "emit", "flush"]
+    assert emitter.journal == ["start", "score", "emit", "flush"]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_e
     second = emitter.next()
     assert (list(second.outcomes), list(second.durations), second.late) == (["hanging"], ["hanging"], True)
     assert engine.flush(fakes.PATIENCE)
-    assert emitter.journal == ["open", "emit", "late", "flush"]
+    assert emitter.journal == ["start", "emit", "late", "flush"]
     assert engine.stats().scored == 1
 
 
@@ -190,7 +190,7 @@ def test_the_most_patient_emitter_decides_how_long_all_wait(fakes, make_engine):
     slow.release()
 
     assert engine.flush(fakes.PATIENCE)
-    assert [emitter.journal for emitter in emitters] == [["open", "emit", "flush"]] * 2
+    assert [emitter.journal for emitter in emitters] == [["start", "emit", "flush"]] * 2
 
 
 def test_without_a_wait_scores_that_are_there_at_once_are_not_late(fakes, make_engine):

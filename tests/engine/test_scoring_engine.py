@@ -216,7 +216,7 @@ def test_leaving_the_with_block_shuts_down(fakes):
     with ScoringEngine(metrics=[fakes.ConstantMetric()], emitters=[emitter]) as engine:
         engine.submit(fakes.a_record())
 
-    assert emitter.journal == ["open", "emit", "shutdown"]
+    assert emitter.journal == ["start", "emit", "shutdown"]
 
 
 def test_an_engine_that_was_shut_down_can_be_collected(fakes):

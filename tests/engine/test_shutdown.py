@@ -17,7 +17,7 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
         engine.submit(fakes.a_record())
     report = engine.shutdown(fakes.PATIENCE)
 
-    assert emitter.journal == ["open", "emit"] * 3 + ["shutdown"]
+    assert emitter.journal == ["start", "emit"] * 3 + ["shutdown"]
     assert report.abandoned == 0
     assert engine.stats().scored == 3
 
@@ -57,7 +57,7 @@ def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kin
     stats = engine.stats()
     assert (stats.submitted, stats.queued, stats.in_flight, dict(stats.dropped)) == (3, 0, 0, {"shutdown": 3})
     assert stats.errors == {}
-    assert emitter.journal == ["open", "shutdown"]
+    assert emitter.journal == ["start", "shutdown"]
     assert "3 records were abandoned: the time for their scores was up" in caplog.messages
 
 
@@ -71,7 +71,7 @@ def test_shutdown_cancels_what_it_abandons(fakes, make_engine):
     assert metric.was_cancelled.wait(fakes.PATIENCE)
 
 
-@pytest.mark.parametrize("place", ["to_record", "open"])
+@pytest.mark.parametrize("place", ["to_record", "start"])
 def test_nothing_is_emitted_after_a_shutdown_that_the_worker_did_not_notice(fakes, make_engine, place: str):
     reached, gate = threading.Event(), threading.Event()
 
@@ -81,9 +81,9 @@ def test_nothing_is_emitted_after_a_shutdown_that_the_worker_did_not_notice(fake
         return result
 
     class Emitter(fakes.ListEmitter):
-        def open(self, record):
-            super().open(record)
-            return block(None) if place == "open" else None
+        def start(self, record):
+            handle = super().start(record)
+            return block(handle) if place == "start" else handle
 
     emitter = Emitter()
     engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], sample_rate=0, name="unaware")
@@ -94,7 +94,7 @@ def test_nothing_is_emitted_after_a_shutdown_that_the_worker_did_not_notice(fake
     gate.set()
     worker.join(fakes.PATIENCE)
 
-    assert emitter.journal == (["open", "shutdown"] if place == "open" else ["shutdown"])
+    assert emitter.journal == (["start", "shutdown"] if place == "start" else ["shutdown"])
 
 
 def test_a_second_call_returns_the_first_report(fakes, make_engine):
@@ -225,7 +225,7 @@ def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitt
         engine.shutdown(fakes.PATIENCE)
 
     assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert emitter.journal == ["open", "emit", "shutdown", "shutdown"]
+    assert emitter.journal == ["start", "emit", "shutdown", "shutdown"]
 
 
 def interrupted_in_a_step(engine, handle):
@@ -283,7 +283,7 @@ def test_a_shutdown_whose_handler_ends_by_an_exception_is_made_up_for(fakes, mak
     with pytest.raises(SystemExit):
         interrupted_in_a_step(engine, shut_down_and_exit)
     assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert emitter.journal == ["open", "emit", "shutdown"]
+    assert emitter.journal == ["start", "emit", "shutdown"]
 
 
 def test_a_flush_that_interrupts_a_submit_says_at_once_that_something_may_be_left(fakes, make_engine):

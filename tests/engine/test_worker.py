@@ -137,7 +137,7 @@ def test_emitters_hear_of_records_that_are_dropped_in_work(fakes, make_engine, q
     assert engine.flush(fakes.PATIENCE)
 
     assert dict(engine.stats().dropped) == {"worker_error": 3}
-    assert [call for call in emitter.journal if call != "flush"] == ["open"] * 3 + ["emit"] * 3
+    assert [call for call in emitter.journal if call != "flush"] == ["start"] * 3 + ["emit"] * 3
     for scored in emitter.scored:
         assert scored.outcomes["constant"] == Score(value=1.0)
         assert (scored.outcomes["hanging"].error_type, scored.outcomes["hanging"].outage) == ("worker_error", True)

@@ -34,6 +34,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
+from ragspan.telemetry.base import ScoreEmitter
 
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting for what should have come at once."""
@@ -69,7 +70,7 @@ class Gated:
         self._gate.set()
 
 
-class Counting:
+class Counting(ScoreEmitter):
     """An emitter that tells when it has been given as many records as a test waits for."""
 
     score_wait = PATIENCE
@@ -79,19 +80,10 @@ class Counting:
         self.all_here = threading.Event()
         self._awaited = awaited
 
-    def open(self, record):
-        return None
-
     def emit(self, scored):
         self.scored.append(scored)
         if len(self.scored) >= self._awaited:
             self.all_here.set()
-
-    def flush(self, timeout):
-        return True
-
-    def shutdown(self, timeout):
-        pass
 
 
 class Collector:

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
+from ragspan.telemetry.base import ScoreEmitter
 
 PATIENCE = 30.0
 ROOM = 6  # in the queue
@@ -28,7 +29,7 @@ BEHAVIOURS = {
 }
 
 
-class Faulty:
+class Faulty(ScoreEmitter):
     """A metric, an emitter and the maker of captures in one: each behaves as the machine has told it last."""
 
     name = "faulty"
@@ -47,20 +48,16 @@ class Faulty:
             raise self.metric_raises
         return Score(value=1.0)
 
-    def open(self, record):
+    def start(self, record):
+        handle = super().start(record)
         if self.emitter_raises is not None:
             raise self.emitter_raises
+        return handle
 
     def emit(self, scored):
         self.emitted[scored.record.record_id] += 1
         if self.emitter_raises is not None:
             raise self.emitter_raises
-
-    def flush(self, timeout):
-        return True
-
-    def shutdown(self, timeout):
-        pass
 
 
 class Capture:

@@ -202,7 +202,7 @@ class Shop:
         options = DeliveryOptions(linger=0, retry_window=window)
         writer = Writer(result, delivery=options, meter_provider=self.meter_provider)
         self.writers.append(writer)
-        anchor = OTelEmitter(tracer_provider=self.spans.tracer_provider).open(record := RagRecord(**GOOD))
+        anchor = OTelEmitter(tracer_provider=self.spans.tracer_provider).start(record := RagRecord(**GOOD)).span
         writer.emit(ScoredRecord(record=record, outcomes={}, span=anchor))
         return writer
 

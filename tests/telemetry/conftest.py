@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -157,14 +157,19 @@ def call() -> Generation:
 
 @pytest.fixture
 def answer() -> Callable[..., SpanAnchor | None]:
-    """What the engine does with one record: open, then emit with the outcomes."""
+    """What the engine does with one record: start, then finish with the outcomes."""
 
     def run(
         emitter: OTelEmitter, record: RagRecord, outcomes: Mapping[str, Outcome] | None = None, **scored: Any
     ) -> SpanAnchor | None:
-        span = emitter.open(record)
-        emitter.emit(ScoredRecord(record=record, outcomes=outcomes or {}, span=span, **scored))
-        return span
+        handle = emitter.start(record)
+        result = ScoredRecord(record=record, outcomes=outcomes or {}, span=handle.span, **scored)
+        if result.late:
+            handle.finish(replace(result, outcomes={}, late=False))
+            handle.late(result)
+        else:
+            handle.finish(result)
+        return handle.span
 
     return run
 

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from ragspan.outcomes import Score, ScoredRecord
+from ragspan.outcomes import Score
 from ragspan.records import RagRecord, SpanAnchor
 
 STARTED = 1_700_000_000_000_000_000
@@ -54,7 +54,7 @@ def test_the_answers_span_is_a_child_of_the_records_parent(telemetry, make_recor
 def test_flags_and_trace_state_come_down_from_the_parent(telemetry, make_record, answer):
     random_and_sampled = SpanAnchor(trace_id=1, span_id=2, trace_flags=3, trace_state="a=1,b=2")
 
-    anchor = telemetry.emitter().open(make_record(parent=random_and_sampled))
+    anchor = telemetry.emitter().start(make_record(parent=random_and_sampled)).span
 
     assert anchor.trace_state == "a=1,b=2"
     assert anchor.sampled
@@ -161,8 +161,7 @@ def test_long_content_is_cut(telemetry, make_record, answer):
     assert output.endswith("…")
 
 
-def test_a_record_built_by_hand_needs_no_open(telemetry):
-    record = RagRecord(question="q", contexts=["c"], response="r")
-    telemetry.emitter().emit(ScoredRecord(record=record, outcomes={"m": Score(value=0.5)}))
+def test_a_record_built_by_hand_has_a_span(telemetry, answer):
+    answer(telemetry.emitter(), RagRecord(question="q", contexts=["c"], response="r"), {"m": Score(value=0.5)})
 
     assert telemetry.span("invoke_workflow answer").attributes["ragspan.score.m"] == 0.5

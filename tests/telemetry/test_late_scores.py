@@ -19,10 +19,11 @@ def add_late(make_record):
 
     def run(emitter, outcome=LATE, **given):
         record = make_record(**given)
-        span = emitter.open(record)
-        emitter.emit(ScoredRecord(record=record, outcomes={}, span=span))
+        handle = emitter.start(record)
+        span = handle.span
+        handle.finish(ScoredRecord(record=record, outcomes={}, span=span))
         late = {"record": record, "span": span, "durations": {"faithfulness": 42.5}, "late": True}
-        emitter.emit(ScoredRecord(outcomes={"faithfulness": outcome}, **late))
+        handle.late(ScoredRecord(outcomes={"faithfulness": outcome}, **late))
         return span
 
     return run
@@ -108,7 +109,7 @@ class TestScoresOnly:
     """`spans="scores"`: the application is traced already."""
 
     def test_the_answers_span_is_the_one_that_it_ran_under(self, telemetry, make_record, parent):
-        assert telemetry.emitter(spans="scores").open(make_record()) == parent
+        assert telemetry.emitter(spans="scores").start(make_record()).span == parent
 
     def test_only_evaluation_spans_are_made(self, telemetry, make_record, answer, parent):
         answer(telemetry.emitter(spans="scores"), make_record(), {"faithfulness": LATE, "completeness": LATE})

@@ -94,7 +94,7 @@ class TestGlobalProviders:
 
     @pytest.mark.parametrize("with_parent", [True, False])
     def test_without_a_tracer_provider_there_is_no_span(self, emitter, make_record, parent, with_parent):
-        assert emitter.open(make_record(parent=parent if with_parent else None)) is None
+        assert emitter.start(make_record(parent=parent if with_parent else None)).span is None
 
     def test_the_lack_is_logged_once_not_once_a_record(self, emitter, make_record, answer, caplog):
         for number in range(10):
@@ -117,7 +117,7 @@ class TestGlobalProviders:
 def test_an_sdk_that_is_switched_off_gives_no_span(monkeypatch, make_telemetry, make_record):
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
 
-    assert make_telemetry().emitter().open(make_record()) is None
+    assert make_telemetry().emitter().start(make_record()).span is None
 
 
 def test_only_spans_of_records_in_flight_are_kept(telemetry, make_record, answer):
@@ -125,18 +125,18 @@ def test_only_spans_of_records_in_flight_are_kept(telemetry, make_record, answer
     for number in range(50):
         answer(emitter, make_record(record_id=str(number)), SCORES)
 
-    assert len(emitter._open) == 0
+    assert len(emitter._answers.unfinished) == 0
 
 
 def test_a_record_that_was_submitted_twice_has_two_spans(telemetry, make_record):
     emitter, record = telemetry.emitter(), make_record()
-    spans = [emitter.open(record), emitter.open(record)]
-    for span in spans:
-        emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
+    handles = [emitter.start(record), emitter.start(record)]
+    for handle in handles:
+        handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
 
     ended = [span.context.span_id for span in telemetry.spans if span.name == "invoke_workflow rivers"]
-    assert ended == [span.span_id for span in spans]
-    assert len(emitter._open) == 0
+    assert ended == [handle.span.span_id for handle in handles]
+    assert len(emitter._answers.unfinished) == 0
 
 
 def test_a_processor_that_fails_at_a_child_does_not_cost_the_answers_span(telemetry, make_record):
@@ -150,9 +150,9 @@ def test_a_processor_that_fails_at_a_child_does_not_cost_the_answers_span(teleme
 
     telemetry.tracer_provider.add_span_processor(FailsForSearches())
     emitter, record = telemetry.emitter(), make_record()
-    span = emitter.open(record)
+    handle = emitter.start(record)
     with pytest.raises(ValueError, match="no searches"):  # which the engine counts
-        emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
+        handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
 
     assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.m"] == 0.5
 
@@ -160,7 +160,7 @@ def test_a_processor_that_fails_at_a_child_does_not_cost_the_answers_span(teleme
 class TestShutdown:
     def test_open_spans_end_bare_with_their_own_end_time(self, telemetry, make_record):
         emitter, record = telemetry.emitter(), make_record()
-        emitter.open(record)
+        emitter.start(record)
         emitter.shutdown(timeout=10)
 
         span, search = telemetry.span("invoke_workflow rivers"), telemetry.span("retrieval vector_store")
@@ -184,11 +184,30 @@ class TestShutdown:
 
     def test_it_can_be_done_twice(self, telemetry, make_record):
         emitter = telemetry.emitter()
-        emitter.open(make_record())
+        emitter.start(make_record())
         emitter.shutdown(timeout=10)
         emitter.shutdown(timeout=10)
 
         assert len(telemetry.spans) == 3  # the answer's, and those of its two steps
+
+
+def test_a_span_that_is_opened_while_the_emitter_shuts_down_is_ended(telemetry, make_record):
+    emitter = telemetry.emitter()
+
+    class ShutsDownMeanwhile:
+        def on_start(self, span, parent_context=None):
+            emitter.shutdown(timeout=10)
+
+        def on_end(self, span): ...
+        def _on_ending(self, span): ...
+
+        def force_flush(self, timeout_millis):
+            return True
+
+    telemetry.tracer_provider.add_span_processor(ShutsDownMeanwhile())
+    emitter.start(make_record())
+
+    assert telemetry.span("invoke_workflow rivers")
 
 
 def test_flush_reaches_all_three_providers(telemetry, monkeypatch):
@@ -220,18 +239,16 @@ def test_an_emitter_that_nobody_holds_is_collected(telemetry):
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_child_process_does_not_end_the_spans_of_its_parent(telemetry, make_record):
     emitter, record = telemetry.emitter(), make_record()
-    anchor = emitter.open(record)
-    emitter._open._lock.acquire()  # as if the worker's thread had held it at the fork
+    handle = emitter.start(record)
     child = os.fork()
     if child == 0:
         emitter.shutdown(timeout=1)
         os._exit(len(telemetry.spans))
-    emitter._open._lock.release()
     _, status = os.waitpid(child, 0)
-    emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=anchor))
+    handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
 
     assert os.waitstatus_to_exitcode(status) == 0
-    assert telemetry.span("invoke_workflow rivers").context.span_id == anchor.span_id
+    assert telemetry.span("invoke_workflow rivers").context.span_id == handle.span.span_id
 
 
 def test_importing_telemetry_loads_no_sdk():

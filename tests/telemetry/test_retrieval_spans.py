@@ -9,6 +9,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import SpanAnchor
+from ragspan.telemetry.base import EmitHandle
 from ragspan.testing import RecordingEmitter
 
 SCORES = {"m": Score(value=0.5)}
@@ -17,38 +18,26 @@ PATIENCE = 20.0
 
 def test_they_are_known_when_the_answer_is_opened_and_are_those_that_are_exported(telemetry, make_record):
     emitter, record = telemetry.emitter(), make_record()
-    span = emitter.open(record)
-    (search,) = emitter.retrieval_spans(record)
-    emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=span))
+    handle = emitter.start(record)
+    (search,) = handle.retrieval_spans
+    handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
 
     exported = telemetry.span("retrieval vector_store").context
     assert (search.trace_id, search.span_id, search.sampled) == (exported.trace_id, exported.span_id, True)
 
 
-def test_of_a_record_that_was_submitted_twice_the_latest_ones_are_meant(telemetry, make_record):
-    emitter, record = telemetry.emitter(), make_record()
-    found = []
-    for _ in range(2):
-        emitter.open(record)
-        found += emitter.retrieval_spans(record)
-
-    assert found[0].span_id != found[1].span_id
-
-
 def test_an_answer_that_is_not_sampled_has_none(make_telemetry, make_record):
     emitter, record = make_telemetry(sampler=ALWAYS_OFF).emitter(), make_record(parent=None)
-    emitter.open(record)
 
-    assert emitter.retrieval_spans(record) == (None,)
+    assert emitter.start(record).retrieval_spans == (None,)
 
 
 def test_where_only_scores_are_added_they_are_those_of_the_other_instrumentation(telemetry, make_record):
     theirs = SpanAnchor(trace_id=0xA1, span_id=0xC3)
     emitter, record = telemetry.emitter(spans="scores"), make_record()
     record = replace(record, retrievals=(replace(record.retrievals[0], span=theirs),))
-    emitter.open(record)
 
-    assert emitter.retrieval_spans(record) == (theirs,)
+    assert emitter.start(record).retrieval_spans == (theirs,)
 
 
 def test_a_processor_that_fails_at_searches_costs_their_spans_and_not_the_answers(telemetry, make_record, caplog):
@@ -62,9 +51,10 @@ def test_a_processor_that_fails_at_searches_costs_their_spans_and_not_the_answer
 
     telemetry.tracer_provider.add_span_processor(FailsForSearches())
     emitter, record = telemetry.emitter(), make_record()
+    handle = emitter.start(record)
 
-    assert emitter.open(record) is not None
-    assert emitter.retrieval_spans(record) == ()
+    assert handle.span is not None
+    assert handle.retrieval_spans == ()
     assert caplog.messages == ["the spans of an answer's steps could not be started: ValueError"]
 
 
@@ -89,8 +79,8 @@ def test_the_engine_hands_them_to_all_emitters(telemetry, make_record):
 
 def test_an_emitter_that_says_nonsense_of_them_is_not_believed(telemetry, make_record):
     class Nonsense(RecordingEmitter):
-        def retrieval_spans(self, record):
-            return self.answer
+        def start(self, record):
+            return EmitHandle(self.emit, retrieval_spans=self.answer)
 
     for answer in (None, (), [SpanAnchor(trace_id=1, span_id=2)], (None,)):
         liar, listener = Nonsense(), RecordingEmitter()

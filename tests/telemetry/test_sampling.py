@@ -50,7 +50,7 @@ def test_an_unsampled_parent_makes_an_unsampled_answer(make_telemetry, make_reco
 @pytest.mark.parametrize("remote", [True, False])
 def test_a_sampler_can_tell_remote_parents_from_local_ones(make_telemetry, make_record, parent, remote):
     telemetry = make_telemetry(sampler=ParentBased(ALWAYS_ON, local_parent_sampled=ALWAYS_OFF))
-    anchor = telemetry.emitter().open(make_record(parent=replace(parent, is_remote=remote)))
+    anchor = telemetry.emitter().start(make_record(parent=replace(parent, is_remote=remote))).span
 
     assert anchor.sampled is remote
 
@@ -71,7 +71,7 @@ class KeepsWhatItIsAskedFor(sampling.Sampler):
 
 def test_a_sampler_sees_what_the_answer_is_at_its_start(make_telemetry, make_record):
     sampler = KeepsWhatItIsAskedFor()
-    make_telemetry(sampler=sampler).emitter().open(make_record(status="error", session_id="s", user_id="u"))
+    make_telemetry(sampler=sampler).emitter().start(make_record(status="error", session_id="s", user_id="u"))
 
     assert sampler.seen["invoke_workflow rivers"] == {
         "openinference.span.kind": "CHAIN",
@@ -113,10 +113,10 @@ def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_
 
     telemetry.tracer_provider.add_span_processor(Ends())
     emitter, record = telemetry.emitter(), make_record()
-    anchor = emitter.open(record)
-    emitter.emit(ScoredRecord(record=record, outcomes=SCORES, span=anchor))
+    handle = emitter.start(record)
+    handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
 
-    assert not anchor.sampled
+    assert not handle.span.sampled
     assert "invoke_workflow rivers" in ended
     assert telemetry.spans == ()
     assert {event.span_id for event in telemetry.events} == {parent.span_id}  # nobody will find the answer's span

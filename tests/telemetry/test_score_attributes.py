@@ -45,8 +45,8 @@ def test_several_judges_are_named_once_each_in_order(telemetry, make_record, ans
 
 def test_the_version_of_the_judges_prompts_is_told_where_it_has_some(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(), {"a": Score(value=1, judge="gpt", prompt_version="2"), "b": GOOD})
-    answer(telemetry.emitter(), make_record(), {"c": Score(value=1, prompt_version="2")}, late=True)
-    answer(telemetry.emitter(), make_record(), {"d": Score(value=1, judge="overlap")}, late=True)
+    answer(telemetry.emitter(), make_record(name="lakes"), {"c": Score(value=1, prompt_version="2")}, late=True)
+    answer(telemetry.emitter(), make_record(name="lakes"), {"d": Score(value=1, judge="overlap")}, late=True)
 
     assert attributes_of(telemetry)["ragspan.prompt_version"] == "2"
     assert attributes_of(telemetry, "evaluation c")["ragspan.prompt_version"] == "2"

@@ -46,12 +46,13 @@ def test_events_point_at_the_answers_span(telemetry, make_record, answer):
     assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(context.trace_id, context.span_id)}
 
 
-def test_late_events_point_at_the_answers_span_too(telemetry, make_record, answer):
+def test_late_events_point_at_the_answers_span_too(telemetry, make_record):
     emitter, record = telemetry.emitter(), make_record()
-    span = answer(emitter, record)
-    emitter.emit(ScoredRecord(record=record, outcomes=OUTCOMES, span=span, late=True))
+    handle = emitter.start(record)
+    handle.finish(ScoredRecord(record=record, outcomes={}, span=handle.span))
+    handle.late(ScoredRecord(record=record, outcomes=OUTCOMES, span=handle.span, late=True))
 
-    assert {event.span_id for event in telemetry.events} == {span.span_id}
+    assert {event.span_id for event in telemetry.events} == {handle.span.span_id}
 
 
 def test_events_have_a_time(telemetry, make_record, answer):

@@ -54,6 +54,7 @@ from ragspan.metrics import (
     Metric,
 )
 from ragspan.telemetry import Emitter, OTelEmitter
+from ragspan.telemetry.base import ScoreEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
 from ragspan_langchain import LangChainChatClient, RagspanCallbackHandler, RagspanLangChainInstrumentor
 from ragspan_llama_index import LlamaIndexChatClient
@@ -189,14 +190,31 @@ def ask_more() -> list[Metric]:
     ]
 
 
+class OwnHandle:
+    span: SpanAnchor | None = None
+    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
+
+    def finish(self, scored: ScoredRecord) -> None:
+        print(scored.record.record_id)
+
+    def late(self, scored: ScoredRecord) -> None:
+        print(scored.late)
+
+    def abandon(self) -> None:
+        print("abandoned")
+
+
+class OwnScoreEmitter(ScoreEmitter):
+    def emit(self, scored: ScoredRecord) -> None:
+        print(scored.record.record_id, scored.late)
+
+
 class OwnEmitter:
     score_wait = 0.0
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        return record.parent
-
-    def emit(self, scored: ScoredRecord) -> None:
-        print(scored.record.record_id, scored.late)
+    def start(self, record: RagRecord) -> OwnHandle:
+        print(record.record_id)
+        return OwnHandle()
 
     def flush(self, timeout: float) -> bool:
         return timeout >= 0
@@ -217,5 +235,5 @@ def bring_your_own() -> ScoringEngine:
             Completeness(OverlapJudge()),
             ContextAdherence(FakeJudge()),
         ],
-        emitters=[OwnEmitter(), RecordingEmitter()],
+        emitters=[OwnEmitter(), OwnScoreEmitter(), RecordingEmitter()],
     )

@@ -16,9 +16,8 @@ from ragspan_nats.access import BrokerAccess
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.message import MESSAGE_ID
 from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
-from ragspan_nats.worker.consumer import Consumer
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
-from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.worker.leftovers import Leftovers
 
 NAMES = StreamNames()
 
@@ -98,15 +97,7 @@ def look(broker, times=1):
     async def look_once():
         connection = BrokerConnection(BrokerAccess(url=broker.url), name="test", log=ThrottledLog())
         try:
-            consumer = Consumer(
-                connection,
-                NAMES,
-                limits=StreamLimits(),
-                options=WorkerOptions(),
-                on_new_stream=pytest.fail,
-                log=ThrottledLog(),
-            )
-            await consumer.recover_orphans()
+            await Leftovers(connection, NAMES, log=ThrottledLog()).look()
         finally:
             await connection.close()
 

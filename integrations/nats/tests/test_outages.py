@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan_nats.worker.delivery import ACKNOWLEDGE, JudgeBackoff, Verdict
+from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
+from ragspan_nats.worker.outages import Outages
 
 AWAY = Verdict(ending="give_back", reason="judge_outage")
 
 
 @pytest.fixture
 def outages(clock):
-    return JudgeBackoff(clock=clock)
+    return Outages(clock=clock)
 
 
 def test_without_an_outage_as_many_are_scored_as_may_be(outages):

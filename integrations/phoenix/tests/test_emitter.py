@@ -18,6 +18,7 @@ from ragspan.metrics import Faithfulness
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import is_suppressed
+from ragspan.telemetry.base import EmitHandle
 from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan_phoenix import PhoenixAnnotations
 
@@ -42,8 +43,8 @@ def test_scores_arrive_with_their_verdicts_on_documents(phoenix, make_emitter, m
 
 
 class AnswerSpan(RecordingEmitter):
-    def open(self, record):
-        return ANSWER
+    def start(self, record):
+        return EmitHandle(self.emit, ANSWER)
 
 
 def test_what_an_engine_redacts_is_in_no_annotation(phoenix, make_emitter):

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
 from ragspan.exceptions import ConfigurationError
-from ragspan.outcomes import ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.base import Emitter
+from ragspan.records import RagRecord
+from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter
 from ragspan.telemetry.environment import (
     EnvironmentProviders,
     Signal,
@@ -44,15 +43,11 @@ class OnlyTraced:
     def score_wait(self) -> float:
         return self._emitter.score_wait
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
+    def start(self, record: RagRecord) -> AnswerHandle:
         if record.parent is None:
-            return None
-        self._emitter.open(record)
-        return record.parent  # it is the answer's span, whoever else would make another
-
-    def emit(self, scored: ScoredRecord) -> None:
-        if scored.record.parent is not None:
-            self._emitter.emit(scored)
+            return EmitHandle(lambda _: None)
+        # The record's parent is the answer's span, whoever else would make another.
+        return EmitHandle(self._emitter.start(record).finish, span=record.parent)
 
     def flush(self, timeout: float) -> bool:
         self.is_flushed = self._emitter.flush(timeout)

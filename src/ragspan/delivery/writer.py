@@ -23,8 +23,9 @@ from ragspan.delivery.options import DeliveryOptions
 from ragspan.delivery.receipt import Receipt
 from ragspan.delivery.stats import Counts, DeliveryStats
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import SpanAnchor
 from ragspan.telemetry.anchors import is_valid
+from ragspan.telemetry.base import ScoreEmitter
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 _Item = TypeVar("_Item", bound=Deliverable)
 
 
-class ScoreWriter(ABC, Generic[_Item]):
+class ScoreWriter(ScoreEmitter, ABC, Generic[_Item]):
     """Writes the scores of answers to a backend, in the background.
 
     A derived class says what is written for an answer (`items_of`) and how (`connect`), and has a `__reduce__`, for an
@@ -78,10 +79,6 @@ class ScoreWriter(ABC, Generic[_Item]):
 
         What it raises is treated as if `Destination.write` had raised it.
         """
-
-    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002 - an emitter's signature
-        """None: the answer's span is another emitter's."""
-        return None
 
     def emit(self, scored: ScoredRecord) -> None:
         """Take an answer's outcomes; those of an answer without a sampled span are counted as `no_span`."""

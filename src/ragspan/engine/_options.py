@@ -146,7 +146,7 @@ def _check_budget(budget: object, metrics: Iterable[object]) -> None:
 def _check_emitters(emitters: Sequence[object]) -> None:
     for position, emitter in enumerate(emitters):
         argument = f"emitters[{position}]"
-        _require_object(argument, emitter, "open", "emit", "flush", "shutdown")
+        _require_object(argument, emitter, "start", "flush", "shutdown")
         _require_number(
             f"{argument}.score_wait", getattr(emitter, "score_wait", None), _SECONDS, lambda time: time >= 0
         )

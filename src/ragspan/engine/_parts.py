@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ragspan.engine._backlog import Backlog
-from ragspan.engine._emission import Emission
+from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._options import Options
 from ragspan.engine._queue import BoundedQueue
 from ragspan.engine._redaction import Redaction
@@ -24,7 +24,7 @@ class Parts:
     """The parts of one engine in one process."""
 
     backlog: Backlog
-    emission: Emission | Forwarding
+    emission: EmitterGroup | Forwarding
     scoring: Scoring | Forwarding
     worker: Worker
     log: ThrottledLog
@@ -40,7 +40,7 @@ def assemble(options: Options, *, self_metrics: SelfMetrics, on_start: Callable[
         call_worker=lambda: worker.call(),  # noqa: PLW0108 - the two need each other
         admission=None if rate is None else TokenBucket(rate, max(1.0, rate)),
     )
-    emission = Emission(options.emitters, account=backlog, log=log)
+    emission = EmitterGroup(options.emitters, account=backlog, log=log)
     forwards = options.export == "helper"
     # Where records go to the helper as a whole, what is scored here is scored because there is none.
     computing = HelperComputing(log) if options.judging == "helper" and not forwards else ThreadComputing()

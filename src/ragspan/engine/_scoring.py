@@ -12,7 +12,7 @@ from time import perf_counter
 from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._emission import Emission
+from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._fallback import fallback_judge
 from ragspan.engine._metric_judges import prepare_judges
 from ragspan.engine._metric_run import MetricRun, MetricRunner, wait_for_runs
@@ -27,7 +27,7 @@ from ragspan.judges.overlap.languages import languages_of
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 
@@ -44,7 +44,7 @@ class Scoring:
         options: Options,
         *,
         account: Account,
-        emission: Emission,
+        emission: EmitterGroup,
         self_metrics: SelfMetrics,
         computing: Computing,
         redaction: Redaction,
@@ -96,12 +96,10 @@ class Scoring:
 
     async def score_record(self, item: Item, record: RagRecord) -> None:
         """Bring an item to its end that has become a record."""
-        span = self._emission.open(record)
         work = _Work(
             item=item,
             record=record,
-            span=span,
-            retrieval_spans=self._emission.retrieval_spans(record),
+            handle=self._emission.start(record),
             refusal=self._is_refusal(record),
             language=self._language(record),
         )
@@ -117,6 +115,8 @@ class Scoring:
             raise
         finally:
             self._in_work.discard(work)
+            if work.result is None:  # a shutdown dropped it
+                work.handle.abandon()
         self._account.end_scored(item, work.result)
 
     def run_ended(self, run: MetricRun) -> None:
@@ -177,7 +177,7 @@ class Scoring:
             desk.close()
 
     def _start(self, runner: MetricRunner, work: _Work, session: JudgingSession) -> MetricRun:
-        is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.span)
+        is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
         return runner.start(work.record, session) if is_chosen else runner.pass_over(work.record, "not_sampled")
 
     def _emit_ended(self, work: _Work) -> None:
@@ -200,14 +200,16 @@ class Scoring:
             record=work.record,
             outcomes=outcomes,
             late=before is not None,
-            span=work.span,
-            retrieval_spans=work.retrieval_spans,
+            span=work.handle.span,
+            retrieval_spans=work.handle.retrieval_spans,
             refusal=work.refusal,
             language=work.language,
             durations=durations,
         )
-        self._emission.emit(scored)
-        if before is not None:
+        if before is None:
+            work.handle.finish(scored)
+        else:
+            work.handle.late(scored)
             scored = replace(
                 before,
                 outcomes={**before.outcomes, **outcomes},
@@ -249,8 +251,7 @@ class _Work:
 
     item: Item
     record: RagRecord
-    span: SpanAnchor | None
-    retrieval_spans: tuple[SpanAnchor | None, ...]
+    handle: GroupHandle
     refusal: bool
     language: str | None
     runs: list[MetricRun] = field(default_factory=list)

@@ -59,8 +59,8 @@ class EngineStats:
     dropped: Mapping[str, int]
     """By `DropReason`; reasons that did not occur are left out."""
     errors: Mapping[str, int]
-    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `refusal`, `language`, `emitter_open`,
-    `emitter` (`emit`, `flush`, `shutdown`), `self_metrics`, `worker`; with `export="helper"` also `helper`, for each helper
+    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `refusal`, `language`, `emitter_start`,
+    `emitter` (`finish`, `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`; with `export="helper"` also `helper`, for each helper
     process that died, with what it had not sent yet; and what others report to `count_error`, such as
     `callback`."""
 

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter, ScoreEmitter
 from ragspan.telemetry.otel_emitter import OTelEmitter
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.telemetry.suppress import is_suppressed, suppressed
 
-__all__ = ["Emitter", "OTelEmitter", "SelfMetrics", "is_suppressed", "suppressed"]
+__all__ = [
+    "AnswerHandle",
+    "EmitHandle",
+    "Emitter",
+    "OTelEmitter",
+    "ScoreEmitter",
+    "SelfMetrics",
+    "is_suppressed",
+    "suppressed",
+]

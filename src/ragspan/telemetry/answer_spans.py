@@ -6,20 +6,35 @@ with the attributes that a sampler may want to see; the others follow within the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from opentelemetry.trace import Span, StatusCode, Tracer
 
 from ragspan.outcomes import ScoredRecord
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.anchors import context_with
+from ragspan.telemetry.anchors import anchor_of, context_with
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.limits import set_within_limit
-from ragspan.telemetry.open_spans import AnswerSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.score_attributes import Attributes, by_importance
 from ragspan.telemetry.step_spans import add_exception, end_step, finish_step, start_steps
 from ragspan.telemetry.times import answer_interval
 from ragspan.telemetry.values import encodable, error_type, named
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerSpans:
+    """The spans of one answer that have been started."""
+
+    answer: Span
+    steps: tuple[Span, ...] = ()
+    """One for each of the record's `steps`, in their order; none if they could not be started."""
+
+    def searches(self, record: RagRecord) -> tuple[SpanAnchor, ...]:
+        """Those of the record's searches, in their order."""
+        pairs = zip(self.steps, record.steps, strict=False)
+        return tuple(anchor_of(span.get_span_context()) for span, step in pairs if isinstance(step, Retrieval))
 
 
 def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ragspan.outcomes import ScoredRecord
@@ -13,28 +15,50 @@ if TYPE_CHECKING:
     from ragspan.config import CaptureContent
 
 
+class AnswerHandle(Protocol):
+    """One answer at one emitter, from the start of its scoring on.
+
+    Either `finish` or `abandon` is called, once; after `finish` there may be one `late`. None of them blocks. An exception is
+    counted and affects nothing else.
+    """
+
+    @property
+    def span(self) -> SpanAnchor | None:
+        """The answer's span, if this emitter started or found it. Without one the engine asks the next emitter."""
+        ...
+
+    @property
+    def retrieval_spans(self) -> tuple[SpanAnchor | None, ...]:
+        """The span of each of `record.retrievals`, in order, None where it is not known; empty where none is."""
+        ...
+
+    def finish(self, scored: ScoredRecord) -> None:
+        """Take the outcomes: all metrics have ended, or the wait for them is over."""
+        ...
+
+    def late(self, scored: ScoredRecord) -> None:
+        """Take the outcomes, and only those, that came after `finish`; `scored.late` is True."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go of what was started: there will be no outcomes."""
+        ...
+
+
 class Emitter(Protocol):
     """Sends scored records somewhere: to OpenTelemetry, to a backend's own scores, to a list in a test.
 
-    `open` and `emit` run in the engine's worker thread, one at a time, in the order of the engine's emitters.
-    `flush` and `shutdown` may come from any thread. An exception is counted and spreads nowhere.
+    `start` and the handles' methods run in the engine's worker thread, one at a time, in the order of the engine's emitters.
+    `flush` and `shutdown` may come from any thread. An exception is counted and affects nothing else.
     """
 
     @property
     def score_wait(self) -> float:
-        """The longest, in seconds, that `emit` may be held back for scores; 0 means no need to wait."""
+        """The longest, in seconds, that `finish` may be held back for scores; 0 means no need to wait."""
         ...
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        """The answer's span, if this emitter starts or finds it. Comes before any judge is paid."""
-        ...
-
-    def emit(self, scored: ScoredRecord) -> None:
-        """Take a record's outcomes; never blocks.
-
-        Comes once with `late=False`, when all metrics have ended or the wait is over, and once more with `late=True`
-        and only those outcomes that came afterwards, if there are any.
-        """
+    def start(self, record: RagRecord) -> AnswerHandle:
+        """Start what this emitter makes of the answer. Comes before any judge is paid."""
         ...
 
     def flush(self, timeout: float) -> bool:
@@ -44,6 +68,45 @@ class Emitter(Protocol):
     def shutdown(self, timeout: float) -> None:
         """Let go of everything within `timeout` seconds; nothing is emitted afterwards."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class EmitHandle:
+    """The handle of an emitter that starts nothing: outcomes go to `emit`, late ones as well."""
+
+    emit: Callable[[ScoredRecord], None]
+    span: SpanAnchor | None = None
+    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
+
+    def finish(self, scored: ScoredRecord) -> None:
+        self.emit(scored)
+
+    def late(self, scored: ScoredRecord) -> None:
+        self.emit(scored)
+
+    def abandon(self) -> None:
+        """Nothing was started."""
+
+
+class ScoreEmitter:
+    """A base for emitters that only take outcomes: derive from it and write `emit`."""
+
+    score_wait: float = 10.0
+    """Seconds that an answer waits for its scores; those that come later are emitted by themselves, with `scored.late`."""
+
+    def emit(self, scored: ScoredRecord) -> None:
+        """Take a record's outcomes; must not block."""
+        raise NotImplementedError
+
+    def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
+        return EmitHandle(self.emit)
+
+    def flush(self, timeout: float) -> bool:  # noqa: ARG002 - likewise
+        """True: everything is out."""
+        return True
+
+    def shutdown(self, timeout: float) -> None:
+        """There is nothing to let go of."""
 
 
 class BackendEmitter(Emitter, Protocol):
@@ -56,15 +119,4 @@ class BackendEmitter(Emitter, Protocol):
 
     def span_exporter(self) -> SpanExporter:
         """An exporter that brings spans to the same backend."""
-        ...
-
-
-class KnowsRetrievalSpans(Protocol):
-    """What an emitter may have besides: it starts or finds the spans of an answer's searches as well.
-
-    Others can then say on a search's span what is to be said of the documents that it brought.
-    """
-
-    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
-        """The span of each of `record.retrievals`, in order; None where it is not known. Comes after `open`."""
         ...

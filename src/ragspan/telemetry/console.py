@@ -13,7 +13,8 @@ from rich.text import Text
 
 from ragspan.config import CaptureContent
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord
+from ragspan.telemetry.base import ScoreEmitter
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.values import bounded, legible
 
@@ -23,7 +24,7 @@ _HINT = "  Texts are left out here: configure(capture_content=True) shows questi
 _PIPE_WIDTH = 160  # a pipe has no width of its own; lines that are cut at 80 are hard to search
 
 
-class ConsoleEmitter:
+class ConsoleEmitter(ScoreEmitter):
     """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
 
     Args:
@@ -35,9 +36,6 @@ class ConsoleEmitter:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    score_wait = 10.0
-    """Seconds that an answer may wait for its scores; those that come later get lines of their own."""
-
     def __init__(
         self,
         *,
@@ -48,10 +46,6 @@ class ConsoleEmitter:
         self._content = ContentPolicy(capture_content=capture_content, explanations=explanations)
         self._file = file
         self._has_hinted = False
-
-    def open(self, record: RagRecord) -> SpanAnchor | None:  # noqa: ARG002  an emitter's signature
-        """None: nothing is traced here."""
-        return None
 
     def emit(self, scored: ScoredRecord) -> None:
         """Print the answer with its outcomes, in one piece. Where nobody reads any more, as in a closed pipe, it is lost."""
@@ -65,13 +59,6 @@ class ConsoleEmitter:
             )
             file.write(rendered.getvalue())
             file.flush()
-
-    def flush(self, timeout: float) -> bool:  # noqa: ARG002  likewise
-        """True: what was emitted is printed."""
-        return True
-
-    def shutdown(self, timeout: float) -> None:
-        """There is nothing to let go of."""
 
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
         yield _title(scored)

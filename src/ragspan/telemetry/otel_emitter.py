@@ -1,10 +1,10 @@
 """The emitter that puts scores on the trace of the answer they belong to.
 
 Guarantees:
-- `open` and `emit` run in the engine's worker and keep nothing but the spans of records in flight.
+- It keeps nothing but the spans of answers that are being scored. Each is ended once, by its handle or by `shutdown`.
 - `flush` and `shutdown` may come from any thread and return when their timeout is over.
 - The providers belong to the application: they are flushed, never shut down.
-- The child of a fork starts with no open spans: those it inherits are the parent's to end.
+- The child of a fork starts with no spans: those it inherits are the parent's to end.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 from opentelemetry._logs import LoggerProvider
-from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.config import CaptureContent, SpanStyle
 from ragspan.outcomes import NotApplicable, ScoredRecord
-from ragspan.records import RagRecord, Retrieval, SpanAnchor
+from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
-from ragspan.telemetry.answer_spans import end_answer, finish_answer, start_answer
+from ragspan.telemetry.answer_spans import AnswerSpans, end_answer, finish_answer, start_answer
+from ragspan.telemetry.base import AnswerHandle, EmitHandle
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.evaluation_spans import add_evaluation
 from ragspan.telemetry.flushing import Flushing
-from ragspan.telemetry.open_spans import AnswerSpans, OpenSpans
 from ragspan.telemetry.options import EmitterOptions
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.signals import signal_outcomes
@@ -95,7 +95,6 @@ class OTelEmitter:
         self._providers = Providers(tracer_provider, meter_provider, logger_provider)
         self._log = ThrottledLog()
         self._told_of_doubles = False
-        self._closed = False
         self._start_afresh()
         _emitters.add(self)
 
@@ -120,55 +119,38 @@ class OTelEmitter:
         return make, ()
 
     def _start_afresh(self) -> None:
-        self._open = OpenSpans()
+        self._answers = _Answers(providers=self._providers, options=self._options)
         self._flushing = Flushing()
 
     @property
     def score_wait(self) -> float:
-        """Seconds that `emit` may be held back for scores."""
+        """Seconds that an answer's span may be held back for its scores."""
         return self._options.score_wait
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        """Start the answer's span; None if there is no tracer provider to start it with.
+    def start(self, record: RagRecord) -> AnswerHandle:
+        """Start the answer's span; the handle has none if there is no tracer provider to start it with.
 
         Under `spans="scores"` nothing is started for an answer that ran under a span: it is that one.
         """
-        if self._closed:
-            return None
-        if self._adds_only_scores(record):
-            return record.parent
+        answers = self._answers
+        if answers.is_closed:
+            return EmitHandle(_nowhere)
+        searches = tuple(retrieval.span for retrieval in record.retrievals)
+        if self._options.spans == "scores" and is_valid(record.parent):
+            return _Answer(answers, record, record.parent, searches)
         self._tell_if_drawn_twice(record)
         span = start_answer(self._providers.tracer(), record, self._options.content)
         span_context = span.get_span_context()
         # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
-            return None
-        if span.is_recording():
-            spans = AnswerSpans(answer=span, steps=self._steps(span, record))
-            if not self._open.add(record, spans):  # shut down in this very moment
-                end_answer(spans, record)
-        return anchor_of(span_context)
-
-    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
-        """The spans of the answer's searches: those that `open` started, else those of another instrumentation."""
-        spans = self._open.latest(record.record_id)
-        if spans is None:
-            return tuple(retrieval.span for retrieval in record.retrievals)
-        searches = (span for span, step in zip(spans.steps, record.steps, strict=False) if isinstance(step, Retrieval))
-        return tuple(anchor_of(search.get_span_context()) for search in searches)
-
-    def emit(self, scored: ScoredRecord) -> None:
-        """Write the outcomes on the answer's span and end it; those that come late, on evaluation spans below it."""
-        if self._closed:
-            return
-        spans = None if scored.late else self._answer_spans(scored)
-        if spans is not None:
-            finish_answer(self._providers.tracer(), spans, scored, self._options)
-        elif scored.late or self._options.spans == "scores":
-            self._add_evaluations(scored)
-        place = _place(None if spans is None else spans.answer, scored)
-        signal_outcomes(self._providers, scored, place, self._options)
+            return _Answer(answers, record, None, searches)
+        if not span.is_recording():
+            return _Answer(answers, record, anchor_of(span_context), searches)
+        spans = AnswerSpans(answer=span, steps=self._steps(span, record))
+        answer = _Answer(answers, record, anchor_of(span_context), spans.searches(record))
+        answers.add(answer, spans)
+        return answer
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers; True only if all of them were done within `timeout` seconds.
@@ -180,13 +162,10 @@ class OTelEmitter:
 
     def shutdown(self, timeout: float) -> None:
         """End the spans of answers that will get no scores any more, flush, and emit nothing from here on."""
-        self._closed = True
-        for record, spans in self._open.close():
-            end_answer(spans, record)
+        self._answers.is_closed = True
+        for answer in list(self._answers.unfinished):
+            answer.abandon()
         self.flush(timeout)
-
-    def _adds_only_scores(self, record: RagRecord) -> bool:
-        return self._options.spans == "scores" and is_valid(record.parent)
 
     def _tell_if_drawn_twice(self, record: RagRecord) -> None:
         """Once: it may be meant, but it doubles what is sent, and nobody sees it in the code."""
@@ -202,34 +181,80 @@ class OTelEmitter:
             self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
             return ()
 
-    def _answer_spans(self, scored: ScoredRecord) -> AnswerSpans | None:
-        """The spans that `open` started; such as are started now if nobody had called it, or to no effect."""
-        spans = self._open.take(scored.record.record_id)
-        if spans is None and scored.span is None:
-            self.open(scored.record)
-            spans = self._open.take(scored.record.record_id)
-        return spans
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Answers:
+    """What an emitter and the answers that it has started share."""
+
+    providers: Providers
+    options: EmitterOptions
+    unfinished: dict[_Answer, AnswerSpans] = field(default_factory=dict)
+    """The spans to be ended. Only single operations of the dictionary are used, which need no lock."""
+    is_closed: bool = False
+
+    def add(self, answer: _Answer, spans: AnswerSpans) -> None:
+        self.unfinished[answer] = spans
+        if self.is_closed:  # in this very moment
+            answer.abandon()
+
+
+class _Answer:
+    """An answer that is being scored."""
+
+    def __init__(
+        self,
+        answers: _Answers,
+        record: RagRecord,
+        span: SpanAnchor | None,
+        retrieval_spans: tuple[SpanAnchor | None, ...],
+    ) -> None:
+        self._answers = answers
+        self._record = record
+        self.span = span
+        self.retrieval_spans = retrieval_spans
+
+    def finish(self, scored: ScoredRecord) -> None:
+        """Write the outcomes on the answer's span and end it; below a span of somebody else's, on evaluation spans."""
+        answers = self._answers
+        spans = answers.unfinished.pop(self, None)
+        if answers.is_closed:
+            return
+        if spans is not None:
+            finish_answer(answers.providers.tracer(), spans, scored, answers.options)
+        elif answers.options.spans == "scores":
+            self._add_evaluations(scored)
+        self._signal(scored)
+
+    def late(self, scored: ScoredRecord) -> None:
+        """Write the outcomes on evaluation spans below the answer's."""
+        if not self._answers.is_closed:
+            self._add_evaluations(scored)
+            self._signal(scored)
+
+    def abandon(self) -> None:
+        """End the spans as they are."""
+        spans = self._answers.unfinished.pop(self, None)
+        if spans is not None:
+            end_answer(spans, self._record)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
-        target = scored.span or scored.record.parent
+        target = self.span or self._record.parent
         if target is None or not target.sampled or not is_valid(target):
             return
+        answers = self._answers
         for metric, outcome in scored.outcomes.items():
             # An application that asked for nothing but scores is spared several spans for each answer without any.
-            if self._options.spans == "answer" or not isinstance(outcome, NotApplicable):
-                add_evaluation(self._providers.tracer(), target, scored, metric, self._options)
+            if answers.options.spans == "answer" or not isinstance(outcome, NotApplicable):
+                add_evaluation(answers.providers.tracer(), target, scored, metric, answers.options)
+
+    def _signal(self, scored: ScoredRecord) -> None:
+        """The span of an unsampled answer exists nowhere, so nothing points at it, but at the answer's parent."""
+        place = self.span if self.span is not None and self.span.sampled else self._record.parent
+        signal_outcomes(self._answers.providers, scored, context_with(place), self._answers.options)
 
 
-def _place(span: Span | None, scored: ScoredRecord) -> Context:
-    """Where events and measurements belong: the answer's span if it is sampled, else the answer's parent.
-
-    The span of an unsampled answer exists nowhere, so nothing should point at it.
-    """
-    if span is not None and span.get_span_context().trace_flags.sampled:
-        return context_with(span)
-    if scored.span is not None and scored.span.sampled:
-        return context_with(scored.span)
-    return context_with(scored.record.parent)
+def _nowhere(_: ScoredRecord) -> None:
+    """Nothing is emitted after the emitter's shutdown."""
 
 
 _emitters: weakref.WeakSet[OTelEmitter] = weakref.WeakSet()

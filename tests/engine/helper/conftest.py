@@ -23,15 +23,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in th
 sys.path.append({str(FOLDER)!r})
 from obedient import ObedientJudge, Obeying
 from ragspan import RagRecord, ScoringEngine
+from ragspan.telemetry.base import ScoreEmitter
 
-class Printing:
+class Printing(ScoreEmitter):
     score_wait = 20.0
-    def open(self, record): return None
     def emit(self, scored):
         outcome = scored.outcomes["obeying"]
         print(scored.record.name, getattr(outcome, "explanation", outcome), flush=True)
-    def flush(self, timeout): return True
-    def shutdown(self, timeout): pass
 
 def ask(engine, question, name="answer"):
     engine.submit(RagRecord(question=question, contexts=["c"], response="r", name=name))

@@ -23,6 +23,7 @@ from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.base import ScoreEmitter
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, trace_state="vendor=value", is_remote=True)
 
@@ -207,7 +208,7 @@ def test_what_fails_there_is_counted_here(fakes, exporting, obedient):
     engine.submit(fakes.a_record(question="raise_anything"))
     assert engine.flush(fakes.PATIENCE)
 
-    assert engine.stats().errors == {"emitter_open": 1, "metric": 1, "emitter": 1}
+    assert engine.stats().errors == {"metric": 1, "emitter": 1}
 
 
 def test_captures_end_as_they_do_elsewhere(fakes, exporting, obedient):
@@ -386,22 +387,13 @@ def test_where_there_can_be_no_helper_the_application_scores(fakes, exporting, o
 JOURNAL = []
 
 
-class Journal:
+class Journal(ScoreEmitter):
     """Travels, but keeps what it gets in this process only."""
 
     score_wait = 20.0
 
-    def open(self, record):
-        return None
-
     def emit(self, scored):
         JOURNAL.append(scored)
-
-    def flush(self, timeout):
-        return True
-
-    def shutdown(self, timeout):
-        pass
 
 
 def test_a_shutdown_sends_what_is_left_and_ends_the_helper(fakes, exporting, obedient, otlp_listener, helper_of):

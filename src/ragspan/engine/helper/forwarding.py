@@ -1,6 +1,6 @@
 """Sends whole records to a helper, which scores them and exports their spans.
 
-Stands where `Scoring` and `Emission` stand in an engine that does both itself.
+Stands where `Scoring` and `EmitterGroup` stand in an engine that does both itself.
 
 Guarantees:
 - Every record is counted here once, whatever happens to the helper. One about which a helper died is sent to the next one
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragspan.engine._account import Account
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._emission import Emission
+from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._options import Options
 from ragspan.engine._queue import Item
 from ragspan.engine._redaction import Redaction
@@ -56,7 +56,7 @@ class Forwarding:
         *,
         account: Account,
         scoring: Scoring,
-        emission: Emission,
+        emission: EmitterGroup,
         redaction: Redaction,
         log: ThrottledLog,
     ) -> None:

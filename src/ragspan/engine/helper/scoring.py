@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._emission import Emission
+from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._scoring import Scoring
@@ -45,7 +45,7 @@ class ScoringService:
     def __init__(self, link: Link, options: Options) -> None:
         log = ThrottledLog()
         self._account = _Account(link)
-        self._emission = Emission(options.emitters, account=self._account, log=log)
+        self._emission = EmitterGroup(options.emitters, account=self._account, log=log)
         self._scoring = Scoring(
             options,
             account=self._account,

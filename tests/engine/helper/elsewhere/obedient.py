@@ -16,6 +16,7 @@ from ragspan.judges.computing import computed, has_own_thread
 from ragspan.judges.session import report_usage
 from ragspan.outcomes import Score, Usage
 from ragspan.records import RagRecord
+from ragspan.telemetry.base import ScoreEmitter
 
 
 class UnspeakableError(Exception):
@@ -178,19 +179,10 @@ class Gated:
 
 
 @dataclass
-class Raising:
+class Raising(ScoreEmitter):
     """An emitter that raises."""
 
     score_wait: float = 20.0
 
-    def open(self, record):
-        raise LookupError
-
     def emit(self, scored):
         raise LookupError
-
-    def flush(self, timeout):
-        return True
-
-    def shutdown(self, timeout):
-        pass

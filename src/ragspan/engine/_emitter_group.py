@@ -11,7 +11,7 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeGuard
 
 from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
@@ -19,14 +19,14 @@ from ragspan.engine._deadline import Deadline
 from ragspan.engine._threads import DaemonThreads
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.base import AnswerHandle, Emitter
 from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up; makes a timeout of 0 of use
 _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
 
 
-class Emission:
+class EmitterGroup:
     """The emitters of an engine."""
 
     def __init__(self, emitters: Sequence[Emitter], *, account: Account, log: ThrottledLog) -> None:
@@ -40,37 +40,16 @@ class Emission:
         for _, threads in self._emitters:
             threads.prepare_for_exit()
 
-    def open(self, record: RagRecord) -> SpanAnchor | None:
-        """Tell all emitters of the record; the first span that one of them names is the answer's."""
-        span: SpanAnchor | None = None
+    def start(self, record: RagRecord) -> GroupHandle:
+        """Start the record at all emitters; what one of them cannot start, the others do."""
+        started: list[tuple[Emitter, AnswerHandle]] = []
         for emitter, _ in self._emitters:
-            anchor, error = attempt(emitter.open, record)
+            handle, error = attempt(emitter.start, record)
             if error is not None:
-                self._went_wrong("emitter_open", emitter, error)
-            elif isinstance(anchor, SpanAnchor):
-                span = span or anchor
-        return span
-
-    def retrieval_spans(self, record: RagRecord) -> tuple[SpanAnchor | None, ...]:
-        """The spans of the record's searches, as the first emitter says that knows of any; comes after `open`."""
-        if not record.retrievals:
-            return ()
-        for emitter, _ in self._emitters:
-            ask = getattr(emitter, "retrieval_spans", None)  # see `ragspan.telemetry.base.KnowsRetrievalSpans`
-            if ask is None:
-                continue
-            spans, error = attempt(ask, record)
-            if error is not None:
-                self._went_wrong("emitter_open", emitter, error)
-            elif isinstance(spans, tuple) and len(spans) == len(record.retrievals) and any(spans):
-                return spans
-        return ()
-
-    def emit(self, scored: ScoredRecord) -> None:
-        for emitter, _ in self._emitters:
-            _, error = attempt(emitter.emit, scored)
-            if error is not None:
-                self._went_wrong("emitter", emitter, error)
+                self._went_wrong("emitter_start", emitter, error)
+            elif handle is not None:
+                started.append((emitter, handle))
+        return GroupHandle(started, record, self._went_wrong)
 
     def flush(self, deadline: Deadline) -> bool:
         """Let all emitters flush at the same time; True if all of them said in time that they did."""
@@ -109,3 +88,44 @@ class Emission:
     def _went_wrong(self, place: str, emitter: Emitter, error: BaseException) -> None:
         self._account.went_wrong(place)
         self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
+
+
+class GroupHandle:
+    """One answer at all emitters of an engine: the first span that one of them names is the answer's."""
+
+    def __init__(
+        self,
+        started: Sequence[tuple[Emitter, AnswerHandle]],
+        record: RagRecord,
+        went_wrong: Callable[[str, Emitter, BaseException], None],
+    ) -> None:
+        self._started = started
+        self._went_wrong = went_wrong
+        self.span: SpanAnchor | None = None
+        self.retrieval_spans: tuple[SpanAnchor | None, ...] = ()
+        for _, handle in started:
+            span = attempt(getattr, handle, "span", None)[0]
+            if self.span is None and isinstance(span, SpanAnchor):
+                self.span = span
+            searches: object = attempt(getattr, handle, "retrieval_spans", None)[0]
+            if not self.retrieval_spans and _are_spans_of(searches, record):
+                self.retrieval_spans = searches
+
+    def finish(self, scored: ScoredRecord) -> None:
+        self._tell_all(lambda handle: handle.finish(scored))
+
+    def late(self, scored: ScoredRecord) -> None:
+        self._tell_all(lambda handle: handle.late(scored))
+
+    def abandon(self) -> None:
+        self._tell_all(lambda handle: handle.abandon())
+
+    def _tell_all(self, tell: Callable[[AnswerHandle], None]) -> None:
+        for emitter, handle in self._started:
+            _, error = attempt(tell, handle)
+            if error is not None:
+                self._went_wrong("emitter", emitter, error)
+
+
+def _are_spans_of(searches: object, record: RagRecord) -> TypeGuard[tuple[SpanAnchor | None, ...]]:
+    return isinstance(searches, tuple) and len(searches) == len(record.retrievals) and any(searches)
