@@ -91,7 +91,7 @@ def test_turned_off_the_handler_is_not_even_called(monkeypatch):
     rag_chain().invoke(QUESTION, config={"callbacks": [handler]})
 
     assert handler.ignore_chain
-    assert handler.tracker.sink.stats().submitted == 0
+    assert handler.recorder.requests.sink.stats().submitted == 0
 
 
 @pytest.mark.parametrize("sink", [5, RecordingSink])

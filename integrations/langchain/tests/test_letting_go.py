@@ -31,7 +31,7 @@ from rag_programs import (
     token,
 )
 
-from ragspan_langchain.tracker import RunTracker
+from ragspan_langchain.recorder import EventRecorder
 
 _OBJECTS_PER_REQUEST = 8
 """What may stay of a finished request: room for a bounded memory of ids, not for runs."""
@@ -244,7 +244,7 @@ def held_stream(captured):
 
 
 def test_the_oldest_request_is_handed_over_when_too_many_are_open(captured):
-    captured.handler.tracker = RunTracker(captured.sink, max_open=2)
+    captured.handler.recorder = EventRecorder(captured.sink, max_open=2)
     held = [held_stream(captured) for _ in range(3)]
 
     assert [answer.status for answer in captured.answers()] == ["aborted"]
@@ -254,7 +254,7 @@ def test_the_oldest_request_is_handed_over_when_too_many_are_open(captured):
 
 
 def test_a_request_that_stands_still_for_too_long_is_handed_over_with_the_next_one(captured):
-    captured.handler.tracker = RunTracker(captured.sink, max_seconds=0, sweep_seconds=0)
+    captured.handler.recorder = EventRecorder(captured.sink, max_seconds=0, sweep_seconds=0)
     held = held_stream(captured)
     assert captured.answers() == []
     next_one = held_stream(captured)

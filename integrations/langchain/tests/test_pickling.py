@@ -22,7 +22,7 @@ handler = pickle.load(sys.stdin.buffer)
 from langchain_core.runnables import RunnableLambda
 RunnableLambda(lambda question: "Good day!").invoke("Hello?", {"callbacks": [handler]})
 engine = ragspan.default_engine()
-assert handler.tracker.sink is engine
+assert handler.recorder.requests.sink is engine
 print(engine.stats().submitted)
 engine.shutdown(timeout=5)
 """
@@ -56,7 +56,7 @@ def test_a_handler_without_a_sink_reports_to_the_default_engine_of_where_it_is(d
     received = pickle.loads(pickle.dumps(make()))
 
     assert isinstance(received, make)
-    assert received.tracker.sink is default_engine
+    assert received.recorder.requests.sink is default_engine
     assert received.open_runs == 0
 
 
@@ -70,7 +70,7 @@ def test_it_reports_to_the_engine_of_another_process(default_engine):
 def test_a_sink_that_can_travel_does():
     received = pickle.loads(pickle.dumps(RagspanCallbackHandler(sink=PlainSink("host:1"))))
 
-    assert received.tracker.sink.address == "host:1"
+    assert received.recorder.requests.sink.address == "host:1"
 
 
 def test_an_engine_of_ones_own_stays_behind_and_the_copy_captures_nothing(caplog):

@@ -22,7 +22,7 @@ from rag_programs import (
     join_texts,
 )
 
-from ragspan_langchain import waiting_threads
+from ragspan_langchain import interruptions
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 
@@ -225,8 +225,8 @@ def test_conversations_do_not_share_what_they_found(captured):
 
 
 def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
-    table = waiting_threads.WaitingThreads()
-    monkeypatch.setattr("ragspan_langchain.tracker._waiting", table)
+    table = interruptions.Interruptions()
+    monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)
     graph = reviewed_graph()
     graph.invoke({"question": QUESTION}, captured.thread())
     assert len(table) == 1
@@ -237,9 +237,9 @@ def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
 
 @pytest.mark.parametrize(("limit", "value"), [("_MAX_THREADS", 3), ("_MAX_BYTES", 5000)])
 def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, limit, value):
-    table = waiting_threads.WaitingThreads()
-    monkeypatch.setattr("ragspan_langchain.tracker._waiting", table)
-    monkeypatch.setattr(waiting_threads, limit, value)
+    table = interruptions.Interruptions()
+    monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)
+    monkeypatch.setattr(interruptions, limit, value)
 
     def answer(state: RagState):
         interrupt("Go on?")
@@ -256,7 +256,7 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, 
 
 
 def test_a_conversation_over_the_limit_is_not_kept(captured, monkeypatch):
-    monkeypatch.setattr(waiting_threads, "_MAX_BYTES", 10)
+    monkeypatch.setattr(interruptions, "_MAX_BYTES", 10)
     graph = reviewed_graph()
     graph.invoke({"question": QUESTION}, captured.thread())
     graph.invoke(Command(resume="yes"), captured.thread())

@@ -13,7 +13,7 @@ import enum
 import numbers
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from ragspan.capturing.log import RequestLog
@@ -73,10 +73,12 @@ class Snapshots:
 
     Args:
         readers: how to read the framework's own classes and their subclasses; the first that fits.
+        hidden: names of dataclasses that hold no data, though documents may lie inside.
     """
 
-    def __init__(self, readers: Mapping[type, Reader]) -> None:
+    def __init__(self, readers: Mapping[type, Reader], *, hidden: Collection[str] = ()) -> None:
         self._readers = [*readers.items(), *_COMMON.items()]
+        self._hidden = hidden
         self._by_type: dict[type, Reader] = {}
 
     def take(self, value: Any, log: RequestLog, *, whole: bool = True) -> Snapshot:
@@ -93,8 +95,10 @@ class Snapshots:
         """How to read a type, looked up once: `isinstance` with a pydantic class costs more than all the rest here."""
         if len(self._by_type) >= _MAX_TYPES:
             self._by_type.clear()
-        fitting = (own for base, own in self._readers if issubclass(kind, base))
-        reader = self._by_type[kind] = next(fitting, _read_dataclass if dataclasses.is_dataclass(kind) else _read_other)
+        other = _read_dataclass if dataclasses.is_dataclass(kind) else _read_other
+        if kind.__name__ in self._hidden:
+            other = _read_hidden
+        reader = self._by_type[kind] = next((own for base, own in self._readers if issubclass(kind, base)), other)
         return reader
 
 
@@ -127,6 +131,14 @@ class Copying:
         """Note a document, which is read once."""
         self.kept[id(document)] = document, snapshot
         return snapshot
+
+    def aside(self, value: Any, depth: int) -> Snapshot:
+        """The snapshot of a value in which little but the documents matters."""
+        whole, self.whole = self.whole, False
+        try:
+            return self.copy(value, depth)
+        finally:
+            self.whole = whole
 
     def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
         """A dictionary. Fields whose names are no texts are hidden in one without a name."""
@@ -178,6 +190,10 @@ _DULL = frozenset({str, int, float, bool, type(None), Opaque})
 
 def _read_dataclass(copying: Copying, value: Any, depth: int) -> Snapshot:
     return copying.state({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, depth)
+
+
+def _read_hidden(copying: Copying, value: Any, depth: int) -> Snapshot:
+    return Hidden(_read_dataclass(copying, value, depth) if dataclasses.is_dataclass(value) else {})
 
 
 def _read_other(_: Copying, value: Any, __: int) -> Snapshot:

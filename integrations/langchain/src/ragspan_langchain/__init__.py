@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ragspan.capturing import add_context_recorder
 from ragspan_langchain.chat_client import LangChainChatClient
-from ragspan_langchain.handler import RagspanCallbackHandler
+from ragspan_langchain.handler import RagspanCallbackHandler, record_contexts_of_run
 from ragspan_langchain.instrumentor import RagspanLangChainInstrumentor
-from ragspan_langchain.recording import record_contexts_of_run
 
 __all__ = ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]
 

@@ -7,18 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
-from ragspan_langchain.payloads.freezing import (
-    CUT,
-    DOCUMENTS,
-    OPAQUE,
-    Frozen,
-    FrozenCall,
-    FrozenMessage,
-    FrozenObject,
-    Opaque,
-)
-from ragspan_langchain.runs import Reply
+from ragspan_langchain.snapshots import Call, Document, Message
+from ragspan_langchain.trace import Reply
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
@@ -41,7 +33,7 @@ _ANSWER_WORDS = (
 )
 
 
-def question_in(inputs: Frozen, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
+def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
     """The user's own words in what a request was called with.
 
     Args:
@@ -51,7 +43,7 @@ def question_in(inputs: Frozen, queries: Sequence[str] = (), *, named_only: bool
     """
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
-    spoken = [value.text for _, value in leaves if isinstance(value, FrozenMessage) and value.text.strip()]
+    spoken = [value.text for _, value in leaves if isinstance(value, Message) and value.text.strip()]
     named = [text for wanted in _QUESTION_KEYS for key, text in texts if key == wanted]
     if named_only:
         return next(iter([*named, *spoken]), None)
@@ -61,12 +53,12 @@ def question_in(inputs: Frozen, queries: Sequence[str] = (), *, named_only: bool
     return next(iter([*named, *spoken, *alike, *searched, *rest]), None)
 
 
-def _leaves(value: Frozen, key: str = "") -> Iterator[tuple[str, str | FrozenMessage]]:
+def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | Message]]:
     """The texts in a payload by the name of their field, those that lie deeper last.
 
     Of a conversation it is what the user said last.
     """
-    deeper: list[tuple[str, Frozen]] = []
+    deeper: list[tuple[str, Snapshot]] = []
     if isinstance(value, dict):
         for name, item in value.items():
             own = name.lower()
@@ -80,24 +72,24 @@ def _leaves(value: Frozen, key: str = "") -> Iterator[tuple[str, str | FrozenMes
             yield key, said
         else:
             deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
-    elif isinstance(value, (str, FrozenMessage)):
+    elif isinstance(value, (str, Message)):
         yield key, value
     for name, item in deeper:
         yield from _leaves(item, name)
 
 
-def _last_words(items: Sequence[Frozen], *, are_messages: bool) -> FrozenMessage | None:
+def _last_words(items: Sequence[Snapshot], *, are_messages: bool) -> Message | None:
     messages = [
-        FrozenMessage(role="human", text=item) if isinstance(item, str) else item
+        Message("human", item) if isinstance(item, str) else item
         for item in items
-        if isinstance(item, FrozenMessage) or (are_messages and isinstance(item, str))
+        if isinstance(item, Message) or (are_messages and isinstance(item, str))
     ]
     own = [message for message in messages if message.role == "human"] or messages
     return own[-1] if own else None
 
 
 def response_in(
-    output: Frozen, *, inputs: Frozen, replies: Sequence[Reply], preferred: Callable[[str], bool] = lambda _: False
+    output: Snapshot, *, inputs: Snapshot, replies: Sequence[Reply], preferred: Callable[[str], bool] = lambda _: False
 ) -> str | None:
     """What the caller got as the answer; an object as JSON.
 
@@ -107,7 +99,7 @@ def response_in(
         replies: what the models of the request said: a field that holds a reply is the answer where no name tells.
         preferred: tells which of several such replies to take.
     """
-    if isinstance(output, FrozenObject) or _was_spoken(output, replies):
+    if isinstance(output, ObjectFields) or _was_spoken(output, replies):
         return as_json(output)
     if isinstance(output, (bool, int, float)):
         return json.dumps(output)
@@ -160,21 +152,21 @@ class _Answers:
         self._asked = asked
         self._preferred = preferred
 
-    def rendered(self, value: Frozen) -> str | None:
+    def rendered(self, value: Snapshot) -> str | None:
         """A value as the text of an answer; None if it is none."""
         if isinstance(value, str):
             return value
-        if isinstance(value, FrozenMessage):
-            return value.text if value.text.strip() else calls_text(value.calls)
+        if isinstance(value, Message):
+            return value.text if value.text.strip() else calls_text(value.arguments)
         if isinstance(value, list):
-            messages = [item for item in value if isinstance(item, FrozenMessage)]
+            messages = [item for item in value if isinstance(item, Message)]
             if messages:
                 return self._last_words(messages[-1])
             if value and all(isinstance(item, str) for item in value):
                 return "\n".join(value)
         return as_json(value) if isinstance(value, (dict, list)) else None
 
-    def _last_words(self, last: FrozenMessage) -> str | None:
+    def _last_words(self, last: Message) -> str | None:
         """What a conversation ends with, if it is an answer.
 
         That is the assistant's text, a tool's that stands for it, or a model's words under the role of a person, as
@@ -184,9 +176,9 @@ class _Answers:
             return last.text if last.text != self._asked and self._said.covers(last.text) else None
         if last.text.strip():
             return last.text if last.role in {"ai", "tool"} else None
-        return calls_text(last.calls)
+        return calls_text(last.arguments)
 
-    def in_fields(self, own: Mapping[str, Frozen], *, is_talk: bool) -> str | None:
+    def in_fields(self, own: Mapping[str, Snapshot], *, is_talk: bool) -> str | None:
         """The answer among the fields of a state; in that of a conversation a word such as `__end__` steers the graph."""
         for value in self._candidates(own):
             if not isinstance(value, str) or value.strip():
@@ -199,10 +191,10 @@ class _Answers:
         texts = [value for value in rest.values() if isinstance(value, str)]
         if len(texts) == 1 and texts[0].strip():
             return texts[0]
-        messages = [value for value in own.values() if isinstance(value, FrozenMessage)]
-        return as_json(rest) or next((calls_text(message.calls) for message in messages), None)
+        messages = [value for value in own.values() if isinstance(value, Message)]
+        return as_json(rest) or next((calls_text(message.arguments) for message in messages), None)
 
-    def _candidates(self, own: Mapping[str, Frozen]) -> Iterator[Frozen]:
+    def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
         """What may be the answer, the likeliest first: what names and models say of a field, before what lies deeper."""
         texts = {key: value for key, value in own.items() if isinstance(value, str)}
         named = [key for word in _ANSWER_WORDS for key in own if word in key.lower()]
@@ -218,23 +210,23 @@ class _Answers:
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
         yield from (own[key] for key in named)
 
-    def _conversations(self, own: Mapping[str, Frozen]) -> Iterator[Frozen]:
+    def _conversations(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
         """Messages: the list that is called so first, for states may hold those of workers too."""
         for key in sorted(own, key=lambda key: key != "messages"):
             value = own[key]
-            if _holds_messages(value) and not (isinstance(value, FrozenMessage) and not value.text.strip()):
+            if _holds_messages(value) and not (isinstance(value, Message) and not value.text.strip()):
                 yield value
 
-    def _unnamed(self, own: Mapping[str, Frozen], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Frozen]:
+    def _unnamed(self, own: Mapping[str, Snapshot], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Snapshot]:
         """Top-level texts that a model said: the one that is made of the others, or all if none is the answer."""
         spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._preferred(text))
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
             if not is_named and self._preferred(spoken[1]):
-                yield FrozenObject(own)
+                yield ObjectFields(own)
         yield from spoken
 
-    def _deeper(self, fields: Sequence[Frozen]) -> Iterator[Frozen]:
+    def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
         """Answers inside of fields; the whole field where several replies lie in it."""
         yield from (value[key] for value in fields if isinstance(value, dict) for key in _ANSWER_KEYS if key in value)
         for value in fields:
@@ -253,22 +245,20 @@ def _is_called(key: str, names: Iterable[str]) -> bool:
     return bool(words) and words <= set(names)
 
 
-def calls_text(calls: Frozen) -> str | None:
+def calls_text(calls: Snapshot) -> str | None:
     """What a message calls tools with: one call's arguments, or a list of them."""
     return as_json(calls[0] if len(calls) == 1 else calls) if isinstance(calls, list) and calls else None
 
 
-def _holds_messages(value: Frozen) -> bool:
-    return isinstance(value, FrozenMessage) or (
-        isinstance(value, list) and any(isinstance(item, FrozenMessage) for item in value)
-    )
+def _holds_messages(value: Snapshot) -> bool:
+    return isinstance(value, Message) or (isinstance(value, list) and any(isinstance(item, Message) for item in value))
 
 
-def _is_list_of_data(value: Frozen) -> bool:
+def _is_list_of_data(value: Snapshot) -> bool:
     return isinstance(value, list) and not _holds_messages(value)
 
 
-def _without_inputs(fields: Mapping[str, Frozen], inputs: Frozen) -> dict[str, Frozen]:
+def _without_inputs(fields: Mapping[str, Snapshot], inputs: Snapshot) -> dict[str, Snapshot]:
     """What a request added; fields that were passed through are no answer."""
     given = inputs if isinstance(inputs, dict) else {}
     return {
@@ -276,11 +266,13 @@ def _without_inputs(fields: Mapping[str, Frozen], inputs: Frozen) -> dict[str, F
     }
 
 
-def _is_data(value: Frozen) -> bool:
-    return value not in (DOCUMENTS, OPAQUE) and not (isinstance(value, list) and not list(filter(_is_data, value)))
+def _is_data(value: Snapshot) -> bool:
+    return (value is CUT or not isinstance(value, (Opaque, Document))) and not (
+        isinstance(value, list) and not list(filter(_is_data, value))
+    )
 
 
-def _was_spoken(output: Frozen, replies: Iterable[Reply]) -> bool:
+def _was_spoken(output: Snapshot, replies: Iterable[Reply]) -> bool:
     """Whether a model said just this object, as JSON or as the arguments of a tool call."""
     if not isinstance(output, (dict, list)) or not output:
         return False
@@ -298,7 +290,7 @@ def json_in(text: str) -> Any:
         return None
 
 
-def as_json(value: Frozen) -> str | None:
+def as_json(value: Snapshot) -> str | None:
     """A frozen object as JSON text, without what is no data; None when nothing is left."""
     plain = _plain(value)
     return None if plain in (_NOTHING, {}, []) else json.dumps(plain, ensure_ascii=False)
@@ -307,14 +299,14 @@ def as_json(value: Frozen) -> str | None:
 _NOTHING = object()
 
 
-def _plain(value: Frozen) -> Any:
+def _plain(value: Snapshot) -> Any:
     if value is CUT:
         return "…"
-    if isinstance(value, FrozenCall):
+    if isinstance(value, Call):
         return _plain(value.arguments)
-    if isinstance(value, Opaque):
+    if isinstance(value, (Opaque, Document)):
         return _NOTHING
-    if isinstance(value, FrozenMessage):
+    if isinstance(value, Message):
         return value.text
     if isinstance(value, dict):
         items = {key: _plain(item) for key, item in value.items()}
@@ -324,11 +316,11 @@ def _plain(value: Frozen) -> Any:
     return value
 
 
-def texts_in(value: Frozen, *, in_objects: bool = True) -> Iterator[str]:
+def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
     """Every text in a frozen payload; if not `in_objects`, without those inside the program's own objects."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, FrozenObject)):
+    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item, in_objects=in_objects)
 

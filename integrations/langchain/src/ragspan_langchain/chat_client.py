@@ -22,7 +22,7 @@ from ragspan.judges.llm.dialect import Dialect
 from ragspan.outcomes import Usage
 from ragspan.provider_replies import facts_of
 from ragspan.telemetry.suppress import suppressed
-from ragspan_langchain.replies import reply_of
+from ragspan_langchain.snapshots import told_about
 
 
 class LangChainChatClient(BlockingChatClient):
@@ -110,8 +110,7 @@ def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
 
 
 def _completion(result: LLMResult) -> Completion:
-    reply = reply_of(result)
-    facts = facts_of(reply.about)
+    facts = facts_of(told_about(result))
     usage = Usage(
         requests=1,
         input_tokens=facts.input_tokens or 0,

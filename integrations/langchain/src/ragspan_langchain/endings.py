@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
 from ragspan_langchain.answers import response_in
-from ragspan_langchain.lineage import reached_model
-from ragspan_langchain.replies import is_last, joined
-from ragspan_langchain.runs import ModelRun, Run, Trace
+from ragspan_langchain.snapshots import text_of
+from ragspan_langchain.trace import ModelRun, Run, Trace
 
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
@@ -20,7 +22,7 @@ def status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
         return ("complete" if received is not None and _had_last_token(trace) else "aborted"), received
     if trace.error is not None:
         return "error", _received(trace)
-    replies = [run.reply for run in reached_model(trace) if run.reply is not None]
+    replies = [run.reply for run in trace.model_runs if run.reply is not None]
     response = response_in(
         trace.output, inputs=trace.inputs, replies=replies, preferred=lambda text: _was_grounded(trace, text)
     )
@@ -40,18 +42,18 @@ def _was_left_early(trace: Trace) -> bool:
     """A stream that its reader closed ends as if all were well, but before the runs that feed it."""
     if all(run.ended_ns for run in trace.runs):
         return False
-    spoken = {run.reply.text for run in reached_model(trace) if run.reply is not None and run.reply.text.strip()}
+    spoken = {run.reply.text for run in trace.model_runs if run.reply is not None and run.reply.text.strip()}
     fields = trace.output.values() if isinstance(trace.output, dict) else [trace.output]
     return not any(text in spoken for text in fields if isinstance(text, str))
 
 
 def _received(trace: Trace) -> str | None:
     """What a reader had got when the request ended too early; a caller who waited for the whole had got nothing."""
-    if trace.streamed or trace.tokens_delivered:
+    if trace.streamed or trace.log.about.get("delivered"):
         model = _speaker(trace)
         if model is None or _was_held_back(model, trace):
             return None
-        said = joined(model.tokens)
+        said = "".join(map(text_of, model.tokens))
         if trace.error is None and isinstance(trace.output, str) and trace.output and not said.startswith(trace.output):
             return trace.output  # a step changed the model's words on their way to the reader
         return said or None
@@ -72,7 +74,7 @@ def _speaker(trace: Trace) -> ModelRun | None:
 
 def _called_now(trace: Trace) -> list[ModelRun]:
     """The calls since the request went on, if it was interrupted before."""
-    return [run for run in reached_model(trace) if run not in trace.models_before]
+    return [run for run in trace.model_runs if run not in trace.models_before]
 
 
 def _was_held_back(model: ModelRun, trace: Trace) -> bool:
@@ -108,7 +110,16 @@ def _ancestors(run: Run) -> list[Run]:
 
 def _had_last_token(trace: Trace) -> bool:
     model = _speaker(trace)
-    return model is not None and is_last(model.last_chunk)
+    return model is not None and _is_last(model.last_chunk)
+
+
+def _is_last(chunk: Any) -> bool:
+    """Whether a streamed chunk says that it is the last one of its reply."""
+    message = getattr(chunk, "message", None)
+    if getattr(message, "chunk_position", None) == "last":
+        return True
+    told = (getattr(message, "response_metadata", None), getattr(chunk, "generation_info", None))
+    return facts_of([each for each in told if isinstance(each, dict)]).finish_reason is not None
 
 
 def _was_grounded(trace: Trace, text: str) -> bool:

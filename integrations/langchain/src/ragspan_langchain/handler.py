@@ -11,10 +11,10 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 
 from ragspan.config import is_enabled
-from ragspan.records import Capture, RecordSink
+from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.throttled_log import ThrottledLog
-from ragspan_langchain.tracker import RunTracker
-from ragspan_langchain.trackers import tracker_for
+from ragspan_langchain.recorder import EventRecorder, recorder_for
+from ragspan_langchain.surroundings import enclosing_run_id, handlers_around
 
 
 class RagspanCallbackHandler(BaseCallbackHandler):
@@ -45,13 +45,13 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self._own_sink = sink
         from ragspan.defaults import sink_or_default
 
-        self.tracker: RunTracker = tracker_for(sink_or_default(sink))
+        self.recorder: EventRecorder = recorder_for(sink_or_default(sink))
         self.enable(enabled=is_enabled())
 
     @property
     def open_runs(self) -> int:
         """How many runs are still followed; 0 when no request is in flight."""
-        return self.tracker.open_runs
+        return len(self.recorder.requests.live)
 
     # Copies of a chain report to the same handler; those in another process (Ray, Spark) to the sink of that process.
 
@@ -67,11 +67,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
             return cls, () if self._own_sink is None else (self._own_sink,)
         return _copy_without_sink, (cls,)
 
-    # Every method below is a boundary: what goes wrong inside is counted and costs a score, never an answer.
-    #
-    # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then.
-
-    # They are plain attributes, looked up at every event, and no properties as in the base class.
+    # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then. They are plain attributes, looked up
+    # at every event, and no properties as in the base class.
     ignore_llm = ignore_chat_model = ignore_chain = ignore_agent = ignore_retriever = False
     ignore_retry = ignore_custom_event = True  # nothing to learn from these
 
@@ -81,145 +78,92 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.ignore_agent = self.ignore_retriever = not enabled
 
     def on_chain_start(
-        self,
-        serialized: dict[str, Any] | None,
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
     ) -> None:
-        try:
-            self.tracker.start_chain(run_id, parent_run_id, _name(serialized, kwargs, "chain"), inputs, kwargs)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.start("chain", run_id, parent_run_id, inputs, serialized, about)
 
-    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        try:
-            self.tracker.end_chain(run_id, outputs, kwargs.get("inputs"))
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, inputs: Any = None, **_: Any) -> None:
+        self.recorder.end_chain(run_id, outputs, inputs)
 
-    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        try:
-            self.tracker.fail(run_id, error, kwargs.get("inputs"))
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, inputs: Any = None, **_: Any) -> None:
+        self.recorder.fail(run_id, error, inputs=inputs)
 
     def on_chat_model_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: Any,
         messages: list[list[Any]],
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        **about: Any,
     ) -> None:
-        try:
-            prompt: Sequence[Any] = messages[0] if messages else ()
-            self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompt, kwargs)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.start("model", run_id, parent_run_id, messages[0] if messages else (), serialized, about)
 
     def on_llm_start(
-        self,
-        serialized: dict[str, Any] | None,
-        prompts: list[str],
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: Any, prompts: list[str], *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
     ) -> None:
-        try:
-            self.tracker.start_model(run_id, parent_run_id, _name(serialized, kwargs, "model"), prompts[:1], kwargs)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.start("model", run_id, parent_run_id, prompts[:1], serialized, about)
 
     # The parameter must be called `token`: LangChain passes it by keyword in sync code, by position in async code.
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.new_token(run_id, token, chunk)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.new_token(run_id, token, chunk)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.end_model(run_id, response)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.end_model(run_id, response)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.fail(run_id, error, None)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.fail(run_id, error)
 
     def on_retriever_start(
-        self,
-        serialized: dict[str, Any] | None,
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
     ) -> None:
-        try:
-            self.tracker.start_search(run_id, parent_run_id, _name(serialized, kwargs, "retriever"), query, kwargs)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.start("retriever", run_id, parent_run_id, query, serialized, about)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.end_search(run_id, documents)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.end_retriever(run_id, documents)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.fail(run_id, error, None)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.fail(run_id, error, is_search=True)
 
     def on_tool_start(
         self,
-        serialized: dict[str, Any] | None,
+        serialized: Any,
         input_str: str,
         *,
         run_id: UUID,
         parent_run_id: UUID | None = None,
         inputs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        **about: Any,
     ) -> None:
-        try:
-            arguments = input_str if inputs is None else inputs
-            self.tracker.start_tool(run_id, parent_run_id, _name(serialized, kwargs, "tool"), arguments, kwargs)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        given = input_str if inputs is None else inputs
+        self.recorder.start("tool", run_id, parent_run_id, given, serialized, about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.end_tool(run_id, output)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.end_tool(run_id, output)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        try:
-            self.tracker.fail(run_id, error, None)
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.fail(run_id, error)
 
-    # LangGraph's own events, which tell of breakpoints as well: nothing raises there. Where another library wraps the
+    # LangGraph's own events, which report breakpoints as well: nothing raises there. Where another library wraps the
     # callback managers they reach every handler.
 
     def on_interrupt(self, event: Any) -> None:
-        try:
-            self.tracker.interrupted(getattr(event, "run_id", None))
-        except Exception as problem:  # noqa: BLE001
-            self.tracker.report(problem)
+        self.recorder.interrupt(getattr(event, "run_id", None))
 
     def on_resume(self, event: Any) -> None:
         """A graph goes on after an interruption: a request like any other."""
+
+
+def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
+    """Note contexts for the run whose function is calling; False outside of any run with a ragspan handler."""
+    run_id = enclosing_run_id()
+    if run_id is None:
+        return False
+    ours = [handler for handler in handlers_around() if isinstance(handler, RagspanCallbackHandler)]
+    recorders = {id(handler.recorder): handler.recorder for handler in ours}
+    taken = [recorder.record_contexts(run_id, contexts) for recorder in recorders.values()]
+    return any(taken)
 
 
 def _pickles(sink: RecordSink | None) -> bool:
@@ -258,10 +202,3 @@ def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbac
         aware = issubclass(cls, GraphCallbackHandler)
         _graph_aware[cls] = cls if aware else type(cls.__name__, (cls, GraphCallbackHandler), {})
     return _graph_aware[cls]
-
-
-def _name(serialized: dict[str, Any] | None, about: dict[str, Any], default: str) -> str:
-    name = about.get("name")
-    if name is None and isinstance(serialized, dict):
-        name = serialized.get("name") or (serialized.get("id") or [default])[-1]
-    return name if isinstance(name, str) and name else default

@@ -46,7 +46,7 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
             )
             register_configure_hook(variable, inheritable=True)
         else:
-            _handler.tracker = handler.tracker
+            _handler.recorder = handler.recorder
             _handler.enable(enabled=is_enabled())
 
     def _uninstrument(self, **_: Any) -> None:

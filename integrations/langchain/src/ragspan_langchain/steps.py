@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ragspan.capturing.snapshots import Opaque, Snapshot
 from ragspan.provider_replies import facts_of
-from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
+from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall, plain_entries
 from ragspan.step_texts import ErrorReport, Message, NotedError, ToolRequest
-from ragspan_langchain.contexts import as_context
-from ragspan_langchain.payloads.freezing import OPAQUE, Frozen, FrozenMessage, Opaque
-from ragspan_langchain.payloads.messages import PromptPart
-from ragspan_langchain.replies import joined
-from ragspan_langchain.runs import ModelRun, Run, SearchRun, SeenDocument, ToolRun, Trace
+from ragspan_langchain.snapshots import Call, Document
+from ragspan_langchain.snapshots import Message as ChatMessage
+from ragspan_langchain.trace import ModelRun, PromptPart, RetrieverRun, Run, SeenDocument, ToolRun, Trace
 
 _MAX_OF_A_KIND = 100
 _ROLES = {"human": "user", "ai": "assistant"}
@@ -44,9 +43,9 @@ class Steps:
             ToolCall(
                 name=run.name,
                 started_ns=run.started_ns,
-                ended_ns=run.ended_ns or self._trace.ended_ns,
+                ended_ns=run.ended_ns or self._trace.log.ended_ns,
                 call_id=_text(run.call_id),
-                arguments=_as_text(run.arguments),
+                arguments=_as_text(run.inputs),
                 result=_as_text(run.result),
                 error_type=run.error,
                 error=_report(run.noted),
@@ -79,17 +78,17 @@ class Steps:
     def generations(self) -> tuple[Generation, ...]:
         return tuple(self._generation(run) for run in self._trace.models[:_MAX_OF_A_KIND])
 
-    def _retrieval(self, run: SearchRun, tool: ToolRun | None) -> Retrieval:
-        top_k = run.told.get("top_k")
+    def _retrieval(self, run: RetrieverRun, tool: ToolRun | None) -> Retrieval:
+        top_k = run.metadata.get("top_k")
         return Retrieval(
             name=run.name,
             query=run.query,
             started_ns=run.started_ns,
-            ended_ns=run.ended_ns or self._trace.ended_ns,
+            ended_ns=run.ended_ns or self._trace.log.ended_ns,
             contexts=tuple(as_context(entry, entry.text) for entry in run.found),
             error_type=run.error,
             span=run.span,
-            data_source_id=_text(run.told.get("data_source_id")),
+            data_source_id=_text(run.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
             tool_name=None if tool is None else tool.name,
             tool_call_id=None if tool is None else _text(tool.call_id),
@@ -103,7 +102,7 @@ class Steps:
             model=_text(run.model) or facts.model or run.name,
             provider=_text(run.provider),
             started_ns=run.started_ns,
-            ended_ns=run.ended_ns or self._trace.ended_ns,
+            ended_ns=run.ended_ns or self._trace.log.ended_ns,
             first_token_ns=run.first_token_ns,
             input_tokens=facts.input_tokens,
             output_tokens=facts.output_tokens,
@@ -129,7 +128,7 @@ class Steps:
         return None
 
 
-def _search_of(tool: ToolRun, searches: Sequence[SearchRun], trace: Trace) -> SearchRun | None:
+def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], trace: Trace) -> RetrieverRun | None:
     """The search that a tool is: the only thing in it, and the tool gave back what it found, or failed with it."""
     inside = [run for run in searches if run.is_within(tool)]
     if len(inside) != 1 or any(run.is_within(tool) for run in (*trace.models, *trace.tools)):
@@ -140,6 +139,20 @@ def _search_of(tool: ToolRun, searches: Sequence[SearchRun], trace: Trace) -> Se
     shown = {*tool.shown}
     result = tool.result if isinstance(tool.result, str) else ""
     return search if all(entry in shown or entry.text in result for entry in search.found) else None
+
+
+def as_context(entry: SeenDocument, text: str, *, truncated: bool = False) -> RetrievedContext:
+    """A document as a context."""
+    source = entry.metadata.get("source")
+    return RetrievedContext(
+        text=text,
+        id=entry.id,
+        rank=entry.rank,
+        score=entry.score,
+        source=source if isinstance(source, str) else None,
+        truncated=truncated,
+        metadata=plain_entries(entry.metadata),
+    )
 
 
 def _was_reranked(found: Sequence[SeenDocument]) -> bool:
@@ -154,45 +167,39 @@ def _documents(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
 
 
 def _message(part: PromptPart) -> Message:
-    calls = part.beside if isinstance(part.beside, list) else ()
     return Message(
         role=_ROLES.get(part.role, part.role),
         text=part.text,
-        tool_requests=tuple(
-            _request(call.get("name"), call.get("id"), call.get("args")) for call in calls if isinstance(call, dict)
-        ),
-        tool_call_id=_text(part.beside),
+        tool_requests=tuple(map(_request, part.calls)),
+        tool_call_id=_text(part.call_id),
     )
 
 
 def _reply(run: ModelRun) -> Message | None:
     """What the model said, or had said when it was left."""
-    reply = run.reply
-    if reply is None:
-        return Message(role="assistant", text=joined(run.tokens)) if run.tokens else None
-    arguments = reply.calls if isinstance(reply.calls, (list, tuple)) else ()
-    requests = [_request(name, id_, args) for (name, id_), args in zip(reply.asked_for, arguments, strict=False)]
-    return Message(role="assistant", text=reply.text, tool_requests=tuple(requests))
-
-
-def _request(name: Any, id_: Any, arguments: Any) -> ToolRequest:
-    return ToolRequest(name=_text(name) or "", id=_text(id_), arguments=_as_text(arguments))
-
-
-def _as_text(value: Frozen) -> str | None:
-    """A payload as a text, or else as JSON; None where there is nothing to show."""
-    if value is OPAQUE or value is None or isinstance(value, str):
-        return value if isinstance(value, str) else None
-    try:
-        return json.dumps(value, ensure_ascii=False, default=_in_words)
-    except (TypeError, ValueError, RecursionError, RuntimeError):  # the program's own, which it may just be changing
+    if run.reply is None and not run.tokens:
         return None
+    requests = () if run.reply is None else tuple(map(_request, run.reply.requests))
+    return Message(role="assistant", text=run.said, tool_requests=requests)
+
+
+def _request(call: Call) -> ToolRequest:
+    return ToolRequest(name=_text(call.name) or "", id=_text(call.id), arguments=_as_text(call.arguments))
+
+
+def _as_text(value: Snapshot) -> str | None:
+    """A payload as a text, or else as JSON; None where there is nothing to show."""
+    if isinstance(value, str):
+        return value
+    return (
+        None if value is None or isinstance(value, Opaque) else json.dumps(value, ensure_ascii=False, default=_in_words)
+    )
 
 
 def _in_words(value: Any) -> Any:
-    if isinstance(value, FrozenMessage):
+    if isinstance(value, (ChatMessage, Document)):
         return value.text
-    return repr(value) if isinstance(value, Opaque) else type(value).__name__
+    return value.arguments if isinstance(value, Call) else "OPAQUE"
 
 
 def _report(noted: NotedError | None) -> ErrorReport | None:

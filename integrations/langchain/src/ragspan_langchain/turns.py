@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 
-from ragspan_langchain.payloads.messages import PromptPart
+from ragspan_langchain.trace import PromptPart
 
 _MAX_COMPARED = 20_000  # characters by which two messages are told apart
 

@@ -15,9 +15,7 @@ from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
 from ragspan_langchain.answers import calls_text, json_in, texts_in
-from ragspan_langchain.payloads.messages import PromptPart
-from ragspan_langchain.replies import joined
-from ragspan_langchain.runs import ModelRun, SeenDocument, Trace
+from ragspan_langchain.trace import ModelRun, PromptPart, SeenDocument, Trace
 from ragspan_langchain.turns import Said, Turn, turns_of
 
 Found = tuple[SeenDocument, str, bool]
@@ -56,22 +54,22 @@ def documents_behind(trace: Trace, question: str | None, response: str | None) -
     """
     if not trace.documents:
         return [], True
-    models = reached_model(trace)[-_MAX_MODELS:]
+    models = trace.model_runs[-_MAX_MODELS:]
     answering = _answering(models, response)
-    lineage = _Lineage(models, answering, trace.queries)
-    if len(answering) == 1 and not lineage.candidates(answering[0]) and not _carry_history(trace, lineage):
-        return _documents_of(answering[0], trace, question or "", lineage)
-    return _documents_of_several(lineage, answering, trace, question or "")
+    provenance = _Provenance(models, answering, trace.queries)
+    if len(answering) == 1 and not provenance.candidates(answering[0]) and not _carry_history(trace, provenance):
+        return _documents_of(answering[0], trace, question or "", provenance)
+    return _documents_of_several(provenance, answering, trace, question or "")
 
 
-def _carry_history(trace: Trace, lineage: _Lineage) -> bool:
+def _carry_history(trace: Trace, provenance: _Provenance) -> bool:
     """Whether the conversation's state shows documents that no search of this request found, beside earlier turns."""
-    return bool(lineage.earlier) and any(entry.carried for entry in trace.documents.values())
+    return bool(provenance.earlier) and any(entry.carried for entry in trace.documents.values())
 
 
-def _documents_of(run: ModelRun, trace: Trace, question: str, lineage: _Lineage) -> tuple[list[Found], bool]:
+def _documents_of(run: ModelRun, trace: Trace, question: str, provenance: _Provenance) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
-    given = (part.text for part in run.prompt.parts if not lineage.is_silent(part))
+    given = (part.text for part in run.prompt.parts if not provenance.is_silent(part))
     rewritten = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
     documents = [(entry, rewritten.get(entry, entry.text)) for entry in trace.documents.values()]
     prompt = PromptText("\n".join(given), apart=question)
@@ -81,28 +79,28 @@ def _documents_of(run: ModelRun, trace: Trace, question: str, lineage: _Lineage)
 
 
 def _documents_of_several(
-    lineage: _Lineage, answering: Sequence[ModelRun], trace: Trace, question: str
+    provenance: _Provenance, answering: Sequence[ModelRun], trace: Trace, question: str
 ) -> tuple[list[Found], bool]:
     """The documents in the prompts of several calls, which share most of their parts if they are an agent's."""
-    prompts = PromptTexts(lineage.texts, apart=question, silent=lineage.silent)
+    prompts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
     entries = {entry.text: entry for entry in reversed(trace.documents.values())}
     entries |= {entry.text: entry for entry in reversed(trace.documents.values()) if not entry.carried}
-    for run in reversed(lineage.models):
+    for run in reversed(provenance.models):
         changed = zip(run.prompt.seen, run.prompt.texts, strict=True)
         entries |= {text: entry for entry, text in changed if text is not entry.text}
     by_part: dict[int, list[tuple[int, Found]]] = {}
     for (text, entry), matches in zip(entries.items(), prompts.find(list(entries)), strict=True):
         for match in matches:
-            if not (entry.carried and match.part in lineage.earlier):
+            if not (entry.carried and match.part in provenance.earlier):
                 by_part.setdefault(match.part, []).append((match.start, (entry, text, match.whole)))
     found: list[Found] = []
-    for run in lineage.behind(answering, prompts):
-        for part in lineage.parts_of(run):
+    for run in provenance.behind(answering, prompts):
+        for part in provenance.parts_of(run):
             found += [document for _, document in sorted(by_part.pop(part, ()), key=lambda item: item[0])]
     return found, prompts.is_complete
 
 
-class _Lineage:
+class _Provenance:
     """Which calls stand behind others, by the parts of their prompts.
 
     Args:
@@ -118,7 +116,7 @@ class _Lineage:
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
         self._turns: dict[int, Turn] = {}
-        said = Said(said_by(run) for run in models)
+        said = Said(run.said for run in models)
         for run in dict.fromkeys((*answering, *models)):
             own = self._parts[id(run)] = {}
             for part, turn in zip(run.prompt.parts, turns_of(run.prompt.parts, said), strict=True):
@@ -196,11 +194,6 @@ class _Lineage:
         return [text for text in _words_of(run) if _even(text) not in self._queries and not _is_verdict(text)]
 
 
-def reached_model(trace: Trace) -> list[ModelRun]:
-    """The calls of models that may have served the answer: not those that a retriever makes for itself."""
-    return [run for run in (*trace.models_before, *trace.models) if not run.inside_search]
-
-
 def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
     return not earlier.beside_search and earlier.error is None and 0 < earlier.ended_ns <= later.started_ns
 
@@ -209,7 +202,7 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     """The calls whose words the caller got; if their words were changed on the way, the likeliest one."""
     answer, _ = words_of(response or "")
     most = _MAX_SAID_BY_ALL // max(1, len(models))
-    said = {id(run): words_of(said_by(run), most) for run in models}
+    said = {id(run): words_of(run.said, most) for run in models}
     spoke = [run for run in models if said[id(run)][0]]
     if not answer:
         return list(models[-1:])
@@ -222,7 +215,7 @@ def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRu
     for run, places in zip(spoke, starts, strict=True):
         words = said[id(run)][0]
         is_part = bool(places) or f" {' '.join(answer)} " in f" {' '.join(words)} "
-        if (is_part and len(words) > 1 and len(answer) > 1) or said_by(run).strip() in fields:
+        if (is_part and len(words) > 1 and len(answer) > 1) or run.said.strip() in fields:
             quoted[id(run)] = places[0] if places else -1
     if quoted:
         return sorted((run for run in spoke if id(run) in quoted), key=lambda run: quoted[id(run)])
@@ -242,14 +235,9 @@ def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
 
 def _said_just(run: ModelRun, response: str, answer: Sequence[str], most: int) -> bool:
     """Whether a call said this as a text, as a field of an object, or as the arguments of a tool call."""
-    if said_by(run) == response or (run.reply is not None and calls_text(run.reply.calls) == response):
+    if run.said == response or (run.reply is not None and calls_text(run.reply.calls) == response):
         return True
     return any(words_of(text[:most])[0] == answer for text in _words_of(run))
-
-
-def said_by(run: ModelRun) -> str:
-    """The text that a model said: all of it, or what it had streamed when it was cut off."""
-    return joined(run.tokens) if run.reply is None else run.reply.text
 
 
 def _likeness(run: ModelRun, answer: Counter[str], most: int) -> float:
@@ -260,7 +248,7 @@ def _likeness(run: ModelRun, answer: Counter[str], most: int) -> float:
 
 def _words_of(run: ModelRun) -> list[str]:
     """What a model said, also in parts: the fields of a JSON text, and the texts in its tool calls."""
-    text = said_by(run)
+    text = run.said
     texts = [text] if text.strip() else []
     calls = texts_in(run.reply.calls) if run.reply is not None else ()
     return [*texts, *_fields_in(text), *islice(calls, _MAX_FIELDS)]

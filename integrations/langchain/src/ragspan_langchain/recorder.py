@@ -1,0 +1,300 @@
+"""Notes what callbacks tell in the log of their request, on the request path.
+
+Runs whose parent is live belong to the request of that parent; so do inner calls that got the callbacks once more. Events
+that come after the end of their request are ignored. `ragspan.capturing.requests` says what else holds.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from ragspan.capturing.log import RequestLog, TokenStream
+from ragspan.capturing.requests import OpenRequests
+from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
+from ragspan.records import RecordSink, RetrievedContext
+from ragspan.step_texts import note_error
+from ragspan_langchain.fold import MAX_SAVED_STATES, NO_INPUT_YET, is_interrupt
+from ragspan_langchain.interruptions import Interruptions
+from ragspan_langchain.record import record_of
+from ragspan_langchain.snapshots import SNAPSHOTS, documents_now, take_documents, take_prompt, take_reply, told_about
+from ragspan_langchain.surroundings import (
+    enclosing_run_id,
+    openinference_anchor,
+    openinference_is_active,
+    tokens_are_delivered,
+)
+
+RunId: TypeAlias = UUID | str
+
+_NOTHING: Mapping[str, Any] = {}
+_interruptions = (
+    Interruptions()
+)  # a conversation outlives the recorder where a program makes a handler for each request
+
+
+def _key_of(run_id: RunId) -> int:
+    """The number of a run's id: hashing a UUID is a Python call. LangServe gives ids as text."""
+    return run_id.int if type(run_id) is UUID else hash(run_id)
+
+
+class EventRecorder:
+    """Notes the events of all requests that one sink is to get; handlers of the same sink share it.
+
+    Its methods are boundaries: what goes wrong inside is counted and costs a score, never an answer.
+
+    Args:
+        sink: gets a capture of each request.
+        bounds: those of `OpenRequests`.
+    """
+
+    def __init__(self, sink: RecordSink, **bounds: Any) -> None:
+        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of, **bounds)
+        self._live = self.requests.live
+
+    def start(
+        self, kind: str, run_id: RunId, parent_id: RunId | None, given: Any, serialized: Any, about: Mapping[str, Any]
+    ) -> None:
+        """A chain, tool, retriever or model starts."""
+        try:
+            key = run_id.int if type(run_id) is UUID else hash(run_id)
+            known = self._live.get(key)
+            if known is not None:
+                known.note("again", key)
+                return
+            parent, log = self._place(key, parent_id)
+            if log is None or log.over:
+                return
+            if parent is None:
+                _note_top(log, key, run_id, about)
+            log.find_span()
+            self.requests.follow(log, key, log)
+            payload: Snapshot = OPAQUE
+            details = {"name": _name(serialized, about, kind)}
+            try:
+                if kind == "chain":
+                    payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
+                else:
+                    payload = _PAYLOADS[kind](log, run_id, given, details, about)
+                if parent is None:
+                    _note_inputs(log, payload)
+            finally:
+                log.note(kind, key, parent, payload, details)
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def end_chain(self, run_id: RunId, output: Any, inputs: Any) -> None:
+        """A chain ends; a stream's real input comes now."""
+        try:
+            log, key = self._end(run_id)
+            if log is None:
+                return
+            is_top = log.grouped or key == log.root
+            payload: Snapshot = OPAQUE
+            given: Snapshot = None
+            try:
+                payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
+                if inputs is not None and (is_top or payload == []):
+                    given = SNAPSHOTS.take(inputs, log, whole=is_top)
+                    if is_top:
+                        _note_inputs(log, given)
+            finally:
+                self._note_end("end", log, key, payload, given)
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def end_tool(self, run_id: RunId, output: Any) -> None:
+        self._end_with(run_id, lambda log: (SNAPSHOTS.take(output, log), None))
+
+    def end_retriever(self, run_id: RunId, documents: Any) -> None:
+        self._end_with(run_id, lambda log: (SNAPSHOTS.take(documents, log), openinference_anchor(run_id)))
+
+    def end_model(self, run_id: RunId, response: Any) -> None:
+        self._end_with(run_id, lambda log: (take_reply(response, log), told_about(response)))
+
+    def fail(self, run_id: RunId, error: BaseException, *, inputs: Any = None, is_search: bool = False) -> None:
+        """A run ends with an error; the error is not kept, for it would keep the request's frames alive."""
+        try:
+            log, key = self._end(run_id)
+            if log is None:
+                return
+            noted = note_error(error)
+            is_top = log.grouped or key == log.root
+            about = openinference_anchor(run_id) if is_search else None
+            try:
+                if key == log.root:
+                    log.about["failed"] = True
+                elif is_interrupt(noted.kind):
+                    log.about["interrupted"] = True
+                if is_top and inputs is not None:
+                    about = SNAPSHOTS.take(inputs, log)
+                    _note_inputs(log, about)
+            finally:
+                self._note_end("error", log, key, noted, about)
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def new_token(self, run_id: RunId, token: Any, chunk: Any) -> None:
+        """A model gives another token."""
+        try:
+            key = run_id.int if type(run_id) is UUID else hash(run_id)
+            log = self._live.get(key)
+            if log is None:
+                return
+            stream = log.streams.get(key) or log.streams.setdefault(key, TokenStream())
+            stream.tokens.append(token)
+            stream.last_chunk = chunk
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def interrupt(self, run_id: RunId | None) -> None:
+        """A graph says that it stops to wait for a person."""
+        try:
+            log = None if run_id is None else self._live.get(_key_of(run_id))
+            if log is not None and run_id is not None:
+                log.about["interrupted"] = True
+                log.note("interrupt", _key_of(run_id))
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def record_contexts(self, run_id: RunId, contexts: Sequence[RetrievedContext]) -> bool:
+        """The program says that these contexts reach the prompt; False when the run is not followed."""
+        log = self._live.get(_key_of(run_id))
+        if log is None:
+            return False
+        log.texts.update((id(context.text), context.text) for context in contexts)
+        log.note("contexts", _key_of(run_id), payload=tuple(contexts))
+        return True
+
+    # Inside
+
+    def _place(self, key: int, parent_id: RunId | None) -> tuple[int | None, RequestLog | None]:
+        """The run around a new one and the log of its request; no log if it belongs to no request that is followed."""
+        parent = None if parent_id is None else _key_of(parent_id)
+        log = None if parent is None else self._live.get(parent)
+        if log is None:  # the callbacks may have been passed to an inner call once more
+            enclosing = enclosing_run_id()
+            around = None if enclosing is None else _key_of(enclosing)
+            log = None if around is None else self._live.get(around)
+            if log is not None:
+                return around, log
+        if log is not None:
+            return parent, log
+        if parent is not None and parent in self.requests.ended:
+            self.requests.ended.add_all((key,))  # what goes on in the background is ignored, and so is what it calls
+            return None, None
+        return None, self.requests.begin()
+
+    def _end(self, run_id: RunId) -> tuple[RequestLog | None, int]:
+        key = run_id.int if type(run_id) is UUID else hash(run_id)
+        log = self._live.pop(key, None)
+        return (None if log is None or log.over else log), key
+
+    def _end_with(self, run_id: RunId, take: Callable[[RequestLog], tuple[Snapshot, Any]]) -> None:
+        try:
+            log, key = self._end(run_id)
+            if log is None:
+                return
+            payload, about = OPAQUE, None
+            try:
+                payload, about = take(log)
+            finally:
+                self._note_end("end", log, key, payload, about)
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def _note_end(self, kind: str, log: RequestLog, key: int, payload: Snapshot, about: Any) -> None:
+        log.note(kind, key, None, payload, about)
+        if key == log.root:
+            log.find_span()
+            self.requests.finish(log)
+            _interruptions.settle(log)
+
+
+_recorders: weakref.WeakValueDictionary[int, EventRecorder] = weakref.WeakValueDictionary()
+
+
+def recorder_for(sink: RecordSink) -> EventRecorder:
+    """The recorder of this sink.
+
+    It is found by the sink's identity, which stays the sink's as long as the recorder lives and holds it. Handlers made
+    one per request thus see each other's runs, and a request that meets two of them is still one record.
+    """
+    recorder = _recorders.get(id(sink))
+    if recorder is None:
+        recorder = _recorders.setdefault(id(sink), EventRecorder(sink))
+    return recorder
+
+
+def _name(serialized: Any, about: Mapping[str, Any], default: str) -> str:
+    name = about.get("name")
+    if name is None and isinstance(serialized, dict):
+        name = serialized.get("name") or (serialized.get("id") or [default])[-1]
+    return name if isinstance(name, str) and name else default
+
+
+def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]) -> None:
+    """Note a run that nothing is around."""
+    log.about.setdefault("states", MAX_SAVED_STATES)
+    if log.grouped:
+        return
+    log.root = key
+    log.about["is_part"] = about.get("run_type") in {"parser", "prompt"}
+    log.about["tags"] = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
+    log.about["metadata"] = dict(about.get("metadata") or {})
+    if openinference_is_active():
+        log.look_for_span(functools.partial(openinference_anchor, run_id))
+
+
+def _note_inputs(log: RequestLog, inputs: Snapshot) -> None:
+    """Note what a request was called with, if it is known now: else its first steps tell it."""
+    if inputs != NO_INPUT_YET:
+        if inputs is not None and not isinstance(inputs, Opaque):
+            log.about["states"] = 0
+        _interruptions.resume(log, inputs)
+
+
+def _wants_state(log: RequestLog) -> bool:
+    log.about["states"] -= 1
+    return bool(log.about["states"] >= 0)
+
+
+def _output_of(value: Any) -> Any:
+    """What a call returned. The client of a remote program hands over all events of a stream: the last one has the output."""
+    if type(value) is list and value and type(value[-1]) is dict and "event" in value[-1]:
+        data = value[-1].get("data")
+        return data.get("output") if isinstance(data, dict) else None
+    return value
+
+
+# What the starts and ends of the other kinds of run show
+
+
+def _tool(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
+    details["call_id"] = about.get("tool_call_id")
+    return SNAPSHOTS.take(given, log)
+
+
+def _retriever(
+    log: RequestLog, run_id: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]
+) -> Snapshot:
+    details["metadata"] = about.get("metadata") or _NOTHING
+    details["span"] = openinference_anchor(run_id)
+    return SNAPSHOTS.take(given, log)
+
+
+def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
+    metadata, told = about.get("metadata") or _NOTHING, about.get("invocation_params") or _NOTHING
+    details["model"], details["provider"] = metadata.get("ls_model_name"), metadata.get("ls_provider")
+    if "delivered" not in log.about and tokens_are_delivered():
+        log.about["delivered"] = True
+    details["rewritten"] = documents_now(log)
+    beside = told.get("documents") or told.get("source_documents")  # the latter of Cohere's chat before 2024
+    details["documents"] = None if beside is None else take_documents(beside, log)
+    return take_prompt(given, log)
+
+
+_PAYLOADS = {"tool": _tool, "retriever": _retriever, "model": _model}

@@ -1,0 +1,311 @@
+"""Snapshots of LangChain's payloads: what callbacks hand over, as it was when it passed by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
+from pydantic import BaseModel
+
+from ragspan.capturing.log import RequestLog
+from ragspan.capturing.snapshots import Copying, Hidden, Opaque, Snapshot, Snapshots
+
+_ROLES = {
+    "human": "human",
+    "HumanMessageChunk": "human",
+    "AIMessageChunk": "ai",
+    "SystemMessageChunk": "system",
+    "ToolMessageChunk": "tool",
+    "user": "human",
+    "ai": "ai",
+    "assistant": "ai",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
+_MAX_DEPTH = 6
+_MAX_DOCUMENTS = 2000
+
+MESSAGE = Opaque()
+"""Stands for a message in the payload of a step: what it carries may be the history of earlier turns."""
+
+# Not frozen: these are made on the request path, where that takes three times as long.
+
+
+@dataclass(slots=True, eq=False)
+class Document:
+    """A document at first sight; equal to none but itself."""
+
+    text: str
+    id: str | None
+    metadata: Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """A model's call of a tool: its words, not the user's."""
+
+    name: Any
+    id: Any
+    arguments: Snapshot
+
+
+@dataclass(slots=True)
+class Message:
+    """A chat message."""
+
+    role: str
+    """human, ai, system or tool."""
+    content: str | list[Snapshot] = ""
+    """A text, or blocks."""
+    calls: list[Call] | None = None
+    call_id: Any = None
+    """Of a tool's message: the call that it answers."""
+    artifact: Snapshot = None
+    documents: Snapshot = None
+    """Those that lie beside the content."""
+
+    @property
+    def text(self) -> str:
+        """The text of the content, without thinking, pictures and sound."""
+        return text_of(self.content)
+
+    @property
+    def prompt_text(self) -> str:
+        """All text that the message shows to a model: also that of search results and documents within."""
+        content = self.content
+        text = content if isinstance(content, str) else "\n".join(_texts_of_blocks(content, nested=True))
+        return text if self.documents is None else "\n".join([text, *texts_of_documents(self.documents)])
+
+    @property
+    def arguments(self) -> list[Snapshot]:
+        """What it calls tools with."""
+        return [call.arguments for call in self.calls or ()]
+
+
+# Texts, in the worker
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content or of a token."""
+    if isinstance(content, str):
+        return content
+    return "".join(_texts_of_blocks(content, nested=False)) if isinstance(content, list) else ""
+
+
+def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> Iterator[str]:
+    for block in blocks:
+        if isinstance(block, str):
+            yield block
+        elif isinstance(block, dict):
+            if isinstance(block.get("text"), str):
+                yield block["text"]
+            elif nested and depth < _MAX_DEPTH:
+                yield from _nested_texts(block, depth + 1)
+
+
+def _nested_texts(block: dict[Any, Any], depth: int) -> Iterator[str]:
+    if block.get("type") in _MEDIA:
+        return
+    for key in ("title", "content", "source", "data"):
+        inner = block.get(key)
+        if isinstance(inner, str):
+            yield inner
+        elif isinstance(inner, (list, dict)):
+            yield from _texts_of_blocks([inner] if isinstance(inner, dict) else inner, nested=True, depth=depth)
+
+
+def texts_of_documents(value: Snapshot, depth: int = 0) -> Iterator[str]:
+    """Every text in documents of whatever form."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Document):
+        yield value.text
+    elif isinstance(value, (dict, list)) and depth < _MAX_DEPTH:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_of_documents(item, depth + 1)
+
+
+# Documents, in the worker
+
+Found: TypeAlias = list[tuple[Document | str, float | None]]
+"""Documents, each with its score where it came with one."""
+
+
+def documents_in(value: Snapshot) -> list[Found]:
+    """The documents in a payload, list by list: inside dictionaries, states and `(document, score)` pairs.
+
+    Messages are not entered: what they carry may be the history of earlier turns.
+    """
+    if isinstance(value, Document):
+        return [[(value, None)]]
+    if isinstance(value, dict):
+        return [found for item in value.values() for found in documents_in(item)]
+    if isinstance(value, Hidden):
+        return documents_in(value.inside)
+    if not isinstance(value, list):
+        return []
+    pairs = [scored_document(item) for item in value]
+    own: Found = [pair for pair in pairs if pair is not None]
+    others = [found for item, pair in zip(value, pairs, strict=True) if pair is None for found in documents_in(item)]
+    return [own, *others] if own else others
+
+
+def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
+    """A document, alone or as `(document, score)`."""
+    if isinstance(item, Document):
+        return item, None
+    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], Document):  # noqa: PLR2004  (document, score)
+        return item[0], float(item[1]) if isinstance(item[1], (int, float)) else None
+    return None
+
+
+# Reading, on the request path
+
+
+def take_prompt(messages: Iterable[Any], log: RequestLog) -> list[Snapshot]:
+    """Snapshots of a prompt's messages, each as a payload of its own: none is left out."""
+    return [SNAPSHOTS.take(message, log) for message in messages]
+
+
+def take_documents(value: Any, log: RequestLog) -> Snapshot:
+    """Of documents that a model is called with beside its messages."""
+    if isinstance(value, (list, tuple)):
+        return [SNAPSHOTS.take(item, log) for item in value[:_MAX_DOCUMENTS]]
+    return SNAPSHOTS.take(value, log)
+
+
+def documents_now(log: RequestLog) -> dict[int, str]:
+    """The texts of documents that were rewritten in place since they passed by, by the identity of their snapshots."""
+    changed = {}
+    for document, snapshot in list(log.kept.values()):
+        text = document.get("page_content") if isinstance(document, dict) else document.page_content
+        if text is not snapshot.text and isinstance(text, str):
+            changed[id(snapshot)] = log.texts[id(text)] = text
+    return changed
+
+
+def _read_document(copying: Copying, value: Any, _: int) -> Snapshot:
+    known = copying.kept.get(id(value))
+    if known is not None:
+        return known[1]
+    return _document(copying, value, value.page_content, getattr(value, "id", None), value.metadata)
+
+
+def _document(copying: Copying, value: Any, text: Any, own_id: Any, metadata: Any) -> Snapshot:
+    if not isinstance(text, str):
+        return Opaque()
+    copying.texts[id(text)] = text
+    about = dict(metadata) if isinstance(metadata, dict) else {}  # the values are shared
+    return copying.keep(value, Document(text, own_id if isinstance(own_id, str) else None, about))
+
+
+def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
+    if not copying.whole:
+        return MESSAGE
+    beside = value.additional_kwargs
+    message = Message(_ROLES.get(value.type) or _role_of(value), _content(copying, value.content, depth))
+    if beside and "documents" in beside:
+        message.documents = copying.copy(beside["documents"], depth + 1)
+    if message.role == "ai":
+        message.calls = _calls(copying, getattr(value, "tool_calls", None), depth)
+    elif message.role == "tool":
+        message.call_id = getattr(value, "tool_call_id", None)
+        message.artifact = copying.aside(getattr(value, "artifact", None), depth + 1)
+    return message
+
+
+def _role_of(message: BaseMessage) -> str:
+    kind = message.type.lower().removesuffix("messagechunk")
+    return _ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
+
+
+def _content(copying: Copying, content: Any, depth: int) -> Any:
+    if not isinstance(content, list):
+        return copying.copy(content, depth) if isinstance(content, str) else ""
+    shown = [block for block in content if not (isinstance(block, dict) and block.get("type") in _MEDIA)]
+    return [copying.copy(block, depth + 1) for block in shown]
+
+
+def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
+    if not calls:
+        return None
+    return [
+        Call(call.get("name"), call.get("id"), copying.copy(call.get("args"), depth + 1))
+        for call in calls
+        if isinstance(call, dict)
+    ]
+
+
+def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
+    return copying.items(value.to_messages(), depth + 1) if copying.whole else MESSAGE
+
+
+def _read_fields(copying: Copying, value: dict[Any, Any], depth: int) -> Snapshot:
+    if isinstance(value.get("page_content"), str):  # what a document becomes when a checkpoint is read back
+        known = copying.kept.get(id(value))
+        if known is not None:
+            return known[1]
+        return _document(copying, value, value["page_content"], value.get("id"), value.get("metadata"))
+    if copying.whole:
+        kind = value.get("type")
+        if kind == "tool_call" and "args" in value:
+            return Call(value.get("name"), value.get("id"), copying.copy(value["args"], depth + 1))
+        if kind == "base64":
+            return Opaque()
+        role = value.get("role", kind)
+        if isinstance(role, str) and role.lower() in _ROLES and "content" in value:
+            return Message(_ROLES[role.lower()], _content(copying, value["content"], depth))
+    return copying.fields(value, depth)
+
+
+def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
+    if copying.whole and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in _ROLES:  # noqa: PLR2004  (role, content)
+        return Message(_ROLES[value[0].lower()], _content(copying, value[1], depth))
+    return copying.items(value, depth)
+
+
+SNAPSHOTS = Snapshots(
+    {
+        LangChainDocument: _read_document,
+        BaseMessage: _read_message,
+        PromptValue: _read_prompt,
+        BaseModel: lambda copying, value, depth: copying.state(value.__dict__, depth),
+        dict: _read_fields,
+        tuple: _read_tuple,
+    },
+    hidden={"Command"},  # LangGraph's steers a graph and holds no question
+)
+
+
+def take_reply(response: Any, log: RequestLog) -> Message:
+    """The reply in an `LLMResult`: of its first generation, for one prompt is asked for one answer."""
+    generation = _generation(response)
+    message = getattr(generation, "message", None)
+    if message is None:
+        text = getattr(generation, "text", None)
+        return Message("ai", SNAPSHOTS.take(text, log) if isinstance(text, str) else "")
+    taken = SNAPSHOTS.take(message, log)
+    return taken if isinstance(taken, Message) else Message("ai")
+
+
+def told_about(response: Any) -> list[Mapping[str, Any]]:
+    """What the provider told about its reply, in whatever form."""
+    generation = _generation(response)
+    message = getattr(generation, "message", None)
+    told = [getattr(generation, "generation_info", None), getattr(response, "llm_output", None)]
+    told += [getattr(message, "response_metadata", None), getattr(message, "usage_metadata", None)]
+    return [each for each in told if isinstance(each, dict)]
+
+
+def _generation(response: Any) -> Any:
+    try:
+        return response.generations[0][0]
+    except (AttributeError, IndexError, TypeError):
+        return None
