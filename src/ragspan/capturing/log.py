@@ -67,7 +67,8 @@ class RequestLog:
         """The span that the answer belongs under."""
         self.about: dict[str, Any] = {}
         """What the integration notes of the request as a whole."""
-        self.events: list[Event] = []
+        self.events: list[tuple[Any, ...]] = []
+        """Plain tuples of what an `Event` has, which are made in a third of the time."""
         self.streams: dict[RunKey, TokenStream] = {}
         self.earlier: tuple[RequestLog, ...] = ()
         """The requests that this one goes on from: they waited for a person."""
@@ -78,10 +79,16 @@ class RequestLog:
         self.kept: dict[int, tuple[Any, Any]] = {}
         """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
         an identity means the same document all the time."""
-        self._find_span: Callable[[], SpanAnchor | None] | None = None
+        self.span_finder: Callable[[], SpanAnchor | None] | None = None
+        """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
         self.bytes = 0
         """Of the texts that it refers to; known when it is over."""
         self._unfinished = [True]
+
+    @property
+    def history(self) -> list[Event]:
+        """The events, in order."""
+        return [Event._make(event) for event in list(self.events)]
 
     @property
     def last_event_ns(self) -> int:
@@ -92,19 +99,18 @@ class RequestLog:
         self, kind: str, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
     ) -> None:
         """Append an event that happens now."""
-        self.events.append(Event(kind, run, parent, time_ns(), payload, about))
+        self.events.append((kind, run, parent, time_ns(), payload, about))
 
     def look_for_span(self, find: Callable[[], SpanAnchor | None]) -> None:
         """Take the span that another instrumentation makes for this request as its anchor, as soon as there is one."""
-        self._find_span = find
+        self.span_finder = find
         self.find_span()
 
     def find_span(self) -> None:
         """Look for that span again. The other instrumentation may hear of a start after us."""
-        if self._find_span is not None:
-            anchor = self._find_span()
-            if anchor is not None:
-                self.anchor, self._find_span = anchor, None
+        anchor = None if self.span_finder is None else self.span_finder()
+        if anchor is not None:
+            self.anchor, self.span_finder = anchor, None
 
     def end(self) -> bool:
         """The request is over; False when somebody else has ended it already."""
@@ -114,7 +120,7 @@ class RequestLog:
             return False
         self.ended_ns = time_ns()
         self.over = True
-        self._find_span = None
+        self.span_finder = None
         return True
 
     def release(self) -> None:

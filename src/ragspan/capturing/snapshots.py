@@ -77,9 +77,7 @@ class Snapshots:
     """
 
     def __init__(self, readers: Mapping[type, Reader], *, hidden: Collection[str] = ()) -> None:
-        self._readers = [*readers.items(), *_COMMON.items()]
-        self._hidden = hidden
-        self._by_type: dict[type, Reader] = {}
+        self._readers = _ReadersByType(readers, hidden)
 
     def take(self, value: Any, log: RequestLog, *, whole: bool = True) -> Snapshot:
         """A snapshot for a request's log.
@@ -89,33 +87,41 @@ class Snapshots:
             log: notes the texts in it, and keeps the documents in it alive.
             whole: False where little but the documents matters: then long texts and dull lists are left out.
         """
-        return Copying(self._by_type, self._reader_of, log, whole=whole).copy(value)
+        if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
+            log.texts[id(value)] = value
+            return value
+        return Copying(self._readers, log, whole).copy(value)
 
-    def _reader_of(self, kind: type) -> Reader:
-        """How to read a type, looked up once: `isinstance` with a pydantic class costs more than all the rest here."""
-        if len(self._by_type) >= _MAX_TYPES:
-            self._by_type.clear()
+
+class _ReadersByType(dict[type, Reader]):
+    """Readers by exact type, found once: `isinstance` with a pydantic class costs more than all the rest here."""
+
+    def __init__(self, readers: Mapping[type, Reader], hidden: Collection[str]) -> None:
+        super().__init__()
+        self._by_base = [*readers.items(), *_COMMON.items()]
+        self._hidden = hidden
+
+    def __missing__(self, kind: type) -> Reader:
+        if len(self) >= _MAX_TYPES:
+            self.clear()
         other = _read_dataclass if dataclasses.is_dataclass(kind) else _read_other
         if kind.__name__ in self._hidden:
             other = _read_hidden
-        reader = self._by_type[kind] = next((own for base, own in self._readers if issubclass(kind, base)), other)
+        reader = self[kind] = next((own for base, own in self._by_base if issubclass(kind, base)), other)
         return reader
 
 
 class Copying:
     """One payload that is being copied, for readers."""
 
-    __slots__ = ("_by_type", "_left", "_reader_of", "kept", "texts", "whole")
+    __slots__ = ("_left", "_readers", "kept", "texts", "whole")
 
-    def __init__(
-        self, by_type: Mapping[type, Reader], reader_of: Callable[[type], Reader], log: RequestLog, *, whole: bool
-    ) -> None:
+    def __init__(self, readers: Mapping[type, Reader], log: RequestLog, whole: bool) -> None:  # noqa: FBT001  made at most events
+        self._readers = readers
+        self._left = _MAX_NODES if whole else _MAX_NODES_OF_STEP
         self.whole = whole
         self.kept = log.kept
         self.texts = log.texts
-        self._left = _MAX_NODES if whole else _MAX_NODES_OF_STEP
-        self._by_type = by_type
-        self._reader_of = reader_of
 
     def copy(self, value: Any, depth: int = 0) -> Snapshot:
         """The snapshot of a value that lies this deep."""
@@ -125,7 +131,7 @@ class Copying:
                 return LONG_TEXT
             self.texts[id(value)] = value
             return value
-        return (self._by_type.get(kind) or self._reader_of(kind))(self, value, depth)
+        return self._readers[kind](self, value, depth)
 
     def keep(self, document: Any, snapshot: Snapshot) -> Snapshot:
         """Note a document, which is read once."""
@@ -147,7 +153,7 @@ class Copying:
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
         copies: dict[str, Snapshot] = {}
-        for key, item in items[:_MAX_FIELDS]:
+        for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
             if isinstance(key, str):
                 copies[key] = self.copy(item, depth + 1)
             else:
@@ -166,9 +172,9 @@ class Copying:
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
         items = list(value)
-        copies = [self.copy(item, depth + 1) for item in items[:_FEW]]
+        copies = self._copies(items[:_FEW], depth + 1)
         if copies and self._is_document(items[0]):
-            return copies + [self.copy(item, depth + 1) for item in items[_FEW:_MAX_ITEMS]]
+            return copies + self._copies(items[_FEW:_MAX_ITEMS], depth + 1)
         self._left -= len(copies)
         if len(items) <= _FEW:
             return copies
@@ -178,7 +184,11 @@ class Copying:
         else:
             rest = [] if _DULL.issuperset(map(type, copies)) else items[_FEW:_MAX_ITEMS]
         self._left -= len(rest)
-        return copies + [self.copy(item, depth + 1) for item in rest]
+        return copies + self._copies(rest, depth + 1)
+
+    def _copies(self, items: Iterable[Any], depth: int) -> list[Snapshot]:
+        kept = self.kept
+        return [known[1] if (known := kept.get(id(item))) is not None else self.copy(item, depth) for item in items]
 
     def _is_document(self, item: Any) -> bool:
         """Whether an item that was read is a document, alone or with a score."""

@@ -110,14 +110,15 @@ def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
 
 
 def _completion(result: LLMResult) -> Completion:
-    facts = facts_of(told_about(result))
+    generation = result.generations[0][0] if result.generations else None
+    message = getattr(generation, "message", None)
+    facts = facts_of(told_about(result, generation, message))
     usage = Usage(
         requests=1,
         input_tokens=facts.input_tokens or 0,
         cached_tokens=facts.cached_tokens or 0,
         output_tokens=facts.output_tokens or 0,
     )
-    message = getattr(result.generations[0][0], "message", None) if result.generations else None
     cut_off = (facts.finish_reason or "").lower() in _NO_ANSWER
     return Completion(text="" if cut_off or not isinstance(message, AIMessage) else _text(message), usage=usage)
 

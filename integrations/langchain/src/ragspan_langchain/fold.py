@@ -39,7 +39,7 @@ class _Folding:
         self._runs: dict[RunKey, Run] = {}
         self._open_searches: dict[RunKey, Run] = {}  # the runs around them
         self._copies: dict[RunKey, int] = {}  # how many times the handler stands in the run's list of handlers
-        for event in list(log.events):
+        for event in log.history:
             _FOLD[event.kind](self, event)
         for key, stream in log.streams.items():
             run = self._runs.get(key)
@@ -54,7 +54,12 @@ class _Folding:
     def _start(self, make: type[_AnyRun], event: Event) -> _AnyRun:
         trace = self.trace
         parent = None if event.parent is None else self._runs.get(event.parent)
-        run = make(name=event.about["name"], parent=parent, started_ns=event.time_ns, inputs=event.payload)
+        run = make(
+            name=event.about if isinstance(event.about, str) else event.about["name"],
+            parent=parent,
+            started_ns=event.time_ns,
+            inputs=event.payload,
+        )
         if not trace.name:
             trace.name = run.name
         if event.run == trace.log.root and trace.root is None:

@@ -20,7 +20,7 @@ from ragspan.step_texts import note_error
 from ragspan_langchain.fold import MAX_SAVED_STATES, NO_INPUT_YET, is_interrupt
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.record import record_of
-from ragspan_langchain.snapshots import SNAPSHOTS, documents_now, take_documents, take_prompt, take_reply, told_about
+from ragspan_langchain.snapshots import SNAPSHOTS, documents_now, take_documents, take_prompt, take_reply
 from ragspan_langchain.surroundings import (
     enclosing_run_id,
     openinference_anchor,
@@ -65,19 +65,25 @@ class EventRecorder:
             if known is not None:
                 known.note("again", key)
                 return
-            parent, log = self._place(key, parent_id)
-            if log is None or log.over:
-                return
+            parent = None if parent_id is None else parent_id.int if type(parent_id) is UUID else hash(parent_id)
+            log = None if parent is None else self._live.get(parent)
+            if log is None:
+                parent, log = self._place_of_top(key, parent)
+                if log is None:
+                    return
             if parent is None:
                 _note_top(log, key, run_id, about)
-            log.find_span()
+            elif log.span_finder is not None:
+                log.find_span()
             self.requests.follow(log, key, log)
+            name = about.get("name")
+            details: Any = name if type(name) is str else _name_in(serialized, kind)
             payload: Snapshot = OPAQUE
-            details = {"name": _name(serialized, about, kind)}
             try:
                 if kind == "chain":
                     payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
                 else:
+                    details = {"name": details}
                     payload = _PAYLOADS[kind](log, run_id, given, details, about)
                 if parent is None:
                     _note_inputs(log, payload)
@@ -89,20 +95,26 @@ class EventRecorder:
     def end_chain(self, run_id: RunId, output: Any, inputs: Any) -> None:
         """A chain ends; a stream's real input comes now."""
         try:
-            log, key = self._end(run_id)
-            if log is None:
+            key = run_id.int if type(run_id) is UUID else hash(run_id)
+            log = self._live.pop(key, None)
+            if log is None or log.over:
                 return
-            is_top = log.grouped or key == log.root
             payload: Snapshot = OPAQUE
             given: Snapshot = None
             try:
-                payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
-                if inputs is not None and (is_top or payload == []):
-                    given = SNAPSHOTS.take(inputs, log, whole=is_top)
-                    if is_top:
+                if key == log.root or log.grouped:
+                    payload = SNAPSHOTS.take(_output_of(output), log)
+                    if inputs is not None:
+                        given = SNAPSHOTS.take(inputs, log)
                         _note_inputs(log, given)
+                else:
+                    payload = SNAPSHOTS.take(output, log, whole=False)
+                    if inputs is not None and payload == []:
+                        given = SNAPSHOTS.take(inputs, log, whole=False)
             finally:
-                self._note_end("end", log, key, payload, given)
+                log.note("end", key, None, payload, given)
+                if key == log.root:
+                    self._finish(log)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -113,29 +125,24 @@ class EventRecorder:
         self._end_with(run_id, lambda log: (SNAPSHOTS.take(documents, log), openinference_anchor(run_id)))
 
     def end_model(self, run_id: RunId, response: Any) -> None:
-        self._end_with(run_id, lambda log: (take_reply(response, log), told_about(response)))
+        self._end_with(run_id, lambda log: take_reply(response, log))
 
     def fail(self, run_id: RunId, error: BaseException, *, inputs: Any = None, is_search: bool = False) -> None:
         """A run ends with an error; the error is not kept, for it would keep the request's frames alive."""
-        try:
-            log, key = self._end(run_id)
-            if log is None:
-                return
-            noted = note_error(error)
-            is_top = log.grouped or key == log.root
-            about = openinference_anchor(run_id) if is_search else None
-            try:
-                if key == log.root:
-                    log.about["failed"] = True
-                elif is_interrupt(noted.kind):
-                    log.about["interrupted"] = True
-                if is_top and inputs is not None:
-                    about = SNAPSHOTS.take(inputs, log)
-                    _note_inputs(log, about)
-            finally:
-                self._note_end("error", log, key, noted, about)
-        except Exception as problem:  # noqa: BLE001
-            self.requests.report(problem)
+        key, noted = _key_of(run_id), note_error(error)
+
+        def take(log: RequestLog) -> tuple[Snapshot, Any]:
+            if key == log.root:
+                log.about["failed"] = True
+            elif is_interrupt(noted.kind):
+                log.about["interrupted"] = True
+            if inputs is None or not (log.grouped or key == log.root):
+                return noted, openinference_anchor(run_id) if is_search else None
+            given = SNAPSHOTS.take(inputs, log)
+            _note_inputs(log, given)
+            return noted, given
+
+        self._end_with(run_id, take, "error")
 
     def new_token(self, run_id: RunId, token: Any, chunk: Any) -> None:
         """A model gives another token."""
@@ -171,47 +178,38 @@ class EventRecorder:
 
     # Inside
 
-    def _place(self, key: int, parent_id: RunId | None) -> tuple[int | None, RequestLog | None]:
-        """The run around a new one and the log of its request; no log if it belongs to no request that is followed."""
-        parent = None if parent_id is None else _key_of(parent_id)
-        log = None if parent is None else self._live.get(parent)
-        if log is None:  # the callbacks may have been passed to an inner call once more
-            enclosing = enclosing_run_id()
-            around = None if enclosing is None else _key_of(enclosing)
-            log = None if around is None else self._live.get(around)
-            if log is not None:
-                return around, log
+    def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
+        """Where a run belongs whose outer one is not live: the run around it, if any, and the log of its request, if any."""
+        enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
+        around = None if enclosing is None else _key_of(enclosing)
+        log = None if around is None else self._live.get(around)
         if log is not None:
-            return parent, log
+            return around, log
         if parent is not None and parent in self.requests.ended:
             self.requests.ended.add_all((key,))  # what goes on in the background is ignored, and so is what it calls
             return None, None
         return None, self.requests.begin()
 
-    def _end(self, run_id: RunId) -> tuple[RequestLog | None, int]:
-        key = run_id.int if type(run_id) is UUID else hash(run_id)
-        log = self._live.pop(key, None)
-        return (None if log is None or log.over else log), key
-
-    def _end_with(self, run_id: RunId, take: Callable[[RequestLog], tuple[Snapshot, Any]]) -> None:
+    def _end_with(self, run_id: RunId, take: Callable[[RequestLog], tuple[Snapshot, Any]], kind: str = "end") -> None:
         try:
-            log, key = self._end(run_id)
-            if log is None:
+            key = _key_of(run_id)
+            log = self._live.pop(key, None)
+            if log is None or log.over:
                 return
             payload, about = OPAQUE, None
             try:
                 payload, about = take(log)
             finally:
-                self._note_end("end", log, key, payload, about)
+                log.note(kind, key, None, payload, about)
+                if key == log.root:
+                    self._finish(log)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
-    def _note_end(self, kind: str, log: RequestLog, key: int, payload: Snapshot, about: Any) -> None:
-        log.note(kind, key, None, payload, about)
-        if key == log.root:
-            log.find_span()
-            self.requests.finish(log)
-            _interruptions.settle(log)
+    def _finish(self, log: RequestLog) -> None:
+        log.find_span()
+        self.requests.finish(log)
+        _interruptions.settle(log)
 
 
 _recorders: weakref.WeakValueDictionary[int, EventRecorder] = weakref.WeakValueDictionary()
@@ -229,10 +227,8 @@ def recorder_for(sink: RecordSink) -> EventRecorder:
     return recorder
 
 
-def _name(serialized: Any, about: Mapping[str, Any], default: str) -> str:
-    name = about.get("name")
-    if name is None and isinstance(serialized, dict):
-        name = serialized.get("name") or (serialized.get("id") or [default])[-1]
+def _name_in(serialized: Any, default: str) -> str:
+    name = serialized.get("name") or (serialized.get("id") or [default])[-1] if isinstance(serialized, dict) else None
     return name if isinstance(name, str) and name else default
 
 
@@ -258,8 +254,11 @@ def _note_inputs(log: RequestLog, inputs: Snapshot) -> None:
 
 
 def _wants_state(log: RequestLog) -> bool:
-    log.about["states"] -= 1
-    return bool(log.about["states"] >= 0)
+    """Whether a step's input may have to tell what the request was called with."""
+    left: int = log.about["states"]
+    if left:
+        log.about["states"] = left - 1
+    return left > 0
 
 
 def _output_of(value: Any) -> Any:

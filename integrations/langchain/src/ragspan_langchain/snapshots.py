@@ -195,22 +195,25 @@ def _read_document(copying: Copying, value: Any, _: int) -> Snapshot:
     known = copying.kept.get(id(value))
     if known is not None:
         return known[1]
-    return _document(copying, value, value.page_content, getattr(value, "id", None), value.metadata)
+    return _keep(copying, value, value.page_content, getattr(value, "id", None), value.metadata)
 
 
-def _document(copying: Copying, value: Any, text: Any, own_id: Any, metadata: Any) -> Snapshot:
+def _keep(copying: Copying, value: Any, text: Any, own_id: Any, metadata: Any) -> Snapshot:
     if not isinstance(text, str):
         return Opaque()
     copying.texts[id(text)] = text
     about = dict(metadata) if isinstance(metadata, dict) else {}  # the values are shared
-    return copying.keep(value, Document(text, own_id if isinstance(own_id, str) else None, about))
+    document = Document(text, own_id if isinstance(own_id, str) else None, about)
+    copying.kept[id(value)] = value, document
+    return document
 
 
 def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     if not copying.whole:
         return MESSAGE
-    beside = value.additional_kwargs
-    message = Message(_ROLES.get(value.type) or _role_of(value), _content(copying, value.content, depth))
+    beside, content = value.additional_kwargs, value.content
+    text = copying.copy(content, depth) if type(content) is str else _content(copying, content, depth)
+    message = Message(_ROLES.get(value.type) or _role_of(value), text)
     if beside and "documents" in beside:
         message.documents = copying.copy(beside["documents"], depth + 1)
     if message.role == "ai":
@@ -252,7 +255,7 @@ def _read_fields(copying: Copying, value: dict[Any, Any], depth: int) -> Snapsho
         known = copying.kept.get(id(value))
         if known is not None:
             return known[1]
-        return _document(copying, value, value["page_content"], value.get("id"), value.get("metadata"))
+        return _keep(copying, value, value["page_content"], value.get("id"), value.get("metadata"))
     if copying.whole:
         kind = value.get("type")
         if kind == "tool_call" and "args" in value:
@@ -284,28 +287,24 @@ SNAPSHOTS = Snapshots(
 )
 
 
-def take_reply(response: Any, log: RequestLog) -> Message:
-    """The reply in an `LLMResult`: of its first generation, for one prompt is asked for one answer."""
-    generation = _generation(response)
+def take_reply(response: Any, log: RequestLog) -> tuple[Message, list[Mapping[str, Any]]]:
+    """The reply in an `LLMResult`, of its first generation, for one prompt is asked for one answer; and what is told of it."""
+    try:
+        generation = response.generations[0][0]
+    except (AttributeError, IndexError, TypeError):
+        return Message("ai"), []
     message = getattr(generation, "message", None)
     if message is None:
         text = getattr(generation, "text", None)
-        return Message("ai", SNAPSHOTS.take(text, log) if isinstance(text, str) else "")
-    taken = SNAPSHOTS.take(message, log)
-    return taken if isinstance(taken, Message) else Message("ai")
+        taken = Message("ai", SNAPSHOTS.take(text, log) if isinstance(text, str) else "")
+    else:
+        taken = SNAPSHOTS.take(message, log)
+    return taken, told_about(response, generation, message)
 
 
-def told_about(response: Any) -> list[Mapping[str, Any]]:
+def told_about(response: Any, generation: Any, message: Any) -> list[Mapping[str, Any]]:
     """What the provider told about its reply, in whatever form."""
-    generation = _generation(response)
-    message = getattr(generation, "message", None)
     told = [getattr(generation, "generation_info", None), getattr(response, "llm_output", None)]
-    told += [getattr(message, "response_metadata", None), getattr(message, "usage_metadata", None)]
+    if message is not None:
+        told += [getattr(message, "response_metadata", None), getattr(message, "usage_metadata", None)]
     return [each for each in told if isinstance(each, dict)]
-
-
-def _generation(response: Any) -> Any:
-    try:
-        return response.generations[0][0]
-    except (AttributeError, IndexError, TypeError):
-        return None
