@@ -19,7 +19,7 @@ from ragspan.telemetry.suppress import suppressed
 
 
 def words_of_all_events(log):
-    said = [event.payload for event in log.events if event.kind == "said"]
+    said = [event.payload for event in log.history if event.kind == "said"]
     return RagRecord(
         question=None, contexts=None, response=" ".join(said), status="aborted" if log.abandoned else "complete"
     )
@@ -63,7 +63,7 @@ def test_a_request_becomes_a_record_of_what_was_noted_in_order(requests, sink):
 
     (record,) = sink.records()
     assert record.response == "At night."
-    assert log.ended_ns >= log.events[-1].time_ns >= log.started_ns
+    assert log.ended_ns >= log.history[-1].time_ns >= log.started_ns
 
 
 def test_who_ends_a_request_second_hands_nothing_over(requests, sink):
