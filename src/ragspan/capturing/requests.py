@@ -31,8 +31,6 @@ _MAX_RUNS = 50_000  # of one request
 Place = TypeVar("Place")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
 
-_log = ThrottledLog()
-
 
 class EndedRuns:
     """Remembers the runs of requests that ended lately, so that what goes on in the background is no new request.
@@ -91,6 +89,7 @@ class OpenRequests(Generic[Place]):
         """The runs that have not ended, by their keys."""
         self.ended = _ended
         self._fold = fold
+        self._log = ThrottledLog()
         self._on_end = on_end
         self._open: dict[int, RequestLog] = {}  # by identity, in order of their start
         self._max_open = max_open
@@ -171,7 +170,7 @@ class OpenRequests(Generic[Place]):
     def report(self, error: BaseException) -> None:
         """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
         kind = type(error).__name__
-        _log.trouble(kind, "a callback of ragspan failed with %s", kind)
+        self._log.trouble(kind, "a callback of ragspan failed with %s", kind)
         count_error = getattr(self.sink, "count_error", None)
         if count_error is not None:
             count_error("callback")
