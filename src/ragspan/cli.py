@@ -119,8 +119,8 @@ def doctor(
 ) -> None:
     """Find out why no scores are to be seen: settings, judge, exporters, endpoint, and one record through all of them.
 
-    It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It asks the judge a few
-    small questions and sends two small traces. No key, no header's value and no text of yours is shown.
+    It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
+    score one small record and sends its trace. No key, no header's value and no text of yours is shown.
 
     Exit codes: 0 all is well, though there may be warnings; 1 something failed, or no exporter is configured, so that no
     score goes anywhere; 2 a setting or an argument cannot be used.

@@ -7,23 +7,27 @@ import pytest
 import trustme
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ragspan.doctor.answers import advice_on_words
+from ragspan import Settings
 from ragspan.doctor.backends import LANGFUSE, MLFLOW, PHOENIX, RECEIVER
-from ragspan.doctor.endpoint import PROBE, examine_endpoints
-from ragspan.doctor.reaching import advice_about, place_of
+from ragspan.doctor.causes import advice_about, place_of
+from ragspan.doctor.endpoint import endpoint_findings
+from ragspan.doctor.replies import advice_on_words
+from ragspan.doctor.watching import NAME, watch_record
 
 PROTOBUF = "application/x-protobuf"
 
 
-def examined(seconds=20.0):
-    return examine_endpoints(seconds)
+def examined(seconds=10.0):
+    """What is found out about the endpoints by sending a record."""
+    settings = Settings(judging="thread", metrics=("completeness",))
+    return endpoint_findings(watch_record(settings, seconds), seconds)
 
 
 def states(endpoints):
     return [finding.state for finding in endpoints.findings]
 
 
-def test_one_span_is_really_sent(otlp_listener, set_variables):
+def test_the_record_is_really_sent(otlp_listener, set_variables):
     set_variables(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
     endpoints = examined()
@@ -31,7 +35,7 @@ def test_one_span_is_really_sent(otlp_listener, set_variables):
     assert states(endpoints) == ["ok"]
     assert endpoints.takes_spans
     assert endpoints.findings[0].facts["status"] == 200
-    assert [span.name for span in otlp_listener.spans] == [PROBE]
+    assert NAME in [span.name for span in otlp_listener.spans]
 
 
 def test_the_headers_of_the_environment_go_with_it(otlp_listener, set_variables):
@@ -87,7 +91,7 @@ def test_an_endpoint_of_its_own_is_said_to_be_used_as_it_stands(otlp_listener, s
     [finding] = examined().findings
 
     assert "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used as it stands" in finding.advice
-    assert otlp_listener.requests == ["/"]
+    assert set(otlp_listener.requests) == {"/"}
 
 
 @pytest.mark.parametrize(
@@ -138,7 +142,7 @@ def test_whatever_else_a_receiver_says_with_200_is_success(otlp_listener, set_va
     assert examined().takes_spans
 
 
-def test_a_refused_connection_is_told_before_anything_is_sent(refused_port, set_variables):
+def test_a_refused_connection_is_told_as_one(refused_port, set_variables):
     set_variables(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{refused_port}")
 
     endpoints = examined()
@@ -163,7 +167,7 @@ def test_an_endpoint_that_several_signals_share_is_missed_once(refused_port, set
 def test_an_endpoint_that_says_nothing_is_given_up_in_time(silent_port, set_variables):
     set_variables(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{silent_port}")
 
-    endpoints = examined(seconds=0.5)
+    endpoints = examined(seconds=2.0)
 
     assert not endpoints.takes_spans
     assert "it does not answer in time" in endpoints.findings[0].found
@@ -295,7 +299,7 @@ def test_a_proxy_is_named_without_its_password_and_asked(otlp_listener, set_vari
 
     assert f"go through the proxy http://127.0.0.1:{otlp_listener.port}" in endpoints.findings[0].found
     assert "hidden" not in repr(endpoints.findings)
-    assert otlp_listener.requests == ["http://collector.example:4318/v1/traces"]
+    assert "http://collector.example:4318/v1/traces" in otlp_listener.requests
 
 
 def test_metrics_and_logs_that_a_tool_does_not_take_are_a_warning_with_what_to_switch_off(otlp_listener, set_variables):

@@ -5,28 +5,36 @@ import pytest
 import trustme
 
 from ragspan import Settings
-from ragspan.doctor.judge import ask_judge
+from ragspan.doctor import examine
+from ragspan.doctor.judge import judge_finding
+from ragspan.doctor.watching import watch_record
+from ragspan.judges.named import judge_from
 
 KEY = "sk-test-0123456789"
 GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "It says so.", "verdict": "grounded"}}})
 PRICED = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}
 
 
+def asked_with(settings, *, seconds=20.0):
+    """What one record shows about the judge."""
+    return judge_finding(settings, judge_from(settings), watch_record(settings, seconds))
+
+
 def asked(base_url, *, seconds=20.0):
-    [finding] = ask_judge(Settings(judge="openai:tiny", judge_base_url=base_url, judge_api_key=KEY), seconds)
-    return finding
+    settings = Settings(judge="openai:tiny", judge_base_url=base_url, judge_api_key=KEY, metrics=("context_adherence",))
+    return asked_with(settings, seconds=seconds)
 
 
 def test_the_embedded_judge_answers_at_once():
-    [finding] = ask_judge(Settings(), 20.0)
+    finding = asked_with(Settings(judging="thread"))
 
     assert finding.state == "ok"
     assert finding.facts["judge"] == "overlap"
-    assert finding.facts["grounded"] is True
+    assert finding.facts["seconds"] > 0
 
 
-def test_a_language_model_is_asked_one_question_and_its_tokens_are_told(fake_openai):
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, usage=PRICED)
+def test_the_tokens_of_a_language_model_are_told(fake_openai):
+    fake_openai.answer = lambda request: fake_openai.says(*[GROUNDED] * request.get("n", 1), usage=PRICED)
 
     finding = asked(fake_openai.base_url)
 
@@ -34,11 +42,11 @@ def test_a_language_model_is_asked_one_question_and_its_tokens_are_told(fake_ope
     assert "openai:tiny answered in " in finding.found
     assert "300 tokens in, 20 out, price unknown" in finding.found
     assert finding.facts["input_tokens"] == 300
-    assert len(fake_openai.requests) == 1
 
 
 def test_a_judge_that_denies_what_is_plain_is_a_warning(fake_openai):
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED.replace('"grounded"', '"not_grounded"'))
+    denial = GROUNDED.replace('"grounded"', '"not_grounded"')
+    fake_openai.answer = lambda request: fake_openai.says(*[denial] * request.get("n", 1))
 
     finding = asked(fake_openai.base_url)
 
@@ -46,8 +54,9 @@ def test_a_judge_that_denies_what_is_plain_is_a_warning(fake_openai):
     assert "take a more capable model" in finding.advice
 
 
-def test_a_missing_key_is_a_misuse():
-    [finding] = ask_judge(Settings(judge="openai:gpt-4o-mini"), 20.0)
+def test_a_missing_key_is_a_misuse(set_variables):
+    set_variables(RAGSPAN_JUDGE="openai:gpt-4o-mini")
+    [finding] = next(diagnosis for diagnosis in examine() if diagnosis.check == "judge").findings
 
     assert (finding.state, finding.is_misuse) == ("failed", True)
     assert "OPENAI_API_KEY" in finding.found
@@ -88,10 +97,11 @@ def test_a_model_that_babbles_is_told(fake_openai):
 def test_an_endpoint_that_hangs_is_given_up_in_time(fake_openai):
     fake_openai.answer = lambda _request: fake_openai.hangs()
 
-    finding = asked(fake_openai.base_url, seconds=0.3)
+    finding = asked(fake_openai.base_url, seconds=1.0)
 
-    assert finding.facts["error_type"] == "Timeout"
-    assert "no answer within 0.3 s" in finding.found
+    assert finding.facts["error_type"] == "timeout"
+    assert "no outcome within 0.5 s" in finding.found
+    assert "larger --timeout" in finding.advice
 
 
 def test_a_refused_connection_is_told_as_one(refused_port):

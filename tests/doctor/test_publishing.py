@@ -87,7 +87,7 @@ def test_what_workers_do_is_not_looked_for_in_the_application(set_variables):
     findings = diagnoses_with(set_variables, "takes://broker")
 
     assert [check for check, each in findings.items() if each[0].state == "skipped"] == [
-        "judge", "telemetry", "endpoint", "record",
+        "telemetry", "judge", "endpoint", "record",
     ]  # fmt: skip
 
 

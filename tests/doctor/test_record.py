@@ -4,17 +4,18 @@ import threading
 import pytest
 
 from ragspan import Settings
-from ragspan.doctor.backends import PHOENIX
-from ragspan.doctor.endpoint import Endpoints
-from ragspan.doctor.journey import NAME
-from ragspan.doctor.record import pass_record
+from ragspan.doctor import examine
+from ragspan.doctor.endpoint import endpoint_findings
+from ragspan.doctor.record import pass_through_helper, record_diagnosis
+from ragspan.doctor.watching import NAME, watch_record
 
 HERE = Settings(judging="thread")
 """Scored in this process: a helper that starts up takes its time."""
 
 
-def passed(settings=HERE, *, seconds=30.0, **endpoints):
-    return pass_record(settings, Endpoints(**endpoints), seconds)
+def passed(settings=HERE, *, seconds=15.0):
+    watched = watch_record(settings, seconds)
+    return record_diagnosis(watched, endpoint_findings(watched, 1.0))
 
 
 def by_id(spans):
@@ -30,10 +31,9 @@ def sent_to(otlp_listener, set_variables):
 def test_the_scores_arrive_on_the_span_whose_ids_are_told(sent_to):
     diagnosis = passed()
 
-    scored, delivered, ids = diagnosis.findings
+    scored, ids = diagnosis.findings
     arrived = by_id(sent_to.spans)[ids.facts["span_id"]]
-    assert [finding.state for finding in diagnosis.findings] == ["ok", "ok", "ok"]
-    assert delivered.facts["status"] == 200
+    assert [finding.state for finding in diagnosis.findings] == ["ok", "ok"]
     assert arrived.name == f"invoke_workflow {NAME}"
     assert arrived.trace_id == ids.facts["trace_id"]
     assert arrived.attributes["ragspan.record_id"] == ids.facts["record_id"]
@@ -54,7 +54,9 @@ def test_the_answer_is_below_a_span_that_has_no_parent(sent_to):
 
 
 def test_it_is_told_how_the_tool_that_answers_finds_it(sent_to):
-    ids = passed(backend=PHOENIX).findings[-1]
+    sent_to.answers(200, b"", x_phoenix_server_version="20.26.1")
+
+    ids = passed().findings[-1]
 
     assert f"attributes['ragspan']['record_id'] == '{ids.facts['record_id']}'" in ids.advice
 
@@ -74,8 +76,8 @@ def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(se
 
     findings = passed().findings
 
-    assert [finding.state for finding in findings] == ["ok", "ok", "warning", "ok"]
-    assert "metrics" in findings[2].found
+    assert [finding.state for finding in findings] == ["ok", "warning", "ok"]
+    assert "metrics" in findings[1].found
 
 
 def test_without_an_exporter_the_span_is_shown_and_said_to_go_nowhere():
@@ -108,18 +110,10 @@ def test_scores_that_come_late_are_told_as_well(sent_to, fake_openai):
         score_wait=0.05,
     )
 
-    scored, delivered, _ = passed(settings).findings
+    scored, _ = passed(settings).findings
 
-    assert (scored.facts["scores"], delivered.state) == ({"context_adherence": 1.0}, "ok")
+    assert scored.facts["scores"] == {"context_adherence": 1.0}
     assert "evaluation context_adherence" in {span.name for span in sent_to.spans}
-
-
-def test_nothing_is_sent_where_the_endpoint_has_just_refused_spans(sent_to):
-    diagnosis = passed(takes_spans=False)
-
-    assert diagnosis.findings[1].state == "failed"
-    assert "not sent" in diagnosis.findings[1].found
-    assert sent_to.requests == []
 
 
 def test_a_share_of_traces_or_of_answers_does_not_keep_the_record_from_being_scored(sent_to, set_variables):
@@ -127,23 +121,24 @@ def test_a_share_of_traces_or_of_answers_does_not_keep_the_record_from_being_sco
 
     diagnosis = passed(Settings(judging="thread", sample_rate=0.0))
 
-    assert [finding.state for finding in diagnosis.findings] == ["ok", "ok", "ok"]
+    assert [finding.state for finding in diagnosis.findings] == ["ok", "ok"]
 
 
-def test_a_sampler_that_keeps_nothing_is_given_up(sent_to, set_variables):
+def test_a_sampler_that_keeps_nothing_fails_and_the_rest_is_looked_at_all_the_same(sent_to, set_variables):
     set_variables(OTEL_TRACES_SAMPLER="always_off")
 
-    [finding] = passed().findings
+    scored, sampled, _ = passed().findings
 
-    assert finding.state == "failed"
-    assert "the sampler has kept none of" in finding.found
+    assert (scored.state, sampled.state) == ("ok", "failed")
+    assert "the sampler has kept none of" in sampled.found
+    assert NAME in [span.name for span in sent_to.spans]
 
 
 def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(sent_to):
     diagnosis = passed(Settings(judging="thread", spans="scores"))
 
-    scored, delivered, _ = diagnosis.findings
-    assert (scored.state, delivered.state) == ("ok", "ok")
+    scored, _ = diagnosis.findings
+    assert scored.state == "ok"
     assert len(scored.facts["scores"]) == 4
     assert {span.name for span in sent_to.spans if span.parent_id} == {
         f"evaluation {metric}" for metric in scored.facts["scores"]
@@ -153,11 +148,11 @@ def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(se
 def test_a_judge_that_fails_is_told_for_each_metric(sent_to, fake_openai):
     fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
 
-    scored, delivered, _ = passed(
+    scored, _ = passed(
         Settings(judge="openai:none", judge_base_url=fake_openai.base_url, metrics=("completeness",))
     ).findings
 
-    assert (scored.state, delivered.state) == ("failed", "ok")
+    assert scored.state == "failed"
     assert scored.facts["unscored"] == {"completeness": "NotFoundError"}
 
 
@@ -167,42 +162,43 @@ def test_a_judge_that_hangs_is_given_up_in_time(sent_to, fake_openai):
     scored, *_ = passed(Settings(judge="openai:slow", judge_base_url=fake_openai.base_url), seconds=1.0).findings
 
     assert scored.state == "failed"
-    assert "not scored in the time that there was" in scored.found
+    assert set(scored.facts["unscored"].values()) == {"timeout"}
 
 
-@pytest.mark.parametrize(
-    ("settings", "variables", "reason"),
-    [
-        (Settings(enabled=False), {}, "RAGSPAN_ENABLED"),
-        (Settings(), {"OTEL_SDK_DISABLED": "true"}, "OTEL_SDK_DISABLED"),
-    ],
-)
-def test_nothing_is_tried_where_everything_is_switched_off(set_variables, settings, variables, reason):
+def test_a_record_that_cannot_be_redacted_is_said_to_be_dropped(sent_to, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_REDACT", "builtins:len")
+    scored, *_ = passed(Settings.from_environment()).findings
+
+    assert scored.state == "failed"
+    assert "dropped: redaction_failed" in scored.found
+    assert "RAGSPAN_REDACT" in scored.advice
+
+
+@pytest.mark.parametrize("variables", [{"RAGSPAN_ENABLED": "false"}, {"OTEL_SDK_DISABLED": "true"}])
+def test_nothing_is_tried_where_everything_is_switched_off(set_variables, variables):
     set_variables(**variables)
 
-    [finding] = passed(settings).findings
+    [*_, finding] = [finding for diagnosis in examine() for finding in diagnosis.findings]
 
-    assert finding.state == "skipped"
-    assert reason in finding.found
+    assert (finding.check, finding.state) == ("record", "skipped")
+    assert next(iter(variables)) in finding.found
 
 
 def test_settings_of_the_sdk_that_it_refuses_are_a_misuse(sent_to, set_variables):
-    set_variables(OTEL_BSP_MAX_EXPORT_BATCH_SIZE="100", OTEL_BSP_MAX_QUEUE_SIZE="10")
+    set_variables(OTEL_BSP_MAX_EXPORT_BATCH_SIZE="100", OTEL_BSP_MAX_QUEUE_SIZE="10", RAGSPAN_JUDGING="thread")
 
-    [finding] = passed().findings
+    [*_, finding] = [finding for diagnosis in examine() for finding in diagnosis.findings]
 
     assert finding.is_misuse
     assert "OpenTelemetry cannot be set up as OTEL_* says" in finding.found
 
 
 @pytest.mark.slow
-def test_the_helper_exports_it_where_it_is_to(sent_to):
-    diagnosis = passed(Settings(export="helper"))
+def test_the_helper_exports_a_record_of_its_own(sent_to):
+    finding = pass_through_helper(Settings(export="helper"), 30.0)
 
-    ids = diagnosis.findings[-1].facts
     [answer] = [span for span in sent_to.spans if span.name == f"invoke_workflow {NAME}"]
-    assert [finding.state for finding in diagnosis.findings] == ["ok", "ok", "ok"]
-    assert (answer.trace_id, answer.attributes["ragspan.record_id"]) == (ids["trace_id"], ids["record_id"])
+    assert (finding.check, finding.state) == ("helper", "ok")
     assert "ragspan.score.faithfulness" in answer.attributes
 
 
@@ -210,7 +206,7 @@ def test_the_helper_exports_it_where_it_is_to(sent_to):
 def test_a_helper_that_cannot_export_is_told(sent_to):
     sent_to.answers(500)
 
-    _, delivered, _ = passed(Settings(export="helper")).findings
+    finding = pass_through_helper(Settings(export="helper"), 30.0)
 
-    assert delivered.state == "failed"
-    assert "RAGSPAN_EXPORT=application" in delivered.advice
+    assert finding.state == "failed"
+    assert "RAGSPAN_EXPORT=application" in finding.advice

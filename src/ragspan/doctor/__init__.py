@@ -1,8 +1,8 @@
 """`ragspan doctor`: for somebody who sees no scores and has five minutes.
 
-Five checks follow the path of a score: the settings, the judge, what `OTEL_*` configures, the endpoint, and one real
-record through all of them. A check returns findings and prints nothing; what is shown is the report's business. No
-finding holds a key, the value of a header, or a text of a user's.
+It reads the settings and what `OTEL_*` configures. Then it sends one real record through everything that the application
+would use, watches it, and says what that shows about the judge, the endpoint and the record. A check returns findings and
+prints nothing. No finding holds a key, the value of a header, or a text of a user's.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import urlsplit, urlunsplit
 
-from ragspan.doctor.sending import Answer
+from ragspan.doctor.watching import Reply
 from ragspan.telemetry.environment import Signal
 
-Ask: TypeAlias = "Callable[[str], Answer | None]"
+Ask: TypeAlias = "Callable[[str], Reply | None]"
 """Gets the page at a URL; None where nothing comes of it."""
 
 
@@ -59,13 +59,13 @@ RECEIVER = Backend(
 _VERSION = re.compile(rb"\d+\.\d+\.\d+\S*")
 
 
-def identify(url: str, answer: Answer, ask: Ask) -> Backend | None:
-    """The tool that gave this answer to spans sent to `url`; None if it cannot be told."""
-    if "x-phoenix-server-version" in answer.headers:
+def identify(url: str, reply: Reply, ask: Ask) -> Backend | None:
+    """The tool that gave this reply to spans sent to `url`; None if it cannot be told."""
+    if "x-phoenix-server-version" in reply.headers:
         return PHOENIX
     if "/api/public/otel" in urlsplit(url).path:
         return LANGFUSE
-    if b"x-mlflow-" in answer.body.lower() or _is_mlflow(url, ask):
+    if b"x-mlflow-" in reply.body.lower() or _is_mlflow(url, ask):
         return MLFLOW
     page = ask(_beside(url, "/"))
     if page is not None and b"404 page not found" in page.body:  # how servers written in Go say it

@@ -1,118 +1,113 @@
-"""Makes the checks in order, each within its time, whatever it comes upon.
+"""Makes the checks in order, each within its time, whatever it meets.
 
 Guarantees:
 - A check ends when its time is up. What hangs goes on hanging in a daemon thread, and the diagnosis says so. Importing
-  the judge's libraries, before it is asked, takes as long as it takes.
+  the judge's libraries takes as long as it takes.
 - Nothing that a check raises comes through: it becomes a finding without a traceback.
 - No finding leaves here with a secret in it.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import queue
 import threading
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 
 from ragspan.config import Settings
-from ragspan.doctor.discretion import Discretion
-from ragspan.doctor.endpoint import Endpoints, examine_endpoints
+from ragspan.doctor.endpoint import endpoint_findings
 from ragspan.doctor.findings import Check, Diagnosis, Finding
-from ragspan.doctor.judge import ask_judge
-from ragspan.doctor.overhearing import overheard
-from ragspan.doctor.publishing import SCORED_ELSEWHERE, publish_record
-from ragspan.doctor.record import pass_record
+from ragspan.doctor.judge import judge_finding
+from ragspan.doctor.record import pass_through_helper, publish_record, record_diagnosis
+from ragspan.doctor.redaction import Redactor
 from ragspan.doctor.settings import read_settings
-from ragspan.doctor.telemetry import examine_telemetry
+from ragspan.doctor.telemetry import examine_telemetry, sdk_is_disabled
+from ragspan.doctor.watching import captured_logs, watch_record
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges.base import Judge
 from ragspan.judges.named import judge_from
+from ragspan.telemetry.environment import exporter_is_configured
 
-_OF_A_SCORER: tuple[Check, ...] = ("judge", "telemetry", "endpoint", "record")
-_INNER = 0.9  # share of a check's time after which it is to come to an end by itself, with more to say
+_INNER = 0.9  # share of a check's time after which it ends by itself, with more to say
+_WATCHED: tuple[Check, ...] = ("judge", "endpoint", "record")
+_SCORED_ELSEWHERE = (
+    "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
+    "environment, and without RAGSPAN_SINK"
+)
 
 
 def examine(*, timeout: float = 10.0) -> Iterator[Diagnosis]:
     """Make the checks, one after the other; each diagnosis comes as soon as it is there.
 
     Args:
-        timeout: seconds that each check may take, more than 0.
+        timeout: seconds that each check may take, more than 0. The judge, the endpoint and the record are one check.
     """
-    discretion = Discretion()
-    examination = _Examination(timeout)
-    for check, make in examination.checks():
-        diagnosis = _within(timeout, check, make)
-        yield dataclasses.replace(diagnosis, findings=[discretion.finding(finding) for finding in diagnosis.findings])
+    redactor = Redactor()
+    for diagnosis in _diagnoses(timeout):
+        yield dataclasses.replace(diagnosis, findings=[redactor.finding(finding) for finding in diagnosis.findings])
 
 
-class _Examination:
-    """What one check hands to the next."""
-
-    def __init__(self, timeout: float) -> None:
-        self._seconds = timeout * _INNER
-        self._settings: Settings | None = None
-        self._endpoints = Endpoints(takes_spans=False)
-
-    def checks(self) -> Iterator[tuple[Check, Callable[[], Diagnosis]]]:
-        yield "settings", self._check_settings
-        if self._sends_records_away:
-            yield "sink", self._check_sink
-            for check in _OF_A_SCORER:
-                yield check, partial(_skipped, check, SCORED_ELSEWHERE)
-            return
-        self._import_judge()
-        yield "judge", self._check_judge
-        yield "telemetry", self._check_telemetry
-        yield "endpoint", self._check_endpoint
-        yield "record", self._check_record
-
-    @property
-    def _sends_records_away(self) -> bool:
-        return self._settings is not None and self._settings.enabled and self._settings.sink is not None
-
-    def _import_judge(self) -> None:
-        """Without a limit: the first import of a provider's client takes seconds, which say nothing of the judge."""
-        if self._settings is not None and self._settings.enabled:
-            with contextlib.suppress(Exception):  # the check will come upon it, too
-                judge_from(self._settings)
-
-    def _check_settings(self) -> Diagnosis:
-        with overheard():  # the unknown names are logged, too
-            self._settings, findings = read_settings()
-        return Diagnosis(check="settings", findings=findings)
-
-    def _check_sink(self) -> Diagnosis:
-        if self._settings is None:
-            return _skipped("sink", "the settings cannot be used")
-        return publish_record(self._settings, self._seconds)
-
-    def _check_judge(self) -> Diagnosis:
-        if self._settings is None:
-            return _skipped("judge", "the settings cannot be used, so it is not known which judge to ask")
-        if not self._settings.enabled:
-            return _skipped("judge", "RAGSPAN_ENABLED turns ragspan off")
-        with overheard():
-            return Diagnosis(check="judge", findings=ask_judge(self._settings, self._seconds))
-
-    def _check_telemetry(self) -> Diagnosis:
-        return Diagnosis(check="telemetry", findings=examine_telemetry(self._settings))
-
-    def _check_endpoint(self) -> Diagnosis:
-        self._endpoints = examine_endpoints(self._seconds)
-        return Diagnosis(check="endpoint", findings=self._endpoints.findings)
-
-    def _check_record(self) -> Diagnosis:
-        if self._settings is None:
-            return _skipped("record", "the settings cannot be used, so there is no engine to make")
-        return pass_record(self._settings, self._endpoints, self._seconds)
-
-
-def _within(timeout: float, check: Check, make: Callable[[], Diagnosis]) -> Diagnosis:
-    """What the check comes to, or that it does not."""
-    answers: queue.SimpleQueue[Diagnosis] = queue.SimpleQueue()
-    threading.Thread(target=lambda: answers.put(_made(check, make)), name=f"ragspan-{check}", daemon=True).start()
+def _diagnoses(timeout: float) -> Iterator[Diagnosis]:
+    with captured_logs():  # the unknown names are logged, too
+        settings, findings = read_settings()
+    yield Diagnosis(check="settings", findings=findings)
+    if settings is not None and settings.enabled and settings.sink is not None:
+        sink = settings
+        yield from within(
+            timeout, "sink", lambda: [Diagnosis(check="sink", findings=[publish_record(sink, timeout * _INNER)])]
+        )
+        yield from (_skipped(check, _SCORED_ELSEWHERE) for check in ("telemetry", *_WATCHED))
+        return
+    yield from within(
+        timeout, "telemetry", lambda: [Diagnosis(check="telemetry", findings=examine_telemetry(settings))]
+    )
+    reason = _reason_to_skip(settings)
+    if settings is None or reason:
+        yield from (_skipped(check, reason) for check in _WATCHED)
+        return
     try:
-        return answers.get(timeout=timeout)
+        judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
+    except ConfigurationError as error:
+        yield Diagnosis(check="judge", findings=[_misuse("judge", error)])
+        yield from (_skipped(check, "without a judge there is no engine to make") for check in _WATCHED[1:])
+        return
+    usable, seconds = settings, timeout * _INNER
+    watched = within(timeout, "record", lambda: _watched(usable, judge, seconds))
+    yield from watched
+    if settings.export == "helper" and exporter_is_configured() and not any(each.failed for each in watched):
+        yield from within(
+            timeout, "helper", lambda: [Diagnosis(check="helper", findings=[pass_through_helper(usable, seconds)])]
+        )
+
+
+def _watched(settings: Settings, judge: Judge, seconds: float) -> Sequence[Diagnosis]:
+    """One record, and what it says about everything on its way."""
+    try:
+        watched = watch_record(settings, seconds * 0.9)
+    except ConfigurationError as error:
+        return [Diagnosis(check="record", findings=[_misuse("record", error)])]
+    endpoints = endpoint_findings(watched, seconds * 0.1)
+    return [
+        Diagnosis(check="judge", findings=[judge_finding(settings, judge, watched)]),
+        Diagnosis(check="endpoint", findings=endpoints.findings),
+        record_diagnosis(watched, endpoints),
+    ]
+
+
+def _reason_to_skip(settings: Settings | None) -> str:
+    if settings is None:
+        return "the settings cannot be used, so there is no engine to make"
+    if not settings.enabled:
+        return "RAGSPAN_ENABLED turns ragspan off"
+    return "OTEL_SDK_DISABLED is true: there are no spans to put scores on" if sdk_is_disabled() else ""
+
+
+def within(timeout: float, check: Check, make: Callable[[], Sequence[Diagnosis]]) -> Sequence[Diagnosis]:
+    """What the check comes to, or that it does not end."""
+    results: queue.SimpleQueue[Sequence[Diagnosis]] = queue.SimpleQueue()
+    threading.Thread(target=lambda: results.put(_made(check, make)), name=f"ragspan-{check}", daemon=True).start()
+    try:
+        return results.get(timeout=timeout)
     except queue.Empty:
         hung = Finding(
             check=check,
@@ -120,16 +115,20 @@ def _within(timeout: float, check: Check, make: Callable[[], Diagnosis]) -> Diag
             found=f"the check did not end within {timeout:g} s",
             advice="something on the way hangs; a larger --timeout may show what",
         )
-        return Diagnosis(check=check, findings=[hung], is_hanging=True)
+        return [Diagnosis(check=check, findings=[hung], is_hanging=True)]
 
 
-def _made(check: Check, make: Callable[[], Diagnosis]) -> Diagnosis:
+def _made(check: Check, make: Callable[[], Sequence[Diagnosis]]) -> Sequence[Diagnosis]:
     try:
         return make()
     except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
         found = f"the check itself failed: {type(error).__name__}: {error}"
         failed = Finding(check=check, state="failed", found=found, advice="a defect of ragspan: please report it")
-        return Diagnosis(check=check, findings=[failed])
+        return [Diagnosis(check=check, findings=[failed])]
+
+
+def _misuse(check: Check, error: ConfigurationError) -> Finding:
+    return Finding(check=check, state="failed", found=str(error), is_misuse=True)
 
 
 def _skipped(check: Check, reason: str) -> Diagnosis:

@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
+from ragspan.outcomes import ScoredRecord
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
-Check: TypeAlias = Literal["settings", "sink", "judge", "telemetry", "endpoint", "record"]
+Check: TypeAlias = Literal["settings", "sink", "telemetry", "judge", "endpoint", "record", "helper"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
 
 CHECKS: tuple[Check, ...] = get_args(Check)
-"""In the order in which they are made; that of the sink only where there is one."""
+"""In the order in which they are made; the sink and the helper only where there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +41,9 @@ class Diagnosis:
     check: Check
     findings: Sequence[Finding]
     spans: Sequence[ReadableSpan] = ()
-    """The spans that the check had made, to be shown as a trace."""
+    """The spans that were made, to be shown as a trace."""
+    scored: ScoredRecord | None = None
+    """The outcomes on the answer's span."""
     is_hanging: bool = False
     """Something that the check began has not ended, and never may."""
 

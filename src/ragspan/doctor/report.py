@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
+from rich.tree import Tree
 
 from ragspan.doctor.findings import Check, Diagnosis, Finding, State, exit_code
-from ragspan.doctor.traces import trace_trees
+from ragspan.telemetry import semconv
+from ragspan.telemetry.console import outcome_line
 from ragspan.telemetry.providers import own_version
 
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
 _TITLES: dict[Check, str] = {
     "settings": "Settings",
     "sink": "One record to the broker",
-    "judge": "Judge: one small question",
     "telemetry": "OpenTelemetry, as OTEL_* sets it up",
-    "endpoint": "Endpoint: a little of each signal",
+    "judge": "Judge: what it said about one record",
+    "endpoint": "Endpoint: what it said about the record's spans",
     "record": "One record through all of it",
+    "helper": "A second record through the helper process",
 }
 _VERDICTS = {
     0: "All is well: scores go where they should.",
@@ -38,7 +41,7 @@ def shown(diagnosis: Diagnosis) -> RenderableType:
     for finding in diagnosis.findings:
         lines.add_row(Text(finding.state, style=_COLOURS[finding.state]), _words(finding))
     title = Text(_TITLES[diagnosis.check], style="bold")
-    trees = [Padding(tree, (0, 0, 0, 2)) for tree in _trees(diagnosis)]
+    trees = [Padding(_tree(diagnosis), (0, 0, 0, 2))] if diagnosis.scored and diagnosis.spans else []
     return Group(title, Padding(lines, (0, 0, 0, 2)), *trees, "")
 
 
@@ -49,8 +52,17 @@ def _words(finding: Finding) -> Text:
     return words
 
 
-def _trees(diagnosis: Diagnosis) -> Iterator[RenderableType]:
-    return iter(trace_trees(diagnosis.spans))
+def _tree(diagnosis: Diagnosis) -> Tree:
+    """The trace: the root span, those below it, and the outcomes on the answer's span."""
+    root, *others = sorted(diagnosis.spans, key=lambda span: span.parent is not None)
+    tree = Tree(Text(root.name, style="bold"), guide_style="dim")
+    answer = tree
+    for span in others:
+        branch = tree.add(Text(span.name, style="bold"))
+        answer = branch if semconv.RECORD_ID in (span.attributes or {}) and answer is tree else answer
+    for metric, outcome in (diagnosis.scored.outcomes if diagnosis.scored else {}).items():
+        answer.add(outcome_line(metric, outcome, getattr(outcome, "explanation", None)))
+    return tree
 
 
 def verdict(findings: Sequence[Finding]) -> Text:

@@ -1,17 +1,27 @@
-"""The first check: what `RAGSPAN_*` says, and what is installed."""
+"""The first check: what `RAGSPAN_*` says, and what is installed.
+
+No framework is known by its name here: an integration's own distribution says what it works with.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import importlib.metadata
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from ragspan.addresses import shown_url
-from ragspan.config import Settings, names_by_field, unknown_names
+from ragspan.config import Settings, names_by_field, unknown_names, variable
 from ragspan.doctor.findings import Finding
-from ragspan.doctor.installation import examine_installation
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactionError, redact_from, redacted
+
+_GROUP = "opentelemetry_instrumentor"
+_OURS = "ragspan_"
+_FOUNDATIONS = ("ragspan", "opentelemetry-sdk", "openai")
+_REQUIREMENT = re.compile(r"""^\s*([\w.-]+).*;\s*extra\s*==\s*["']instruments["']\s*$""")
 
 
 def read_settings() -> tuple[Settings | None, list[Finding]]:
@@ -20,8 +30,8 @@ def read_settings() -> tuple[Settings | None, list[Finding]]:
         settings = Settings.from_environment()
     except ConfigurationError as error:
         wrong = Finding(check="settings", state="failed", found=str(error), is_misuse=True)
-        return None, [wrong, *_unknown(), *examine_installation()]
-    return settings, [*_known(settings), *_unknown(), *examine_installation()]
+        return None, [wrong, *_unknown(), *_installation()]
+    return settings, [*_known(settings), *_unknown(), *_installation()]
 
 
 def _known(settings: Settings) -> Iterator[Finding]:
@@ -107,3 +117,77 @@ def _unknown() -> Iterator[Finding]:
             found=f"{name} is set, but ragspan knows no such variable",
             advice=f"did you mean {close}?" if close else "the variables are listed in docs/settings.md",
         )
+
+
+# What is installed -----------------------------------------------------------------------------------------------------
+
+
+def _installation() -> Iterator[Finding]:
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in _FOUNDATIONS}}
+    yield Finding(
+        check="settings",
+        state="ok",
+        found=", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items()),
+        facts={"versions": versions},
+    )
+    integrations = [
+        point for point in importlib.metadata.entry_points(group=_GROUP) if point.name.startswith(_OURS) and point.dist
+    ]
+    if not integrations:
+        yield Finding(
+            check="settings",
+            state="warning",
+            found="no integration with a framework is installed: only ragspan.capture and records of your own are scored",
+            advice="pip install 'ragspan[langchain]' or 'ragspan[llama-index]'",
+        )
+    for point in sorted(integrations, key=lambda point: point.name):
+        yield _integration(point)
+
+
+def _integration(point: importlib.metadata.EntryPoint) -> Finding:
+    assert point.dist is not None  # noqa: S101 - chosen by it; for mypy
+    distribution = point.dist
+    frameworks = {name: _version(name) for name in _frameworks(distribution.requires or ())}
+    present = ", ".join(f"{name} {version or 'is not installed'}" for name, version in frameworks.items())
+    found = f"{distribution.name} {distribution.version}" + (f" for {present}" if present else "")
+    conflict = _conflict(distribution)
+    disabled = point.name in _disabled()
+    advice = None
+    if conflict:
+        advice = f"it does not fit what is installed, and opentelemetry-instrument leaves it out: {conflict}"
+    elif disabled:
+        advice = f"opentelemetry-instrument leaves it out: OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names {point.name}"
+    return Finding(
+        check="settings",
+        state="warning" if advice else "ok",
+        found=found,
+        advice=advice,
+        facts={"integration": point.name, "version": distribution.version, "frameworks": frameworks},
+    )
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _frameworks(requirements: Sequence[str]) -> list[str]:
+    """What the extra `instruments` names, by which instrumentors tell what they instrument."""
+    return [match[1] for match in map(_REQUIREMENT.match, requirements) if match]
+
+
+def _conflict(distribution: importlib.metadata.Distribution) -> str | None:
+    """The same test as `opentelemetry-instrument` makes before it loads an instrumentor."""
+    try:
+        from opentelemetry.instrumentation.dependencies import get_dist_dependency_conflicts
+    except ImportError:
+        return None
+    conflict = get_dist_dependency_conflicts(distribution)
+    return None if conflict is None else str(conflict)
+
+
+def _disabled() -> list[str]:
+    names = variable("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS") or ""
+    return [name.strip() for name in names.split(",")]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 from ragspan.config import Settings, variable
-from ragspan.doctor.discretion import header_names
 from ragspan.doctor.findings import Finding, State
-from ragspan.doctor.sending import is_grpc
+from ragspan.doctor.redaction import header_names
+from ragspan.doctor.watching import is_grpc
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.environment import Signal, exporter_is_configured, exporter_names, exporter_of
 

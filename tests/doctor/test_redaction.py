@@ -1,7 +1,7 @@
 import pytest
 
-from ragspan.doctor.discretion import Discretion, header_names
 from ragspan.doctor.findings import Finding
+from ragspan.doctor.redaction import Redactor, header_names
 
 
 @pytest.mark.parametrize(
@@ -28,29 +28,29 @@ from ragspan.doctor.findings import Finding
 def test_what_the_environment_keeps_secret_is_taken_out_of_words(set_variables, name, value, words):
     set_variables(**{name: value})
 
-    assert "t0ps3cret" not in Discretion().text(words)
+    assert "t0ps3cret" not in Redactor().text(words)
 
 
 def test_other_words_stay():
-    assert Discretion().text("HTTP 404: not here\nsee above") == "HTTP 404: not here\nsee above"
+    assert Redactor().text("HTTP 404: not here\nsee above") == "HTTP 404: not here\nsee above"
 
 
 def test_a_short_value_of_a_header_is_no_secret(set_variables):
     set_variables(OTEL_EXPORTER_OTLP_HEADERS="x-mlflow-experiment-id=1")
 
-    assert Discretion().text("HTTP 401") == "HTTP 401"
+    assert Redactor().text("HTTP 401") == "HTTP 401"
 
 
 def test_what_looks_like_a_key_is_taken_for_one():
-    assert Discretion().text("Incorrect API key provided: sk-abc123") == "Incorrect API key provided: [secret]"
+    assert Redactor().text("Incorrect API key provided: sk-abc123") == "Incorrect API key provided: [secret]"
 
 
 def test_control_characters_cannot_reach_the_terminal():
-    assert "\x1b" not in Discretion().text("\x1b[2Jhello")
+    assert "\x1b" not in Redactor().text("\x1b[2Jhello")
 
 
 def test_endless_words_are_cut():
-    assert len(Discretion().text("x" * 10_000)) < 1000
+    assert len(Redactor().text("x" * 10_000)) < 1000
 
 
 def test_every_part_of_a_finding_is_looked_through(set_variables):
@@ -63,8 +63,8 @@ def test_every_part_of_a_finding_is_looked_through(set_variables):
         facts={"a": "t0ps3cret", "b": ["t0ps3cret"], "c": {"d": "t0ps3cret"}, "e": 1},
     )
 
-    assert "t0ps3cret" not in repr(Discretion().finding(finding))
-    assert Discretion().finding(finding).facts["e"] == 1
+    assert "t0ps3cret" not in repr(Redactor().finding(finding))
+    assert Redactor().finding(finding).facts["e"] == 1
 
 
 def test_headers_are_named_in_lower_case_without_their_values():

@@ -36,7 +36,7 @@ _URL_VARIABLES = (
 )
 
 
-class Discretion:
+class Redactor:
     """Knows the secrets of this environment, and takes them out of texts."""
 
     def __init__(self) -> None:
