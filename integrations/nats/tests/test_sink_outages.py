@@ -185,7 +185,7 @@ def test_waiting_for_a_broker_that_is_away_ends_with_the_timeout(make_broker, ma
     sink.submit(a_record())
     began = time.monotonic()
     assert not sink.flush(0.3)
-    assert 0.3 <= time.monotonic() - began < 3
+    assert 0.25 <= time.monotonic() - began < 3  # the last tenth is kept for sending what is done
 
     report = sink.shutdown(0.5)
     assert (report.finished, report.abandoned) == (0, 1)
