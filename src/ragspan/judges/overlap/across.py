@@ -34,7 +34,7 @@ def grade_across(claims: Sequence[Claim], contexts: Sequence[Context], languages
     Raises:
         JudgeError: a claim has neither (`language`).
     """
-    numbers = {key for context in contexts for key in context.all_keys() if is_number(key)}
+    numbers = {key for context in contexts for key in context.keys if is_number(key)}
     names = {word.lower()[:_ROOT] for context in contexts for word in context.all_words()}
     return [_grade(claim, list(_sought(claim, languages)), numbers | names, languages) for claim in claims]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 
 from ragspan.judges.overlap.claims import Claim
-from ragspan.judges.overlap.contexts import Context, Place
+from ragspan.judges.overlap.contexts import Context, Pair, Place, Run
 from ragspan.judges.overlap.text import content_of
 
 _GAP = 2
@@ -23,19 +23,20 @@ class Alignment:
         self.pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
         self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]
         """Of the pairs those that each context has."""
+        self.held = [context.held(self.content) for context in contexts]
+        """Of the content words those that each context has."""
         self._contexts = contexts
         self.firsts: list[int] = []
         """The number of the first sentence of each context."""
         self._sentences: dict[str, int] = {}
-        self._others: dict[str, int] = {}  # of words that no claim has
         number = 0
-        for context in contexts:
+        for context, held in zip(contexts, self.held, strict=True):
             number += _GAP
             self.firsts.append(number)
-            for word in context.held(self.content):
+            for word in held:
                 self._sentences[word] = self._sentences.get(word, 0) | context.places[word] << number
-            number += len(context.keys)
-        self._trigrams = self._held_trigrams(claims)
+            number += len(context)
+        self._runs = self._held_runs(claims)
 
     def __contains__(self, word: str) -> bool:
         """Whether a context holds this content word of a claim."""
@@ -71,19 +72,19 @@ class Alignment:
 
     def covered(self, keys: Sequence[str]) -> int:
         """How many of the words of a claim are in a run of three that a context has as well."""
-        trigrams = zip(keys, keys[1:], keys[2:], strict=False)
-        places = [at for at, trigram in enumerate(trigrams) if trigram in self._trigrams]
+        runs = zip(keys, keys[1:], keys[2:], strict=False)
+        places = [at for at, run in enumerate(runs) if run in self._runs]
         return len({*places, *[at + 1 for at in places], *[at + 2 for at in places]})
 
     def sentences_with(self, word: str) -> int:
-        """The sentences with a content word, whether a claim has it or not, as the bits of an integer."""
-        if word not in self.content and word not in self._others:
-            found = 0
-            for first, context in zip(self.firsts, self._contexts, strict=True):
-                if word in context.places:
-                    found |= context.places[word] << first
-            self._others[word] = found
-        return self._sentences.get(word, 0) or self._others.get(word, 0)
+        """The sentences with a word, whether a claim has it or not, as the bits of an integer."""
+        if word in self.content:
+            return self._sentences.get(word, 0)
+        found = 0
+        for first, context in zip(self.firsts, self._contexts, strict=True):
+            if word in context.places:
+                found |= context.places[word] << first
+        return found
 
     def place(self, number: int) -> Place:
         """Where the sentence with this number is."""
@@ -91,17 +92,21 @@ class Alignment:
         context = bisect_right(self.firsts, number + _GAP) - 1
         return Place(context, number - self.firsts[context])
 
-    def _held_trigrams(self, claims: Sequence[Claim]) -> set[tuple[str, str, str]]:
-        wanted = {
-            trigram for claim in claims for trigram in zip(claim.keys, claim.keys[1:], claim.keys[2:], strict=False)
-        }
-        held: set[tuple[str, str, str]] = set()
-        for context, pairs in zip(self._contexts, self.held_pairs, strict=True):
-            # Only a context with two pairs that follow each other can have a run, and few have.
-            if not {first for first, _ in pairs}.isdisjoint([second for _, second in pairs]):
-                keys = list(context.all_keys())
-                held |= wanted.intersection(zip(keys, keys[1:], keys[2:], strict=False))
+    def _held_runs(self, claims: Sequence[Claim]) -> set[Run]:
+        beginning: dict[Pair, set[Run]] = {}
+        for run in {run for claim in claims for run in zip(claim.keys, claim.keys[1:], claim.keys[2:], strict=False)}:
+            beginning.setdefault(run[:2], set()).add(run)
+        held: set[Run] = set()
+        # Those first that a claim may be copied from.
+        for context, pairs in sorted(zip(self._contexts, self.held_pairs, strict=True), key=_count_pairs, reverse=True):
+            likely = [run for pair in pairs for run in beginning.get(pair, ()) if run[1:] in pairs and run not in held]
+            if likely:
+                held |= context.shared_runs(frozenset(likely))
         return held
+
+
+def _count_pairs(context: tuple[Context, frozenset[Pair]]) -> int:
+    return len(context[1])
 
 
 # Sentences and windows are the bits of large integers, one for each word. Counts are added up bit plane by bit plane, where

@@ -7,17 +7,16 @@ sentences that have them. This finds the topic, not the facts: the weakest of th
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from heapq import nlargest
-from itertools import chain
-from operator import or_
+from functools import cache
 
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.contexts import Context, numbers_of
+from ragspan.judges.overlap.text import content_of
 
 _MAIN_WORDS = 25
+_MOST_RELEVANT = 15
+"""Sentences of which the words count."""
 _MOST_NAMED = 9
 """More than an explanation lists."""
 
@@ -46,38 +45,58 @@ def _spelling(key: str, contexts: Sequence[Context]) -> str:
     """The key as the last sentence that has it writes it."""
     context = next(context for context in reversed(contexts) if key in context.places)
     at = context.places[key].bit_length() - 1
-    return context.read_sentence(at).words[context.keys[at].index(key)]
+    sentence = context.read_sentence(at)
+    return next((word for word, other in zip(sentence.words, sentence.keys, strict=True) if other == key), key)
 
 
 def main_words(contexts: Sequence[Context], question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
-    sentences = sum(len(context.keys) for context in contexts)
-    frequency = Counter(chain.from_iterable(chain.from_iterable(context.content for context in contexts)))
-    rarity = {count: math.log((sentences + 1) / (count + 0.5)) for count in set(frequency.values())}
-    asked = {key: rarity[frequency[key]] for key in question if key in frequency}
+    rarity = _Rarity(contexts)
+    asked = {key: rarity.of(count) for key, count in sorted(rarity.counts(content_of(question)).items())}
     weights: dict[str, float] = {}
-    for context in contexts:
-        for keys, relevance in _relevant(context, asked):
-            for key in keys:
-                weights[key] = weights.get(key, 0.0) + relevance * rarity[frequency[key]]
-    least = nlargest(_MAIN_WORDS, weights.values())[-1] if weights else 0.0
-    heaviest = [key for key, weight in weights.items() if weight >= least]
+    for context, sentence, relevance in _most_relevant(contexts, asked):
+        for key in context.content_of(sentence):
+            weights[key] = weights.get(key, 0.0) + relevance
+    for key, count in rarity.counts(frozenset(weights)).items():
+        weights[key] *= rarity.of(count)
+    least = sorted(weights.values())[-_MAIN_WORDS:][:1]
+    heaviest = [key for key, weight in weights.items() if [weight] >= least]
     return sorted(heaviest, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
 
 
-def _relevant(context: Context, asked: Mapping[str, float]) -> Iterator[tuple[frozenset[str], float]]:
-    """The content keys of each sentence that has any that is asked for, with the sum of the rarities of these.
-
-    Where nothing is asked for, those of every sentence.
-    """
+def _most_relevant(contexts: Sequence[Context], asked: Mapping[str, float]) -> list[tuple[Context, int, float]]:
+    """The sentences that have most of what is asked for, with the sum of the rarities of that; all where nothing is."""
     if not asked:
-        yield from ((keys, 1.0) for keys in context.content)
-        return
-    left = reduce(or_, [context.places[key] for key in asked.keys() & context.places.keys()], 0)
-    while left:
-        first = left & -left
-        left ^= first
-        keys = context.content[first.bit_length() - 1]
-        relevance = math.fsum([asked[key] for key in keys if key in asked])
-        if relevance:
-            yield keys, relevance
+        return [(context, sentence, 1.0) for context in contexts for sentence in range(len(context))]
+    found: dict[tuple[int, int], float] = {}
+    for number, context in enumerate(contexts):
+        for key, rarity in asked.items():
+            for sentence in numbers_of(context.places.get(key, 0)):
+                place = number, sentence
+                found[place] = found.get(place, 0.0) + rarity
+    best = sorted(found.items(), key=_by_relevance)[:_MOST_RELEVANT]
+    return [(contexts[number], sentence, relevance) for (number, sentence), relevance in best]
+
+
+def _by_relevance(found: tuple[tuple[int, int], float]) -> tuple[float, tuple[int, int]]:
+    return -found[1], found[0]
+
+
+class _Rarity:
+    """How much a key tells by the number of sentences that have it."""
+
+    def __init__(self, contexts: Sequence[Context]) -> None:
+        self._contexts = contexts
+        self._sentences = sum(map(len, contexts))
+        self.of = cache(self._of_count)
+
+    def counts(self, keys: frozenset[str]) -> dict[str, int]:
+        """For those of the keys that contexts have, in how many sentences."""
+        found: dict[str, int] = {}
+        for context in self._contexts:
+            for key in context.held(keys):
+                found[key] = found.get(key, 0) + context.places[key].bit_count()
+        return found
+
+    def _of_count(self, count: int) -> float:
+        return math.log((self._sentences + 1) / (count + 0.5))

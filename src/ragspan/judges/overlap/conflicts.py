@@ -82,7 +82,12 @@ def read_topics(contexts: Sequence[Context]) -> Topics:
         if topic.words:
             named.setdefault(topic.name, set()).add(topic)
     statements = {tuple(keys(flag.statement)) for flag in flags}
-    others = [frozenset(said) for context in contexts for said in context.keys if tuple(said) not in statements]
+    others = [
+        frozenset(said)
+        for context in contexts
+        for said in map(context.keys_of, range(len(context)))
+        if tuple(said) not in statements
+    ]
     clear = Topics(topics.pop() for topics in named.values() if len(topics) == 1)
     spoken_of = {topic for said in others for topic in clear.among(said) if topic.words <= said}
     return Topics(topic for topic in clear if topic not in spoken_of)

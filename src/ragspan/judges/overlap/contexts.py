@@ -7,15 +7,17 @@ Guarantees:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from functools import reduce
+from itertools import chain
+from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
 from ragspan.judges.overlap.reading import reader
-from ragspan.judges.overlap.sentences import BULLETS, FULL_STOPS, split_sentences
+from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
 from ragspan.judges.overlap.text import readable
 
@@ -26,7 +28,10 @@ MAX_CONTEXTS = 1000
 MAX_SENTENCES = 4096
 """Sentences of contexts that are told apart; beyond that, neighbours count as one."""
 
+_PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
+
 Pair: TypeAlias = tuple[str, str]
+Run: TypeAlias = tuple[str, str, str]
 _T = TypeVar("_T")
 
 
@@ -51,61 +56,91 @@ class ContextSentence:
 
 
 class Context:
-    """One context as it is compared."""
+    """One context as it is compared.
+
+    Of its sentences it has the keys alone; what else is asked of few is read when it is asked for.
+    """
 
     __slots__ = (
+        "_ends",
         "_facts",
         "_language",
-        "_pairs",
-        "_sentence",
-        "_times_paired",
-        "content",
+        "_referring",
+        "_sentences",
+        "_text",
         "flags",
         "keys",
-        "most_breaks",
         "places",
         "structured",
     )
 
     def __init__(
         self,
-        sentence: Callable[[int], str],
-        keys: Sequence[Sequence[str]],
+        sentences_keys: Sequence[str],
         *,
         language: Language = ENGLISH,
+        text: str = "",
+        sentences: Sequence[str] | None = None,
         structured: bool = False,
         flags: Sequence[Flag] = (),
-        most_breaks: int = 0,
     ) -> None:
-        self._sentence = sentence  # as it is written, which is asked of few
+        """`sentences_keys` are those of each sentence, with spaces between; without `sentences`, these are read from the text."""
+        self.keys: list[str] = []
+        """Of the words of all sentences, in order."""
+        self._ends = [0]
+        self.places: dict[str, int] = {}
+        """For each key the sentences that have it, as the bits of an integer."""
         self._language = language
-        self.keys = keys
-        """Of the words of each sentence, in order."""
-        self.content = [language.content_of(sentence) for sentence in keys]
-        """Of each sentence the keys with content, each once."""
-        self.places = _places(self.content)
-        """For each key with content the sentences that have it, as the bits of an integer."""
+        self._text = text
+        self._sentences = sentences
         self.structured = structured
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags = tuple(flags)
-        self.most_breaks = most_breaks
-        """No fewer than the places where its text may be cut into sentences."""
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
-        self._pairs: frozenset[Pair] | None = None
-        self._times_paired = 0
+        self._referring: int | None = None
+        bit, places, held = 1, self.places, self.places.get
+        for sentence in sentences_keys:
+            words = sentence.split()
+            for word in words:
+                places[word] = held(word, 0) | bit
+            bit <<= 1
+            self.keys += words
+            self._ends.append(len(self.keys))
 
-    def all_keys(self) -> Iterator[str]:
-        """The keys of all sentences, in order."""
-        return chain.from_iterable(self.keys)
+    def __len__(self) -> int:
+        """How many sentences it has."""
+        return len(self._ends) - 1
+
+    def keys_of(self, index: int) -> list[str]:
+        """Those of a sentence, in order."""
+        return self.keys[self._ends[index] : self._ends[index + 1]]
+
+    def content_of(self, index: int) -> frozenset[str]:
+        """The keys with content of a sentence."""
+        return self._language.content_of(self.keys_of(index))
+
+    def held(self, keys: frozenset[str]) -> AbstractSet[str]:
+        """Those of the keys that it has, in as many steps as the fewer of both are."""
+        return self.places.keys() & keys if len(keys) < len(self.places) else keys.intersection(self.places)
+
+    @property
+    def referring(self) -> int:
+        """The sentences that begin with a pronoun, as bits."""
+        if self._referring is None:
+            having = reduce(or_, [self.places[word] for word in self.held(_PRONOUNS)], 0)
+            self._referring = sum([1 << at for at in numbers_of(having) if self.keys[self._ends[at]] in _PRONOUNS])
+        return self._referring
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""
-        return chain.from_iterable(map(self._language.tokens, map(self._sentence, range(len(self.keys)))))
+        return (word for sentence in self._written() for word in self._language.tokens(sentence))
 
     def sentence(self, index: int) -> ContextSentence:
-        text = self._sentence(index)
+        text = self._written()[index]
         words = tuple(self._language.tokens(text))
-        return ContextSentence(text=text, words=words, keys=tuple(self.keys[index]), language=self._language)
+        return ContextSentence(
+            text=text, words=words, keys=tuple(map(self._language.key, words)), language=self._language
+        )
 
     def read_sentence(self, index: int) -> ContextSentence:
         """The sentence with its words, kept, because one may be as long as the context."""
@@ -122,48 +157,44 @@ class Context:
             fact = self._facts[known] = find(self.sentence(index))
         return fact
 
-    def held(self, keys: frozenset[str]) -> AbstractSet[str]:
-        """Those of the keys with content that it has, in as many steps as the fewer of both are."""
-        return keys & self.places.keys() if len(keys) < len(self.places) else keys.intersection(self.places)
-
-    def shared_pairs(self, wanted: frozenset[Pair]) -> set[Pair]:
+    def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
         """Those of the pairs of keys that follow each other in it, across sentences as well."""
-        if self._pairs is None:
-            self._times_paired += 1
-            if self._times_paired < _OFTEN:
-                return set(wanted.intersection(pairwise(self.all_keys())))
-            self._pairs = frozenset(pairwise(self.all_keys()))
-        return set(wanted & self._pairs)
+        return wanted.intersection(zip(self.keys, self.keys[1:], strict=False))
+
+    def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
+        """Those of the runs of three keys that it has, across sentences as well."""
+        return wanted.intersection(zip(self.keys, self.keys[1:], self.keys[2:], strict=False))
 
     def joined(self, size: int) -> Context:
         """The same with so many neighbours as one sentence."""
-        groups = [slice(at, at + size) for at in range(0, len(self.keys), size)]
-        places = range(len(self.keys))
+        sentences = self._written()
+        groups = [slice(at, at + size) for at in range(0, len(self), size)]
         return Context(
-            lambda index: " ".join(map(self._sentence, places[groups[index]])),
-            [list(chain.from_iterable(self.keys[group])) for group in groups],
+            [" ".join(chain.from_iterable(map(self.keys_of, range(len(self))[group]))) for group in groups],
             language=self._language,
+            sentences=[" ".join(sentences[group]) for group in groups],
             structured=self.structured,
             flags=self.flags,
         )
 
+    def _written(self) -> Sequence[str]:
+        if self._sentences is None:
+            self._sentences = reader(self._language).written(self._text)
+        return self._sentences
+
+
+def numbers_of(bits: int) -> list[int]:
+    """The places of the bits that are set."""
+    found = []
+    while bits:
+        lowest = bits & -bits
+        found.append(lowest.bit_length() - 1)
+        bits ^= lowest
+    return found
+
 
 def _itself(sentence: ContextSentence) -> ContextSentence:
     return sentence
-
-
-_OFTEN = 2
-"""A set of all pairs pays from the second question on, and most contexts are asked but once."""
-
-
-def _places(sentences: Sequence[frozenset[str]]) -> dict[str, int]:
-    places: dict[str, int] = {}
-    bit = 1
-    for content in sentences:
-        for word in content:
-            places[word] = places.get(word, 0) | bit
-        bit <<= 1
-    return places
 
 
 class ContextReader:
@@ -183,24 +214,15 @@ class ContextReader:
         """One for each text or, of more than `MAX_CONTEXTS`, for several, as far as `MAX_CHARACTERS` allow."""
         texts = told_apart(texts)
         shares = characters_read(texts, MAX_CHARACTERS)
-        whole = sum(shares) or 1
-        contexts = [
-            self._one(text[:share], language, MAX_SENTENCES * share // whole)
-            for text, share in zip(texts, shares, strict=True)
-        ]
-        joined = -(-sum(len(context.keys) for context in contexts) // MAX_SENTENCES)
+        contexts = [self._one(text[:share], language) for text, share in zip(texts, shares, strict=True)]
+        joined = -(-sum(map(len, contexts)) // MAX_SENTENCES)
         return tuple(contexts) if joined <= 1 else tuple(context.joined(joined) for context in contexts)
 
-    def _one(self, text: str, language: Language, most: int) -> Context:
-        """The context; of plain text with more than `most` sentences the last ones count as one."""
+    def _one(self, text: str, language: Language) -> Context:
         known = language.code, text
         context = self._younger.get(known)
-        if context is not None and context.most_breaks < most:
-            return context
-        context = self._older.get(known)
-        if context is None or context.most_breaks >= most:
-            context = _read(text, language, most)
-        if context.most_breaks < most:
+        if context is None:
+            context = self._older.get(known) or _read(text, language)
             self._keep(known, context)
         return context
 
@@ -212,8 +234,8 @@ class ContextReader:
         self._younger[known] = context
 
 
-_BYTES, _BYTES_A_CHARACTER = 2_000, 36
-"""What a context takes, with its pairs and a few facts about its sentences."""
+_BYTES, _BYTES_A_CHARACTER = 2_000, 12
+"""What a context takes, with a few facts about its sentences."""
 
 
 def told_apart(texts: Sequence[str]) -> Sequence[str]:
@@ -229,23 +251,16 @@ def read_contexts(texts: Sequence[str], language: Language = ENGLISH) -> tuple[C
     return ContextReader().read(texts, language)
 
 
-def _read(text: str, language: Language, most: int) -> Context:
-    text = readable(text)
-    structure = read_structure(text)
-    if structure is not None:
-        statements = [sentence for one in structure.statements for sentence in split_sentences(one, language=language)]
-        return _context(statements, language, structured=True, flags=structure.flags)
-    read = reader(language).read(text, most)
-    if read is not None:
-        return Context(read.text, read.keys, language=language, most_breaks=read.most_breaks)
-    sentences = split_sentences(text, most, language)
-    return _context(sentences, language, most_breaks=sum(map(text.count, _BREAKS)))
-
-
-def _context(sentences: Iterable[str], language: Language, **fields: Any) -> Context:
-    read = [(sentence, keys) for sentence in sentences if (keys := language.keys(sentence))]
-    texts = [sentence for sentence, _ in read]
-    return Context(texts.__getitem__, [keys for _, keys in read], language=language, **fields)
-
-
-_BREAKS = f".!?…\n{BULLETS}{FULL_STOPS}"
+def _read(text: str, language: Language) -> Context:
+    structure = read_structure(readable(text)) if text.lstrip()[:1] in {"{", "["} else None
+    if structure is None:
+        return Context(reader(language).read(text), language=language, text=text)
+    statements = [sentence for one in structure.statements for sentence in split_sentences(one, language=language)]
+    read = [(keys, sentence) for sentence in statements if (keys := " ".join(language.keys(sentence)))]
+    return Context(
+        [keys for keys, _ in read],
+        language=language,
+        sentences=[sentence for _, sentence in read],
+        structured=True,
+        flags=structure.flags,
+    )

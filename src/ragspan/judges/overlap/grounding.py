@@ -23,7 +23,7 @@ from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.tables import english
 from ragspan.judges.overlap.languages import ENGLISH, Language
 from ragspan.judges.overlap.refusals import refuses
-from ragspan.judges.overlap.text import is_content, is_number
+from ragspan.judges.overlap.text import content_of, is_content, is_number
 
 _WITHOUT_DENIALS, _WITH_DENIALS = "words, numbers and names", "words, numbers, names and denials"
 
@@ -153,7 +153,10 @@ class _Grader:
 
     def grade(self, claim: Claim) -> Grade:
         words, sought = claim.words, claim.keys
-        content = [at for at, word in enumerate(sought) if is_content(word) and not self._is_unit(sought, at)]
+        telling = content_of(sought)
+        content = [at for at, word in enumerate(sought) if word in telling]
+        if self._comparison is not None and not english().units.keys().isdisjoint(telling):
+            content = [at for at in content if not self._is_unit(sought, at)]
         if not content:
             return Grade(sentence=claim.text)
         held, context = self._alignment.best_window([sought[at] for at in content])
@@ -183,7 +186,7 @@ class _Grader:
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:
         """True for the unit of a number, which is compared with the number, where no context has the word."""
-        if self._comparison is None or keys[at] in self._alignment or keys[at] not in english().units:
+        if keys[at] in self._alignment or keys[at] not in english().units:
             return False
         return any(is_number(key) for key in keys[max(0, at - 2) : at + 2] if key != keys[at])
 
@@ -192,7 +195,7 @@ class _Grader:
             return find_elsewhere(claim, self._contexts, self._alignment, self._language)
         if self._comparison is None:
             return ()
-        return self._comparison.contradictions(claim.text, frozenset([claim.keys[at] for at in absent]))
+        return self._comparison.contradictions(claim, frozenset([claim.keys[at] for at in absent]))
 
     def _is_answered(self) -> bool:
         """Whether contexts hold most of the question's words close together."""

@@ -1,15 +1,14 @@
 """Reads the sentences of contexts as keys, fast.
 
-Texts of one kind repeat their chunks; a chunk is what is between two spaces. A reader remembers for each chunk the key of
-its only word, so that one look into a dictionary replaces the regular expressions of `languages` and `sentences` for most of
-a context. The result is theirs: where single chunks do not tell what they would say of the whole text, the reader gives up.
+Texts repeat their chunks; a chunk is what is between two spaces. A reader remembers for each chunk its keys, and whether a
+sentence ends with it, so that one look into a dictionary replaces the regular expressions of `languages` and `sentences`
+for most of a context. What a chunk says only beside others ("Mr.", "5 pm", "1.") is found out where it stands.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,173 +20,110 @@ from ragspan.judges.overlap.sentences import (
     FULL_STOPS,
     MARKER,
     WITHOUT_SPACES,
-    has_content,
     is_initial,
     is_ordinal,
     last_word,
     opens_sentence,
+    split_sentences,
     stripped,
 )
+from ragspan.judges.overlap.text import readable
 
 _MAX_CHUNKS = 1 << 16
 """Chunks of one language that are remembered; then a reader forgets all of them."""
 _LONGEST = 64
 """A longer chunk is hardly seen twice."""
 
-_LINE_END = "\x00"  # a readable text has no such character
+_END = "\n"
+"""Ends a sentence among keys, of which none has a space."""
+_LINE_END = "\x00"
 _BULLETS = re.compile(f"[{BULLETS}]")
-_NOT_BY_CHUNKS = re.compile(rf"[{FULL_STOPS}{WITHOUT_SPACES}]|\S[{BULLETS}]")
-"""What may end a sentence inside a chunk."""
-_UNUSUAL_SPACE = re.compile(r"[^\S \t\r\n]")
-_TWO_SPACES = re.compile(r"[^\S\n]{2}")
-_MANY_SPACES = re.compile(r"[^\S\n]{5}")
+_NOT_BY_CHUNKS = re.compile(rf"[{FULL_STOPS}{WITHOUT_SPACES}]|\S[{BULLETS}]|[^\S \t\r\n]")
+"""What may end a sentence inside a chunk, and unusual spaces, which some languages write inside numbers."""
 
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _JOINS = re.compile(r"[AaPp]\.?[Mm]\b|[Cc]ent\b")
 _JOINS_ELSEWHERE = re.compile(r"[AaPp]\.?[Mm]\b|\d{3}(?!\d)")
-_EDGE = re.compile(r"[^\W_]_[*_#|]*$")
 
-_NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING, _LINE = range(5)
-_DEPENDS = (_AFTER_WORDS, _BEFORE_OPENING)
+_NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING = range(4)
 """Where a chunk ends a sentence: a number unless it is that of an item in a list, an abbreviation before a word that can
-only begin a sentence. The last stands for the end of a line."""
+only begin a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """What a chunk is that is not just a word."""
+    """What a chunk is of which its neighbours decide."""
 
-    keys: tuple[str, ...] = ()
-    stop: int = _NEVER
-    is_marker: bool = False
+    keys: str
+    stop: int
+    is_marker: bool
     """At the beginning of a sentence it marks an item of a list."""
-    may_join: bool = False
+    may_join: bool
     """It may be one token with the chunk before: "5 pm"."""
-    is_edge: bool = False
-    """At the end of a sentence it may be other tokens: "21st_"."""
-
-    is_odd: bool = False
-    """Any of these."""
 
 
-@dataclass(slots=True)
-class ReadText:
-    """The sentences of a text that have words."""
+class Reader(dict[str, Any]):
+    """Remembers chunks: for each its keys, with `_END` where it ends a sentence, or a `_Chunk`.
 
-    keys: list[list[str]]
-    """Of the words of each sentence, in order."""
-    most_breaks: int
-    """No fewer than the places where the text is cut."""
-    lines: str
-    spans: list[tuple[int, int]]
-    """For each sentence the first of its chunks and the one after its last."""
-
-    _chunks: list[str] | None = None
-
-    def text(self, index: int) -> str:
-        """A sentence, with single spaces."""
-        if self._chunks is None:
-            self._chunks = self.lines.split()
-        start, end = self.spans[index]
-        return stripped(" ".join(self._chunks[start:end]))
-
-
-class _NotByChunksError(Exception):
-    """Single chunks do not tell."""
-
-
-class Reader:
-    """Remembers chunks. Safe from any thread: what two threads do at once costs no more than reading a chunk twice."""
+    Safe from any thread: what two threads do at once costs no more than reading a chunk twice.
+    """
 
     def __init__(self, language: Language) -> None:
         self._language = language
         self._joins = _JOINS if language.code == "en" else _JOINS_ELSEWHERE
-        self._keys: dict[str, str] = {}
-        self._others: dict[str, _Chunk] = {_LINE_END: _Chunk(stop=_LINE)}
 
-    def __len__(self) -> int:
-        """How many chunks it knows."""
-        return len(self._keys) + len(self._others)
-
-    def read(self, text: str, most: int) -> ReadText | None:
-        """The sentences of a readable text; None where single chunks do not tell, or there may be more than `most`."""
-        lines = text.replace("\n", f" {_LINE_END} ")
-        if not text.isascii():
-            if _NOT_BY_CHUNKS.search(text):
-                return None
-            lines = _BULLETS.sub(f" {_LINE_END} ", lines)
-        chunks = lines.split()
-        if len(chunks) >= most:
-            return None
-        chunks.append(_LINE_END)
-        read = ReadText(keys=[], most_breaks=len(chunks), lines=lines, spans=[])
+    def read(self, text: str) -> list[str]:
+        """The keys of each sentence that has any, with spaces between them."""
+        chunks = _chunks(text)
+        if chunks is None:
+            return [keys for sentence in self._plainly(text) if (keys := " ".join(self._language.keys(sentence)))]
+        found = list(map(self.__getitem__, chunks))
         try:
-            self._read(text, chunks, read)
-        except _NotByChunksError:
-            return None
-        return read
+            keys = " ".join(found)
+        except TypeError:  # of some their neighbours decide
+            keys = " ".join(self._in_places(chunks, found))
+        return [one for one in keys.split(_END) if one and not one.isspace()]
 
-    def _read(self, text: str, chunks: list[str], read: ReadText) -> None:
-        found: list[Any] = list(map(self._keys.get, chunks))
-        keys: list[str] = []
-        start = first = done = 0  # the first chunks of the sentence with and without a marker, and the next one to read
-        is_exact = True
-        for at, chunk in self._others_among(chunks, found):
-            keys += found[done:at]
-            done = at + 1
-            if not chunk.is_odd:
-                keys += chunk.keys
-            elif chunk.is_marker and at == start and _is_followed_by_space(text, chunks, at):
-                first = done
-            else:
-                keys += chunk.keys
-                joins = chunk.may_join and at > start and _may_be_joined(chunks[at - 1])
-                is_exact = is_exact and not joins and not chunk.is_edge
-            stop = chunk.stop
-            if stop == _NEVER or (stop in _DEPENDS and not self._ends(text, chunks, start, at)):
-                continue
-            end = at if stop == _LINE else done
-            if not is_exact:
-                keys = self._exact_keys(text, chunks[start:end])
-            if keys and (keys[0][0].isalnum() or any(map(has_content, chunks[first:end]))):
-                read.keys.append(keys)
-                read.spans.append((start, end))
-            keys, start, first, is_exact = [], done, done, True
+    def written(self, text: str) -> list[str]:
+        """The same sentences as they are written, with single spaces."""
+        chunks = _chunks(text)
+        if chunks is None:
+            return [sentence for sentence in self._plainly(text) if self._language.keys(sentence)]
+        keys = self._in_places(chunks, list(map(self.__getitem__, chunks)))
+        marked = [f"{chunk}{_END}" if _END in found else chunk for chunk, found in zip(chunks, keys, strict=True)]
+        sentences = zip(readable(" ".join(marked)).split(_END), " ".join(keys).split(_END), strict=True)
+        return [stripped(sentence) for sentence, found in sentences if found and not found.isspace()]
 
-    def _others_among(self, chunks: Sequence[str], found: list[Any]) -> Iterator[tuple[int, _Chunk]]:
-        """The chunks that are not just a word, with their places; fills in the keys of words that are new."""
-        others = self._others
-        at = 0
-        with suppress(ValueError):
-            while True:
-                at = found.index(None, at)
-                chunk = others.get(chunks[at]) or self._learn(chunks[at])
-                if chunk.__class__ is _Chunk:
-                    yield at, chunk
-                else:
-                    found[at] = chunk
-                at += 1
+    def _plainly(self, text: str) -> list[str]:
+        return list(split_sentences(readable(text), language=self._language))
 
-    def _learn(self, chunk: str) -> Any:
-        """The key of a word, or what else the chunk is."""
-        keys = tuple(self._language.keys(chunk))
+    def _in_places(self, chunks: Sequence[str], found: list[Any]) -> list[str]:
+        """The keys of each chunk, as it stands among the others."""
+        for at, keys in enumerate(found):
+            if keys.__class__ is _Chunk:
+                found[at] = self._in_place(keys, at, chunks, found)
+        return found
+
+    def __missing__(self, chunk: str) -> Any:
+        found = self._learnt(chunk)
+        if len(chunk) <= _LONGEST:
+            if len(self) >= _MAX_CHUNKS:
+                self.clear()
+            self[chunk] = found
+        return found
+
+    def _learnt(self, chunk: str) -> Any:
+        if chunk == _LINE_END:
+            return _END
+        chunk = readable(chunk).strip()
+        keys = " ".join(self._language.keys(chunk))
         stop = self._stop_of(chunk)
         is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is no marker, for the sentence ends there
-        odd = {
-            "is_marker": not is_whole_sentence and MARKER.match(f"{chunk} ") is not None,
-            "may_join": self._joins.match(chunk) is not None,
-            "is_edge": _EDGE.search(chunk) is not None,
-        }
-        read = _Chunk(keys=keys, stop=stop, is_odd=any(odd.values()), **odd)
-        if len(self) >= _MAX_CHUNKS:
-            self._keys.clear()
-            self._others = {_LINE_END: _Chunk(stop=_LINE)}
-        is_word = len(keys) == 1 and stop == _NEVER and not read.is_odd
-        if len(chunk) > _LONGEST:
-            return keys[0] if is_word else read
-        if is_word:
-            return self._keys.setdefault(chunk, keys[0])
-        return self._others.setdefault(chunk, read)
+        is_marker = bool(keys) and not is_whole_sentence and MARKER.match(f"{chunk} ") is not None
+        may_join = self._joins.match(chunk) is not None
+        if is_marker or may_join or stop in {_AFTER_WORDS, _BEFORE_OPENING}:
+            return _Chunk(keys, stop, is_marker, may_join)
+        return keys + _END if stop == _ALWAYS else keys
 
     def _stop_of(self, chunk: str) -> int:
         match = _STOP.search(chunk)
@@ -201,32 +137,40 @@ class Reader:
             return _NEVER if is_ordinal(word, self._language) else _AFTER_WORDS
         return _BEFORE_OPENING if word.lower() in self._language.abbreviations or is_initial(word) else _ALWAYS
 
-    def _ends(self, text: str, chunks: Sequence[str], start: int, at: int) -> bool:
-        """Whether a sentence from the chunk `start` on ends with a number or an abbreviation, the chunk `at`."""
-        chunk = chunks[at]
-        stop = _STOP.search(chunk)
-        before = last_word(chunk, 0, stop.start()) if stop else None
-        if before is None:
-            return True
-        if before[0].isdigit():
-            if not text.isascii() and _UNUSUAL_SPACE.search(text):
-                raise _NotByChunksError
-            return bool("".join([*chunks[start:at], chunk[: before.start()]]).strip(EDGES))
-        if not opens_sentence(f" {chunks[at + 1]}", 0, self._language):
-            return False
-        if _MANY_SPACES.search(text):
-            raise _NotByChunksError
-        return True
+    def _in_place(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: list[Any]) -> str:
+        """The keys of a chunk, and whether it ends a sentence, given those of the chunks before it."""
+        keys = chunk.keys
+        begins = not at or found[at - 1].endswith(_END)
+        if chunk.is_marker and begins and at < len(chunks) - 1:
+            return ""
+        if chunk.may_join and not begins and _may_be_joined(chunks[at - 1]):
+            first = at - 1
+            while first and self._joins.match(chunks[first]) and _may_be_joined(chunks[first - 1]):
+                first -= 1
+            keys = " ".join(self._language.keys(" ".join(chunks[first : at + 1])))
+            found[first:at] = [""] * (at - first)
+        return keys + _END if self._ends(chunk, at, chunks, found) else keys
 
-    def _exact_keys(self, text: str, chunks: Sequence[str]) -> list[str]:
-        """Those of a sentence, of which single chunks do not tell."""
-        if _TWO_SPACES.search(text) or _UNUSUAL_SPACE.search(text):
-            raise _NotByChunksError
-        return self._language.keys(stripped(" ".join(chunks)))
+    def _ends(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: Sequence[str]) -> bool:
+        if chunk.stop == _BEFORE_OPENING:
+            return at + 1 < len(chunks) and opens_sentence(f" {chunks[at + 1]}", 0, self._language)
+        if chunk.stop == _AFTER_WORDS:
+            start = at
+            while start and not found[start - 1].endswith(_END):
+                start -= 1
+            before = "".join([*chunks[start:at], chunks[at].rstrip("0123456789.!?")])
+            return bool(before.strip(EDGES))
+        return chunk.stop == _ALWAYS
 
 
-def _is_followed_by_space(text: str, chunks: Sequence[str], at: int) -> bool:
-    return at < len(chunks) - 2 or text[-1].isspace()
+def _chunks(text: str) -> list[str] | None:
+    """What is between spaces, with marks for line ends; None where single chunks do not tell the sentences."""
+    lines = text.replace("\n", f" {_LINE_END} ")
+    if not text.isascii():
+        if _NOT_BY_CHUNKS.search(text):
+            return None
+        lines = _BULLETS.sub(f" {_LINE_END} ", lines)
+    return lines.split()
 
 
 def _may_be_joined(chunk: str) -> bool:

@@ -59,8 +59,8 @@ _DOES_NOT_KNOW = re.compile(
 )
 
 
-_DENIAL = re.compile(r"not|n't|\bno\s|unable|impossible", re.IGNORECASE)
-"""Part of whatever the English expressions match; to look for it first spares most responses the rest."""
+_DENIALS = ("not", "n't", "no ", "unable", "impossible")
+"""Part of whatever the English expressions match; to look for them first spares most responses the rest."""
 
 
 def is_refusal(response: str) -> bool:
@@ -71,7 +71,7 @@ def is_refusal(response: str) -> bool:
     """
     language = guess(response, enough=1) or ENGLISH
     text = readable(response[:MAX_CHARACTERS])
-    if language is ENGLISH and not _DENIAL.search(text):
+    if language is ENGLISH and not _may_refuse(text):
         return False
     sentences = [line for line in split_sentences(text, language=language) if not is_courtesy(line)]
     refusing = sum(refuses(line, language) for line in sentences)
@@ -83,4 +83,11 @@ def refuses(line: str, language: Language = ENGLISH) -> bool:
     sentence = " ".join(line.split())
     if language is not ENGLISH and language.refusals.search(sentence.lower()):
         return True
-    return bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))
+    return _may_refuse(sentence) and bool(
+        _DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence))
+    )
+
+
+def _may_refuse(text: str) -> bool:
+    lowered = " ".join(text.lower().split())
+    return any(denial in lowered for denial in _DENIALS)

@@ -22,8 +22,7 @@ def shared_with_response(alignment: Alignment, contexts: Sequence[Context]) -> l
 
     Words count by their rarity among the contexts.
     """
-    words, pairs = alignment.content, alignment.pairs
-    held = [context.held(words) for context in contexts]
+    words, pairs, held = alignment.content, alignment.pairs, alignment.held
     frequency = Counter(chain.from_iterable(held))
     rarity_of = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *frequency.values()}}
     rarity = {key: rarity_of[frequency[key]] for key in words}
@@ -52,8 +51,9 @@ def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[f
 
 
 def _conveyed(words: frozenset[str], context: Context) -> float:
-    counts = [sum(map(is_content, keys)) for keys in context.keys]
-    conveyed = [2 * len(words & content) > len(content) for content in context.content]
+    sentences = range(len(context))
+    counts = [sum(map(is_content, context.keys_of(index))) for index in sentences]
+    conveyed = [2 * len(words & content) > len(content) for content in map(context.content_of, sentences)]
     return _share(sum(compress(counts, conveyed)), sum(counts))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from ragspan.judges.overlap.alignment import Alignment
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.contexts import Context, numbers_of
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, facts_of_sentence
 from ragspan.judges.overlap.contradictions.tables import english
 from ragspan.judges.overlap.text import is_number
@@ -21,7 +21,6 @@ _QUESTION = 0.3
 _CARRIED = 0.6
 """What a word counts that stands in the sentence before one that begins with a pronoun."""
 _ROUNDING = 1e-9
-_PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
 _MOST_PLACES = 200
 """A word in more sentences tells none of them from the others."""
 
@@ -40,7 +39,7 @@ class Aligned:
     @property
     def keys(self) -> Sequence[str]:
         """Of its words, as the context has them."""
-        return self.context.keys[self.sentence]
+        return self.context.keys_of(self.sentence)
 
     @property
     def facts(self) -> SentenceFacts:
@@ -57,12 +56,10 @@ class Aligner:
         self._comparable = 0  # as bits: the sentences of prose, and of these the ones that begin with a pronoun
         self._referring = 0
         for context, first in zip(contexts, alignment.firsts, strict=True):
-            if context.structured:
-                continue
-            self._comparable |= ((1 << len(context.keys)) - 1) << first
-            for at, keys in enumerate(context.keys):
-                if keys[0] in _PRONOUNS:
-                    self._referring |= 1 << (first + at)
+            if not context.structured:
+                self._comparable |= ((1 << len(context)) - 1) << first
+                self._referring |= context.referring << first
+        self._found: dict[str, int] = {}
         self._weights: dict[str, float] = {}
 
     def __contains__(self, word: str) -> bool:
@@ -70,7 +67,10 @@ class Aligner:
 
     def _places(self, word: str) -> int:
         """The sentences with a word, as bits."""
-        return self._alignment.sentences_with(word) & self._comparable
+        places = self._found.get(word)
+        if places is None:
+            places = self._found[word] = self._alignment.sentences_with(word) & self._comparable
+        return places
 
     def _aligned(self, number: int, *, share: float, score: float) -> Aligned:
         place = self._alignment.place(number)
@@ -130,11 +130,4 @@ class Aligner:
 
 def _numbers(bits: int) -> list[int]:
     """The numbers of the bits; none where there are very many."""
-    if bits.bit_count() > _MOST_PLACES:
-        return []
-    found = []
-    while bits:
-        lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return found
+    return numbers_of(bits) if bits.bit_count() <= _MOST_PLACES else []

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ragspan.judges.overlap.alignment import Alignment
+from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions.additions import find_addition, find_replaced
 from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
-from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, tells
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.polarity import find_opposition
 from ragspan.judges.overlap.contradictions.roles import find_swap
 from ragspan.judges.overlap.contradictions.scope import find_other_scope
 from ragspan.judges.overlap.contradictions.slots import find_other_name, find_other_quantity
 from ragspan.judges.overlap.contradictions.tables import english
+from ragspan.judges.overlap.text import content_of, is_number
 
 
 class Comparison:
@@ -31,14 +33,14 @@ class Comparison:
             word for word in map(compared, question) if tells(word) and (word in self._aligner or word == "include")
         )
 
-    def contradictions(self, claim: str, absent: frozenset[str]) -> tuple[Contradiction, ...]:
+    def contradictions(self, claim: Claim, absent: frozenset[str]) -> tuple[Contradiction, ...]:
         """What the claim says otherwise than the context sentences that it rests on.
 
         `absent` are the keys of its content words that neither the contexts nor the question hold.
         """
-        if claim.endswith(":"):
+        if claim.text.endswith(":") or not (self._lone or _may_rest(claim, absent)):
             return ()
-        facts = SentenceFacts(claim)
+        facts = SentenceFacts(claim.text)
         if not self._lone and len(facts.content) < _FEW:
             return ()
         question = self._question if self._lone else frozenset[str]()
@@ -71,5 +73,15 @@ class Comparison:
         )
 
 
+def _may_rest(claim: Claim, absent: frozenset[str]) -> bool:
+    """False for a claim that shares too little with any sentences, which is found out before it is taken apart."""
+    if len(claim.keys) > _LONGEST:  # what is taken apart of it may share more than the whole
+        return True
+    missing = [word for word in absent - may_be_elsewhere() if not is_number(word)]
+    return len(missing) <= (1 - _MOST) * (len(content_of(claim.keys)) + 1) + _ROUNDING
+
+
+_LONGEST = 100
+_ROUNDING = 1e-6
 _ENOUGH, _MOST = 0.6, 0.8
 _FEW = 3

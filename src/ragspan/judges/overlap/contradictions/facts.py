@@ -207,6 +207,13 @@ def _tells_as_content(word: str) -> bool:
     return tells(word) and word not in english().denying
 
 
+@cache
+def may_be_elsewhere() -> frozenset[str]:
+    """Words that are looked for otherwise than by themselves: as a part of a quantity, by an opposite, by what they deny."""
+    tables = english()
+    return tables.denying | tables.opposites.keys() | tables.units.keys() | tables.scales.keys() | {"degre", "usa", "u"}
+
+
 def may_turn(keys: Iterable[str]) -> bool:
     """False for a sentence with these keys that neither denies nor ends anything."""
     return not _turning_keys().isdisjoint(keys)

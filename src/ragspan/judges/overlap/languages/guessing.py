@@ -86,9 +86,10 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     not tell, the question does; else a response in ASCII is read as English.
     """
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
-    said, read = guess(response), list(filter(None, map(_guess_of_head, heads)))
-    if said is not None and said in read:
+    said = guess(response)
+    if said is not None and any(_guess_of_head(head) is said for head in heads):
         return Languages(said, said)
+    read = list(filter(None, map(_guess_of_head, heads)))
     if are_apart(response, contexts):
         first = read[0] if read else UNKNOWN
         return Languages(said or UNKNOWN, first, are_comparable=False)
