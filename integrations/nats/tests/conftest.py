@@ -126,7 +126,7 @@ def run_script(start_script):
 
 @pytest.fixture
 def make_line(monkeypatch):
-    """Makes export lines that pause far shorter than a worker's, and ends them."""
+    """Makes exports that pause far shorter than a worker's, and ends them."""
     monkeypatch.setattr(export, "_LINGER", 0.05)
     monkeypatch.setattr(export, "_FIRST_PAUSE", 0.02)
     monkeypatch.setattr(export, "_LONGEST_PAUSE", 0.3)
@@ -138,7 +138,7 @@ def make_line(monkeypatch):
 
     yield make
     for line in made:
-        line.line.stop(5.0)
+        line.close()
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
-"""An export line for tests, and what it is given."""
+"""An export for tests, and what it is given."""
 
 from __future__ import annotations
 
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanContext, TraceFlags
-from worker_parts import Ends, a_delivery
+from worker_parts import Ends, LoopThread, a_delivery
 
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.worker.export import ExportLine
+from ragspan_nats.worker.export import SpanExport
 
 PATIENCE = 30.0
 
@@ -23,26 +23,29 @@ def names_of(deliveries):
 
 
 class Line:
-    """An export line, and what it said."""
+    """An export, and what it said."""
 
-    def __init__(self, exporters, **options):
+    def __init__(self, exporters, *, patience=PATIENCE):
         self.ends = Ends()
-        self.line = ExportLine(
-            exporters,
-            **{
-                "on_exported": self.ends.taker("exported"),
-                "on_failure": self.ends.taker("failed"),
-                "patience": PATIENCE,
-                "log": ThrottledLog(),
-                **options,
-            },
-        )
-        self.line.start()
+        self._loop = LoopThread()
+        self._export = SpanExport(exporters, timeout=patience, log=ThrottledLog())
+        self._loop.begin(self._export.run())
 
     def put(self, *deliveries):
         for delivery in deliveries:
-            self.line.put(delivery)
+            self._loop.begin(self._wait_for(delivery))
         return deliveries
+
+    async def _wait_for(self, delivery):
+        taken = await self._export.export(delivery.spans)
+        self.ends.taker("exported" if taken else "failed")(delivery)
+
+    def stop(self, timeout):
+        self._loop.run(self._export.close(timeout))
+
+    def close(self):
+        self.stop(5.0)
+        self._loop.close()
 
     @property
     def exported(self):

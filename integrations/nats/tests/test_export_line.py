@@ -174,7 +174,7 @@ def test_a_record_leaves_once(make_line):
     for record in records:
         line.put(record)
         if int(names_of([record])[0]) % 10 == 0:
-            until(lambda: line.line._arrivals.empty())
+            until(lambda: line.exported)
 
     until(lambda: len(line.exported) == 100)
     assert sorted(line.exported) == sorted(names_of(records))
@@ -205,22 +205,10 @@ def test_stop_waits_for_a_try_no_longer_than_it_may(make_line):
     assert exporter.entered.wait(20)
 
     began = time.monotonic()
-    line.line.stop(0.1)
+    line.stop(0.1)
 
     assert time.monotonic() - began < 10
     assert line.exported + line.failed == []
-
-
-def test_what_a_last_try_brought_through_is_told(make_line):
-    """The exporter's shutdown ends its try, and this one was successful."""
-    exporter = Hanging(SpanExportResult.SUCCESS)
-    line = make_line(exporter)
-    line.put(carrying("a"))
-    assert exporter.entered.wait(20)
-
-    line.line.stop(0.1)
-
-    until(lambda: line.exported == ["a"])
 
 
 def test_nothing_is_begun_after_stop(make_line):
@@ -229,11 +217,10 @@ def test_nothing_is_begun_after_stop(make_line):
     line.put(carrying("a"), carrying("b"))
     until(lambda: len(backend.tries) > 3)
 
-    line.line.stop(5.0)
+    line.stop(5.0)
     tries = len(backend.tries)
     line.put(carrying("c"))
 
-    assert not line.line._thread.is_alive()
     assert len(backend.tries) == tries
     assert line.exported + line.failed == []
 
@@ -244,7 +231,7 @@ def test_stop_lets_go_of_all_exporters_whatever_one_of_them_raises(make_line, ca
             raise OSError("text")
 
     last = Backend()
-    make_line(Raising(), last).line.stop(5.0)
+    make_line(Raising(), last).stop(5.0)
 
     assert last.is_shut_down.is_set()
     assert caplog.messages == ["Raising failed with OSError"]

@@ -16,8 +16,9 @@ from ragspan_nats.access import BrokerAccess
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.message import MESSAGE_ID
 from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
+from ragspan_nats.worker.consumer import Consumer
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
-from ragspan_nats.worker.leftovers import Leftovers
+from ragspan_nats.worker.options import WorkerOptions
 
 NAMES = StreamNames()
 
@@ -97,7 +98,15 @@ def look(broker, times=1):
     async def look_once():
         connection = BrokerConnection(BrokerAccess(url=broker.url), name="test", log=ThrottledLog())
         try:
-            await Leftovers(connection, NAMES, log=ThrottledLog()).look()
+            consumer = Consumer(
+                connection,
+                NAMES,
+                limits=StreamLimits(),
+                options=WorkerOptions(),
+                on_new_stream=pytest.fail,
+                log=ThrottledLog(),
+            )
+            await consumer.recover_orphans()
         finally:
             await connection.close()
 

@@ -1,13 +1,12 @@
-"""Deliveries whose scores native writers write, and other emitters besides."""
+"""Records whose scores native writers write, and other emitters besides."""
 
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from brokers import until
-from worker_parts import Ends, a_delivery, a_record, scored
+from worker_parts import Ends, LoopThread, a_record, scored
 
 from ragspan.delivery import Delivered, DeliveryOptions, Failed, NotThereYet, Refused, ScoreWriter, Unavailable
 from ragspan.records import SpanAnchor
@@ -15,7 +14,7 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.worker import native_scores
 from ragspan_nats.worker.native_scores import NativeScores
 from ragspan_nats.worker.options import WorkerOptions
-from ragspan_nats.worker.scoring import _for_what_is_in_hand
+from ragspan_nats.worker.scoring import _for_what_is_in_flight
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 
@@ -46,19 +45,24 @@ class Waiting:
 
     def __init__(self, emitters, *, patience=30.0):
         self.ends = Ends()
+        self.loop = LoopThread()
         self.part = NativeScores(
             [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)],
             [emitter for emitter in emitters if not isinstance(emitter, ScoreWriter)],
-            on_delivered=self.ends.taker("delivered"),
-            on_failure=self.ends.taker("failed"),
-            patience=patience,
+            timeout=patience,
             log=ThrottledLog(),
         )
-        self.part.start()
 
-    def put(self, *deliveries):
-        for delivery in deliveries:
-            self.part.put(delivery)
+    def put(self, *records):
+        for record in records:
+            self.loop.begin(self._write(record))
+
+    async def _write(self, record):
+        failure = await self.part.write(record)
+        if failure is None:
+            self.ends.taker("delivered")(record)
+        else:
+            self.ends.taker("failed")(record, *failure)
 
     @property
     def delivered(self):
@@ -84,22 +88,22 @@ def make():
 
     yield make
     for waiting in made:
-        waiting.part.stop()
+        waiting.loop.close()
 
 
 def test_without_native_writers_nothing_waits_and_no_thread_is_there(make):
-    waiting, delivery = make(), a_delivery()
+    waiting, delivery, threads = make(), exported(), threading.active_count()
 
     waiting.put(delivery)
 
-    assert waiting.delivered == [delivery]
-    assert not waiting.part._thread.is_alive()
+    until(lambda: waiting.delivered == [delivery])
+    assert threading.active_count() == threads
 
 
 def test_a_delivery_waits_for_every_emitter(make):
     may_pass = threading.Event()
     other = Flushing(True)
-    waiting, delivery = make(Flushing(lambda _: may_pass.wait(20)), other), a_delivery()
+    waiting, delivery = make(Flushing(lambda _: may_pass.wait(20)), other), exported()
 
     waiting.put(delivery)
     assert waiting.delivered == []
@@ -112,7 +116,7 @@ def test_a_delivery_waits_for_every_emitter(make):
 @pytest.mark.parametrize("answers", [(False, False, True), (OSError("x"), True)], ids=["not in time", "raises"])
 def test_an_emitter_that_has_not_delivered_is_asked_again(make, answers):
     writer = Flushing(*answers)
-    waiting, delivery = make(writer), a_delivery()
+    waiting, delivery = make(writer), exported()
 
     waiting.put(delivery)
 
@@ -133,27 +137,18 @@ def test_an_emitter_that_has_delivered_all_is_not_asked_again_while_others_wait(
     assert other.asked == 1
 
 
-def test_the_time_that_the_export_took_is_a_part_of_the_patience(make):
-    waiting, delivery = make(Flushing(False), patience=3600.0), exported()
-    delivery.waits_since = time.monotonic() - 3599.8
-
-    waiting.put(delivery)
-
-    until(lambda: waiting.failed == [delivery])
-
-
 def test_all_emitters_are_asked_whatever_one_of_them_says(make):
     slow, other = Flushing(False, False, True), Flushing(True)
     waiting = make(slow, other)
 
-    waiting.put(a_delivery())
+    waiting.put(exported())
 
     until(lambda: waiting.delivered)
     assert (slow.asked, other.asked) == (3, 3)
 
 
 def test_patience_ends(make):
-    waiting, deliveries = make(Flushing(False), patience=0.2), [a_delivery(), a_delivery()]
+    waiting, deliveries = make(Flushing(False), patience=0.2), [exported(), exported()]
 
     waiting.put(*deliveries)
 
@@ -165,7 +160,7 @@ def test_what_an_emitter_raises_is_logged_by_its_type_and_ends_nothing(make, cap
     waiting = make(Flushing(RuntimeError("text of a user"), True, RuntimeError("another"), True))
 
     for number in (1, 2):
-        waiting.put(a_delivery())
+        waiting.put(exported())
         until(lambda number=number: len(waiting.delivered) == number)
 
     assert caplog.messages == ["Flushing failed with RuntimeError"]
@@ -173,30 +168,14 @@ def test_what_an_emitter_raises_is_logged_by_its_type_and_ends_nothing(make, cap
 
 def test_every_delivery_leaves_once(make):
     waiting = make(Flushing(*[False, True] * 500))
-    deliveries = [a_delivery() for _ in range(300)]
+    deliveries = [exported() for _ in range(300)]
 
     for delivery in deliveries:
         waiting.put(delivery)
 
     until(lambda: len(waiting.delivered) == 300)
-    assert waiting.delivered == deliveries
+    assert {id(one) for one in waiting.delivered} == {id(one) for one in deliveries}
     assert waiting.failed == []
-
-
-def test_nothing_is_begun_after_stop(make):
-    writer = Flushing(False)
-    waiting = make(writer)
-    waiting.put(a_delivery())
-    until(lambda: writer.asked)
-
-    waiting.part.stop()
-    waiting.part._thread.join(20)
-    asked = writer.asked
-    waiting.put(a_delivery())
-
-    assert not waiting.part._thread.is_alive()
-    assert writer.asked == asked
-    assert waiting.delivered + waiting.failed == []
 
 
 class Scores(ScoreWriter):
@@ -242,10 +221,8 @@ def make_writer():
 
 
 def exported(record_id="record-1", *, span=ANSWER):
-    """A delivery whose spans are out."""
-    delivery = a_delivery(a_record(record_id))
-    delivery.scored = scored(delivery.record, span=span)
-    return delivery
+    """A scored record whose spans are out."""
+    return scored(a_record(record_id), span=span)
 
 
 @pytest.mark.parametrize("result", [Delivered(), Refused("http_400")], ids=["delivered", "refused for good"])
@@ -399,17 +376,16 @@ def test_writers_are_let_go_of(make, make_writer):
     waiting.put(exported())
     until(lambda: writer.stats().waiting == 1)
 
-    waiting.part.stop()
-    waiting.part.shutdown(20.0)
+    waiting.loop.run(waiting.part.shutdown(20.0))
 
     assert writer.stats().delivered == 1
-    assert writer.emit_with_receipt(exported().scored).fate() == "lost"
+    assert writer.emit_with_receipt(exported()).fate() == "lost"
 
 
 def test_a_writer_holds_for_as_long_whatever_its_worker_holds():
     """Else it would give scores up that the worker keeps for it, and they would be judged again."""
     options = WorkerOptions(max_in_hand=1000, export_patience=3600.0)
-    delivery = _for_what_is_in_hand(DeliveryOptions(), options)
+    delivery = _for_what_is_in_flight(DeliveryOptions(), options)
 
     assert delivery.queue_size > 1000 * 8 * 10  # eight metrics, ten passages
     assert delivery.queue_bytes > 1000 * 200_000

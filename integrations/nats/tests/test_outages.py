@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
-from ragspan_nats.worker.outages import Outages
+from ragspan_nats.worker.delivery import ACKNOWLEDGE, JudgeBackoff, Verdict
 
 AWAY = Verdict(ending="give_back", reason="judge_outage")
 
 
 @pytest.fixture
 def outages(clock):
-    return Outages(clock=clock)
+    return JudgeBackoff(clock=clock)
 
 
 def test_without_an_outage_as_many_are_scored_as_may_be(outages):

@@ -18,11 +18,10 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import BrokerAccess
 from ragspan_nats.client import BrokerClient
 from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.streams import StreamNames, ensure_consumer
-from ragspan_nats.worker.delivery import Arrival, Delivery
-from ragspan_nats.worker.in_hand import InHand
-from ragspan_nats.worker.leftovers import Leftovers
-from ragspan_nats.worker.signs import Signs
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer
+from ragspan_nats.worker.consumer import Consumer
+from ragspan_nats.worker.delivery import Arrival
+from ragspan_nats.worker.options import WorkerOptions
 
 NAMES = StreamNames()
 DOCUMENTATION = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
@@ -100,7 +99,7 @@ def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, back
 
 
 async def test_they_are_enough_for_what_a_worker_does_beside_its_records(broker):
-    """Signs of life, a look at the consumer, and messages that the broker has lost sight of, which are put in once more."""
+    """Heartbeats, a look at the consumer, and messages that the broker has lost sight of, which are put in once more."""
     broker.make_stream(name=NAMES.stream, subjects=[NAMES.records], retention="workqueue")
     broker.publish(NAMES.records, b"lost")
     log = ThrottledLog()
@@ -108,14 +107,18 @@ async def test_they_are_enough_for_what_a_worker_does_beside_its_records(broker)
     try:
         jetstream = await connection.jetstream()
         await ensure_consumer(jetstream, NAMES, ack_wait=30, max_ack_pending=100)
-        in_hand = InHand()
         messages = await (await jetstream.pull_subscribe_bind(NAMES.consumer, NAMES.stream)).fetch(1, timeout=10)
-        in_hand.add(Delivery(arrival=Arrival.of(messages[0]), record=a_record(), taken_at=0.0))
-        signs = Signs(connection, NAMES, in_hand, ack_wait=30, log=log)
-        await signs._give()
-        await signs._look(await connection.client())
+        consumer = Consumer(
+            connection,
+            NAMES,
+            limits=StreamLimits(),
+            options=WorkerOptions(),
+            on_new_stream=pytest.fail,
+            log=log,
+        )
+        await consumer.send_heartbeat(lambda: [Arrival.of(messages[0])])
         await messages[0].nak(delay=3600)
-        await Leftovers(connection, NAMES, log=log).look()
+        await consumer.recover_orphans()
         await jetstream.get_msg(NAMES.stream, 1)
         await jetstream.delete_msg(NAMES.stream, 1)
         await (await connection.client()).flush()

@@ -23,8 +23,8 @@ from worker_parts import OUTAGE, PARENT, SpanMaker, a_delivery, a_record, ids_of
 
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import SpanAnchor
-from ragspan_nats.worker import spans as spans_module
-from ragspan_nats.worker.spans import Current, RecordIds
+from ragspan_nats.worker import emitter as emitter_module
+from ragspan_nats.worker.emitter import CurrentDelivery
 
 COUNT = "ragspan.delivery.count"
 ALL_NAMES = {"invoke_workflow answer", "retrieval store", "chat small"}
@@ -146,16 +146,15 @@ def test_a_digest_of_nothing_but_zeros_is_no_id(monkeypatch):
         def digest(self):
             return bytes(self.size)
 
-    monkeypatch.setattr(spans_module, "blake2b", Zeros)
-    current = Current()
-    ids = RecordIds(current)
-    with current.at(a_delivery(), "open"):
+    monkeypatch.setattr(emitter_module, "blake2b", Zeros)
+    ids = CurrentDelivery()
+    with ids.at(a_delivery(), a_record(), "open"):
         assert ids.generate_trace_id() > 0
         assert ids.generate_span_id() > 0
 
 
 def test_without_a_delivery_ids_are_drawn():
-    ids = RecordIds(Current())
+    ids = CurrentDelivery()
 
     assert len({ids.generate_span_id() for _ in range(100)}) == 100
     assert len({ids.generate_trace_id() for _ in range(100)}) == 100
@@ -194,11 +193,11 @@ def test_what_is_scored_again_later_leaves_no_span_behind():
 def test_a_record_that_was_given_back_in_the_meantime_leaves_no_span_behind():
     maker = SpanMaker()
     delivery = a_delivery()
-    span = maker.open(delivery)
-    maker.in_hand.remove(delivery)
+    maker.open(delivery)
 
-    assert maker.emit(delivery, span=span) == []
-    assert delivery.verdict is None
+    maker.abandon(delivery)
+
+    assert delivery.spans == []
     assert maker.open_spans == 0
 
 

@@ -9,8 +9,7 @@ from nats.js.api import AckPolicy, DiscardPolicy, RetentionPolicy, StorageType
 from nats.js.errors import APIError
 
 from ragspan import ConfigurationError
-from ragspan_nats.config import stream_limits
-from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
+from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams, stream_limits
 
 NAMES = StreamNames()
 

@@ -6,8 +6,7 @@ import pytest
 from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
-from ragspan_nats.worker.emitters import verdict_on
+from ragspan_nats.worker.delivery import ACKNOWLEDGE, verdict_on
 from ragspan_nats.worker.options import BACK_OFF, WorkerOptions
 
 SCORE = Score(value=0.5)
@@ -89,9 +88,3 @@ def test_a_detail_is_bounded():
     many = [MetricFailure(error_type=f"Error{number:095}", message="", outage=True) for number in range(50)]
 
     assert len(verdict(*many).detail) <= 200
-
-
-@pytest.mark.parametrize(("ending", "reason"), [("acknowledge", "lost"), ("give_back", None), ("put_aside", None)])
-def test_whatever_is_not_acknowledged_has_a_reason(ending, reason):
-    with pytest.raises(ValueError, match=f"{ending}.*{reason}"):
-        Verdict(ending=ending, reason=reason)

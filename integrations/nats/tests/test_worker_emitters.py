@@ -8,13 +8,9 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from worker_parts import OUTAGE, SpanMaker, a_delivery, a_record, ids_of, scored
 
 from ragspan.judges.base import ClaimVerdict
-from ragspan.outcomes import MetricFailure, Score
-from ragspan.records import SpanAnchor
-from ragspan.telemetry.base import EmitHandle
+from ragspan.outcomes import Score
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
-from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
-from ragspan_nats.worker.emitters import Completion, OtherEmitter
-from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.delivery import ACKNOWLEDGE
 
 OUTCOMES = {"faithfulness": Score(value=0.5), "completeness": OUTAGE}
 
@@ -83,14 +79,22 @@ def test_events_point_at_the_span_that_is_exported(signals):
     assert event.attributes["log.record.uid"] == "record-1/faithfulness"
 
 
-def test_a_record_that_was_given_back_writes_nothing_when_its_scores_come(signals):
+def test_a_record_that_is_given_back_while_it_is_scored_writes_nothing(signals):
     delivery = a_delivery()
-    span = signals.maker.open(delivery)
-    signals.maker.in_hand.remove(delivery)
+    signals.maker.open(delivery)
 
-    signals.maker.emit(delivery, {"faithfulness": Score(value=0.5)}, span=span)
+    signals.maker.abandon(delivery)
 
-    assert (delivery.verdict, signals.events(), signals.measurements()) == (None, [], [])
+    assert (delivery.verdict, delivery.spans, signals.events(), signals.measurements()) == (None, [], [], [])
+
+
+def test_a_record_that_nobody_waits_for_writes_nothing(signals):
+    delivery = a_delivery()
+
+    handle = signals.maker.emitter.start(delivery.record)
+    handle.finish(scored(delivery.record))
+
+    assert (handle.span, signals.events(), signals.measurements()) == (None, [], [])
 
 
 def test_two_messages_that_hold_records_with_the_same_id_are_two_deliveries(signals):
@@ -117,63 +121,36 @@ def test_spans_that_cannot_be_made_leave_no_verdict(signals):
     assert delivery.verdict is None
 
 
-class Others:
-    """An emitter behind what a worker puts before it."""
-
-    def __init__(self):
-        self.in_hand = InHand()
-        self.other = RecordingEmitter()
-        self.emitter = OtherEmitter(self.other, self.in_hand)
-
-    def emit(self, verdict, *, is_in_hand=True):
-        delivery = a_delivery()
-        delivery.verdict = verdict
-        if is_in_hand:
-            self.in_hand.add(delivery)
-        self.emitter.start(delivery.record).finish(scored(delivery.record))
-        return self.other.scored
+def others_get(*others, outcomes=OUTCOMES, number=5):
+    """What the last of them gets of a delivery."""
+    SpanMaker(others=others).score(a_delivery(number=number), outcomes)
+    return others[-1].scored
 
 
 def test_another_emitter_gets_what_is_exported():
-    (got,) = Others().emit(ACKNOWLEDGE)
+    (got,) = others_get(RecordingEmitter())
 
-    assert got.outcomes == {"faithfulness": Score(value=1.0)}
-
-
-@pytest.mark.parametrize(
-    "verdict",
-    [
-        Verdict(ending="give_back", reason="judge_outage"),
-        Verdict(ending="put_aside", reason="deliveries_used_up"),
-        None,
-    ],
-    ids=["given back", "put aside", "none"],
-)
-def test_another_emitter_gets_nothing_of_what_is_withheld(verdict):
-    assert Others().emit(verdict) == []
+    assert got.outcomes == OUTCOMES
 
 
-def test_another_emitter_gets_nothing_of_what_was_given_back_in_the_meantime():
-    assert Others().emit(ACKNOWLEDGE, is_in_hand=False) == []
+def test_another_emitter_gets_nothing_of_what_is_withheld():
+    assert others_get(RecordingEmitter(), number=1) == []
+    assert others_get(RecordingEmitter(), outcomes={"completeness": OUTAGE}) == []
 
 
-def test_another_emitter_that_finds_the_span_is_heard():
-    class Finding(RecordingEmitter):
-        def start(self, record):
-            return EmitHandle(self.emit, SpanAnchor(trace_id=1, span_id=2))
+def test_another_emitter_that_raises_keeps_nothing_from_the_others():
+    class Raising(RecordingEmitter):
+        def emit(self, scored):
+            raise OSError
 
-    assert OtherEmitter(Finding(), InHand()).start(a_record()).span == SpanAnchor(trace_id=1, span_id=2)
+    last, delivery = RecordingEmitter(), a_delivery()
+    maker = SpanMaker(others=[Raising(), last])
+    span = maker.open(delivery)
+    with pytest.raises(OSError):
+        maker.emit(delivery, span=span)
 
-
-@pytest.mark.parametrize(("outcome", "is_kept"), [(Score(value=0.5), True), (OUTAGE, False)], ids=["scored", "outage"])
-def test_native_writers_find_the_scores_of_what_is_exported_with_its_delivery(signals, outcome, is_kept):
-    delivery = a_delivery()
-    signals.maker.emit(delivery, {"faithfulness": outcome}, span=signals.maker.open(delivery))
-
-    assert (delivery.scored is not None) is is_kept
-    if is_kept:
-        assert delivery.scored.outcomes == {"faithfulness": outcome}
-        assert delivery.scored.span is not None
+    assert delivery.verdict is ACKNOWLEDGE
+    assert len(last.scored) == 1
 
 
 def test_flush_and_shutdown_are_handed_on():
@@ -187,7 +164,7 @@ def test_flush_and_shutdown_are_handed_on():
         def shutdown(self, timeout):
             heard.append(("shutdown", timeout))
 
-    emitter = OtherEmitter(Hearing(), InHand())
+    emitter = SpanMaker(others=[Hearing()]).emitter
 
     assert emitter.flush(1.5) is False
     emitter.shutdown(2.5)
@@ -195,26 +172,7 @@ def test_flush_and_shutdown_are_handed_on():
 
 
 def test_no_emitter_beside_that_of_spans_holds_a_record_back():
-    assert OtherEmitter(RecordingEmitter(score_wait=5.0), InHand()).score_wait == 0.0
-    assert Completion(InHand(), print).score_wait == 0.0
-    assert SpanMaker(score_wait=7.0).emitter.score_wait == 7.0
-
-
-def test_a_record_that_comes_to_the_end_is_handed_on_unless_it_was_given_back():
-    in_hand = InHand()
-    done = []
-    completion = Completion(in_hand, done.append)
-    known, unknown = a_delivery(), a_delivery()
-    in_hand.add(known)
-
-    for delivery in (known, unknown):
-        completion.start(delivery.record).finish(
-            scored(delivery.record, {"faithfulness": MetricFailure(error_type="x", message="")})
-        )
-
-    assert done == [known]
-    assert completion.flush(0) is True
-    completion.shutdown(0)
+    assert SpanMaker(others=[RecordingEmitter(score_wait=50.0)], score_wait=7.0).emitter.score_wait == 7.0
 
 
 def test_a_worker_quotes_nobody_without_content(signals, monkeypatch):

@@ -47,9 +47,14 @@ def run(broker, backend, monkeypatch):
         started.append((worker, loop, thread))
         return worker
 
+    def stop_all():
+        for worker, loop, _ in started:
+            loop.call_soon_threadsafe(worker.stop)
+
+    start.stop_all = stop_all
     yield start
-    for worker, loop, thread in started:
-        loop.call_soon_threadsafe(worker.stop)
+    stop_all()
+    for _, loop, thread in started:
         thread.join(60)
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
@@ -63,7 +68,7 @@ def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge
     worker = run(options=options, judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
 
     until(lambda: worker.stats().in_hand == 3, what="as many as there is room for", patience=60)
-    assert worker._room() == 0  # for another one of the largest size
+    assert not worker._may_receive()  # another one of the largest size
     judge.release()
     until(lambda: is_empty(broker), what="the rest", patience=60)
     assert worker.stats().acknowledged == 7
@@ -94,7 +99,7 @@ def test_a_message_that_is_read_when_the_worker_stops_is_given_back(run, broker,
     publish(broker, a_record(1))
     worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
     assert is_reading.wait(60)
-    worker._loop.call_soon_threadsafe(worker.stop)
+    run.stop_all()
     until(worker._stop.is_set)
     may_read.set()
 

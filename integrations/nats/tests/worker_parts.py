@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
-import time
 from collections import defaultdict
 
 from nats.aio.msg import Msg
@@ -15,10 +15,8 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES, Arrival, Delivery
-from ragspan_nats.worker.emitters import AnswerSpans
-from ragspan_nats.worker.in_hand import InHand
+from ragspan_nats.worker.emitter import CurrentDelivery, DeliveryEmitter, NotingSampler
 from ragspan_nats.worker.options import WorkerOptions
-from ragspan_nats.worker.spans import Current, NotingSampler, RecordIds, SpansOfDelivery
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
 OUTAGE = MetricFailure(error_type="APIConnectionError", message="no connection", outage=True)
@@ -41,8 +39,16 @@ def a_record(record_id="record-1", **given):
     return RagRecord(**{**about, **given})
 
 
+class RecordDelivery(Delivery):
+    """A delivery that knows its record."""
+
+    def __init__(self, arrival, record):
+        super().__init__(arrival)
+        self.record = record
+
+
 def a_delivery(record=None, *, number=1, earlier=0, sequence=None, stored_at=1.0, spans=()):
-    """A record in hand.
+    """A delivery of a record.
 
     Args:
         record: what the message holds.
@@ -53,8 +59,9 @@ def a_delivery(record=None, *, number=1, earlier=0, sequence=None, stored_at=1.0
         spans: what is to be exported.
     """
     headers = {EARLIER_DELIVERIES: str(earlier)} if earlier else {}
-    arrival = an_arrival(number=number, sequence=sequence, stored_at=stored_at, headers=headers)
-    made = Delivery(arrival=arrival, record=record or a_record(), taken_at=time.monotonic())
+    made = RecordDelivery(
+        an_arrival(number=number, sequence=sequence, stored_at=stored_at, headers=headers), record or a_record()
+    )
     made.spans += spans
     return made
 
@@ -77,18 +84,18 @@ class SpanMaker:
     Args:
         sampler: of the provider; all by default.
         options: of the worker.
+        others: emitters beside that of the spans.
         providers: further ones for `OTelEmitter`, and its other arguments.
     """
 
-    def __init__(self, *, sampler=None, options=None, **providers):
-        current = Current()
-        self.in_hand = InHand()
-        self._handles = {}
-        provider = TracerProvider(sampler=sampler, id_generator=RecordIds(current), shutdown_on_exit=False)
+    def __init__(self, *, sampler=None, options=None, others=(), **providers):
+        current = CurrentDelivery()
+        provider = TracerProvider(sampler=sampler, id_generator=current, shutdown_on_exit=False)
         provider.sampler = NotingSampler(provider.sampler, current)
-        provider.add_span_processor(SpansOfDelivery(current))
+        provider.add_span_processor(current)
         self._emitter = OTelEmitter(tracer_provider=provider, **providers)
-        self.emitter = AnswerSpans(self._emitter, self.in_hand, current, options or WorkerOptions())
+        self.emitter = DeliveryEmitter(self._emitter, others, current, options or WorkerOptions())
+        self._handles = {}
 
     @property
     def open_spans(self):
@@ -97,9 +104,13 @@ class SpanMaker:
 
     def open(self, delivery):
         """Begin a delivery; the anchor of its answer's span."""
-        self.in_hand.add(delivery)
-        handle = self._handles[id(delivery)] = self.emitter.start(delivery.record)
-        return handle.span
+        with self.emitter.scoring(delivery.record, delivery):
+            self._handles[id(delivery)] = self.emitter.start(delivery.record)
+        return self._handles[id(delivery)].span
+
+    def abandon(self, delivery):
+        """Nobody waits for its scores any more."""
+        self._handles[id(delivery)].abandon()
 
     def emit(self, delivery, outcomes=None, *, span=None):
         """End it; the spans that are to be exported."""
@@ -107,10 +118,8 @@ class SpanMaker:
         return delivery.spans
 
     def score(self, delivery, outcomes=None):
-        """Both; what is in hand is given out again."""
-        spans = self.emit(delivery, outcomes, span=self.open(delivery))
-        self.in_hand.remove(delivery)
-        return spans
+        """Both."""
+        return self.emit(delivery, outcomes, span=self.open(delivery))
 
 
 def ids_of(spans):
@@ -171,3 +180,31 @@ class Ends:
         """What was said besides the delivery."""
         with self._lock:
             return [about for _, *about in self._ends[how]]
+
+
+class LoopThread:
+    """An event loop in a thread of its own, as a worker has one."""
+
+    def __init__(self):
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._begun = []
+
+    def begin(self, coroutine):
+        """Run it beside the others."""
+        self._begun.append(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
+        return self._begun[-1]
+
+    def run(self, coroutine):
+        """Run it; what it returns."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
+
+    def close(self):
+        for begun in self._begun:
+            begun.cancel()
+        self.run(asyncio.sleep(0.01))  # what was cancelled ends
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(60)
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()

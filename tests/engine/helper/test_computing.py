@@ -152,7 +152,7 @@ def test_an_outage_of_a_judges_service_is_one_wherever_the_judge_computes(fakes,
     outcome = outcome_of(fakes, engine, emitter, command)
 
     assert (outcome.error_type, outcome.outage) == ("model_unavailable", True)
-    fleet = pytest.importorskip("ragspan_nats.worker.emitters")
+    fleet = pytest.importorskip("ragspan_nats.worker.delivery")
     verdict = fleet.verdict_on(emitter.scored[-1], 1, fleet.WorkerOptions())
     assert (verdict.ending, verdict.reason) == ("give_back", "judge_outage")
 

@@ -138,6 +138,18 @@ class BrokerAccess:
         return context
 
 
+def broker_address(given: str | None) -> str:
+    """The broker's address: the given one, else that of `RAGSPAN_SINK`.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    address = given or variable("RAGSPAN_SINK")
+    if address is None:
+        raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
+    return address
+
+
 def _split(url: str) -> SplitResult:
     # What is wrong is not shown: it may be a part of a password.
     try:

@@ -1,11 +1,12 @@
 """A record as a message: JSON, compressed above a size, and headers that say what it is.
 
-What arrives is checked before anything is made of it: its size, its size when unpacked, how much it holds, and its schema.
-Whoever may publish to the stream may publish anything.
+What arrives is checked before anything is made of it: its size, its size when unpacked, how much it holds, its schema, and its
+headers, of which only those are published once more that can be. Whoever may publish to the stream may publish anything.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import math
@@ -13,13 +14,17 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ragspan.exceptions import RecordError
 from ragspan.record_json import MAX_JSON, check
 from ragspan.records import RagRecord, SpanAnchor
+
+if TYPE_CHECKING:
+    from nats.js import JetStreamContext
+    from nats.js.api import RawStreamMsg
 
 MESSAGE_ID = "Nats-Msg-Id"
 """By which the stream knows a message that it has already."""
@@ -36,6 +41,16 @@ _PLAIN_TYPES = (str, int, bool, type(None))
 _HEADER_TEXT = re.compile(r"[\x21-\x7e]{1,128}")
 _TRACE_STATE = re.compile(r"[\x20-\x7e]{1,512}")
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+
+_NEEDED = frozenset({ENCODING, TRACEPARENT, TRACESTATE})
+"""To read the record."""
+_BROKERS = "Nats-"
+_OURS = "Ragspan-"
+_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,200}")  # what the client lets be a header's name
+_FRAME = len(b"NATS/1.0\r\n" + b"\r\n")
+_LINE = len(b": " + b"\r\n")
+_MAX_HEADERS = 64 * 1024 - 1  # bytes that a stream takes
+_MAX_TEXT = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,3 +179,44 @@ def _parent_in(headers: Mapping[str, str]) -> SpanAnchor | None:
     state = headers.get(TRACESTATE, "")
     state = state if _TRACE_STATE.fullmatch(state) else ""
     return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_flags=flags, trace_state=state, is_remote=True)
+
+
+def fitting(headers: Mapping[str, str], own: Mapping[str, str], payload: bytes, limit: int) -> dict[str, str] | None:
+    """As many of the headers as a message of at most `limit` bytes has room for beside our own; None if not even those."""
+    kept = {name: text for name, text in headers.items() if _NAME.fullmatch(name) and not _is_replaced(name, own)}
+    needed = {name: text for name, text in kept.items() if name in _NEEDED}
+    for chosen in ({**kept, **own}, {**needed, **own}, dict(own)):
+        size = _size(chosen)
+        if size <= _MAX_HEADERS and size + len(payload) <= limit:
+            return chosen
+    return None
+
+
+def _is_replaced(name: str, own: Mapping[str, str]) -> bool:
+    return name in own or name.startswith((_BROKERS, _OURS))
+
+
+def _size(headers: Mapping[str, str]) -> int:
+    """Bytes that the headers take in a message."""
+    return _FRAME + sum(len(name) + len(text.encode()) + _LINE for name, text in headers.items())
+
+
+def max_payload_of(jetstream: JetStreamContext) -> int:
+    """Bytes that a message may have, headers included."""
+    # The client takes more, since it does not count the headers, and the broker ends the connection then.
+    return jetstream._nc.max_payload  # noqa: SLF001 - what JetStream's part of the client does not tell
+
+
+def headers_of(message: RawStreamMsg) -> dict[str, str]:
+    """The headers, read as the client reads those of messages that are delivered.
+
+    Those of messages that are looked up it reads as e-mail, where a value may be an object, and one bad line hides the rest.
+    """
+    lines = base64.b64decode(message.hdrs or b"").split(b"\r\n")[1:]
+    pairs = (line.partition(b":") for line in lines if b":" in line)
+    return {name.strip().decode("ascii", "replace"): text.strip().decode("utf-8", "replace") for name, _, text in pairs}
+
+
+def header_text(text: str) -> str:
+    """One line of printable ASCII, as a header can hold it."""
+    return "".join(sign if " " <= sign <= "~" else "?" for sign in text[:_MAX_TEXT])

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
+from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SECONDS = ("max_age", "duplicate_window", "dead_letter_age")
 _WHOLE_NUMBERS = {"max_records": math.inf, "max_bytes": math.inf, "dead_letter_bytes": math.inf, "replicas": 5}
+_LIMITS = {
+    "RAGSPAN_NATS_MAX_RECORDS": "max_records",
+    "RAGSPAN_NATS_MAX_BYTES": "max_bytes",
+    "RAGSPAN_NATS_REPLICAS": "replicas",
+}
 _IN_USE = 10058  # the stream is there, with other settings than those that we would have made it with
 
 
@@ -92,6 +98,28 @@ class StreamLimits:
             if type(value) is not int or not 1 <= value <= most:
                 allowed = "at least 1" if most == math.inf else f"from 1 to {most}"
                 raise ConfigurationError(f"{name} is {value!r}, but should be a whole number, {allowed}")
+
+
+def stream_name(given: str | None = None) -> str:
+    """The name of the stream: the given one, else that of `RAGSPAN_NATS_STREAM`, else `ragspan`."""
+    return given or variable("RAGSPAN_NATS_STREAM") or "ragspan"
+
+
+def stream_limits() -> StreamLimits:
+    """The limits of streams that are missing, with those of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`.
+
+    Raises:
+        ConfigurationError: one of these is no whole number, or out of its range.
+    """
+    given = {name: value for name in _LIMITS if (value := variable(name)) is not None}
+    limits = StreamLimits()
+    for name, value in given.items():
+        changed: dict[str, Any] = {_LIMITS[name]: int(value) if value.isdecimal() else value}
+        try:
+            limits = replace(limits, **changed)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{name}: {error}") from None
+    return limits
 
 
 async def ensure_streams(jetstream: JetStreamContext, names: StreamNames, limits: StreamLimits) -> None:

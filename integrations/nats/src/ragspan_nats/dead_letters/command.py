@@ -15,11 +15,10 @@ import typer
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import broker_address, stream_name
+from ragspan_nats.access import BrokerAccess, broker_address
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.dead_letters.letters import DeadLetter, dead_letter, dead_letters, give_back
-from ragspan_nats.streams import StreamNames
+from ragspan_nats.streams import StreamNames, stream_name
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, help="Records that the workers could not score: why, and once more."

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from ragspan_nats.headers import fitting, header_text, headers_of, max_payload_of
-from ragspan_nats.message import MESSAGE_ID
+from ragspan_nats.message import MESSAGE_ID, fitting, header_text, headers_of, max_payload_of
 from ragspan_nats.streams import StreamNames
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES, Arrival
 

@@ -31,10 +31,9 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.redaction import RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import stream_limits
 from ragspan_nats.sink.options import SinkOptions
 from ragspan_nats.sink.stats import SinkStats
-from ragspan_nats.streams import StreamLimits, StreamNames
+from ragspan_nats.streams import StreamLimits, StreamNames, stream_limits
 
 if TYPE_CHECKING:  # what these load is needed where a sink is made, not where it is imported
     from opentelemetry.metrics import MeterProvider

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import stream_name
 from ragspan_nats.sink.nats_sink import NatsSink
+from ragspan_nats.streams import stream_name
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:

@@ -13,9 +13,8 @@ from opentelemetry.metrics import set_meter_provider
 
 from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
-from ragspan_nats.access import BrokerAccess
-from ragspan_nats.config import broker_address, stream_limits, stream_name
-from ragspan_nats.streams import StreamNames
+from ragspan_nats.access import BrokerAccess, broker_address
+from ragspan_nats.streams import StreamNames, stream_limits, stream_name
 from ragspan_nats.worker.counts import WorkerStats
 from ragspan_nats.worker.health import HealthPage
 from ragspan_nats.worker.options import WorkerOptions

@@ -1,13 +1,16 @@
-"""A message in hand, and how its delivery ends."""
+"""A message that a worker has received, and how its delivery ends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ragspan.outcomes import ScoredRecord
-from ragspan.records import RagRecord
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.record_json import MAX_JSON
+from ragspan_nats.worker.options import WorkerOptions
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -30,12 +33,10 @@ Reason: TypeAlias = Literal[
     "redaction_failed",
     "deliveries_used_up",
 ]
-"""Why a delivery was not acknowledged; `docs/fleet.md` says when that is.
+"""Why a delivery was not acknowledged; `docs/fleet.md` says when that is."""
 
-`judge_outage`, `export_failed`: the judge's service, or the tracing tool, was away. `emitter_error`, `lost`: a defect kept the
-record from its end. `stopped`: the worker ended. `not_put_aside`, `not_confirmed`: the broker could not be told.
-`invalid_record`: the message holds none. `redaction_failed`: `RAGSPAN_REDACT` failed for it. `deliveries_used_up`: it was delivered more often than it may be.
-"""
+_TIMEOUT = "timeout"  # how the engine names the failure of a metric that took too long
+_PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, by how many failures came one after another
 
 
 def earlier_deliveries_in(headers: Mapping[str, str]) -> int:
@@ -73,7 +74,7 @@ class Arrival:
 
     @property
     def message(self) -> tuple[int, float]:
-        """By which all deliveries of one message are known."""
+        """What all deliveries of one message have in common."""
         return self.sequence, self.stored_at
 
     @property
@@ -84,7 +85,7 @@ class Arrival:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """What is to become of a delivery, and why."""
+    """How a delivery ends, and why."""
 
     ending: Ending
     reason: Reason | None = None
@@ -94,45 +95,88 @@ class Verdict:
     delay: float = 0.0
     """Seconds until the broker delivers it again, when it is given back."""
 
-    def __post_init__(self) -> None:
-        if (self.reason is None) != (self.ending == "acknowledge"):
-            raise ValueError(f"a delivery ends with {self.ending!r} for the reason {self.reason!r}")
-
 
 ACKNOWLEDGE = Verdict(ending="acknowledge")
+STOPPED = Verdict(ending="give_back", reason="stopped")
 
 
 @dataclass(slots=True, eq=False)
 class Delivery:
-    """A record in hand.
-
-    It belongs to one thread at a time: the worker's loop, then the engine's worker, the export line, the native scores, and the loop again.
-    """
+    """A message in flight."""
 
     arrival: Arrival
-    record: RagRecord
-    taken_at: float
-    """Seconds of the monotonic clock."""
-    size: int = 0
-    """Bytes of the record's JSON."""
+    size: int = MAX_JSON
+    """Bytes of the record's JSON; the largest possible until it is read."""
+    task: asyncio.Task[None] | None = None
+    has_left_judge: asyncio.Event = field(default_factory=asyncio.Event)
+    """It is scored, or will not be."""
     spans: list[ReadableSpan] = field(default_factory=list)
-    """Those of the answer that have ended and are to be exported."""
+    """Those of the answer that are to be exported."""
     verdict: Verdict | None = None
-    """None as long as it is not scored."""
-    scored: ScoredRecord | None = None
-    """Its scores, for native writers; None unless it is to be acknowledged."""
-    is_exported: bool = False
-    """The exporters have taken its spans."""
-    waits_since: float | None = None
-    """Since when its export is tried in vain, or its native scores are being written; of the monotonic clock."""
-    is_settling: bool = False
-    """The broker is being told how it has ended."""
+    """None until it is scored."""
+    is_ending: bool = False
+    """The broker is being told how it ends."""
     is_given_back: bool = False
-    """It is being told that somebody else may have it."""
+    """The broker is being told that another worker may have it."""
     is_orphan: bool = False
-    """Its stream is gone, so that nobody waits to hear how it has ended."""
+    """Its stream is gone, so the broker is told nothing."""
 
     @property
     def count(self) -> int:
-        """Which delivery of the record this is, counting those before it was a dead letter."""
+        """Which delivery of the record this is, those included that came before it was a dead letter."""
         return self.arrival.earlier + self.arrival.number
+
+
+def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
+    """How the delivery of a record with these outcomes ends.
+
+    Where a judge's service failed, or let every metric run into its time limit, the record comes again later. With its last
+    delivery the scores that are there are better than none; without any, it becomes a dead letter.
+
+    Args:
+        scored: the record and its outcomes.
+        number: which delivery of it this is, from 1.
+        options: how often and how soon it may come again.
+    """
+    failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
+    has_scores = any(isinstance(outcome, Score) for outcome in scored.outcomes.values())
+    # One metric may take too long because of what it has to do; where none came to an end, it is the service that hangs.
+    outages = [one.error_type for one in failures if one.outage or (one.error_type == _TIMEOUT and not has_scores)]
+    if not outages:
+        return ACKNOWLEDGE
+    detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
+    if number < options.max_deliveries:
+        return Verdict(ending="give_back", reason="judge_outage", detail=detail, delay=options.back_off(number))
+    if has_scores:
+        return ACKNOWLEDGE
+    return Verdict(ending="put_aside", reason="judge_outage", detail=detail)
+
+
+class JudgeBackoff:
+    """How many records may be scored at a time: one, and ever more rarely, while the judge's service is away.
+
+    A record that is taken up then uses up a delivery for nothing. What fails together counts as one failure, after which
+    nothing is taken up for a while; then a single record shows whether the service is back.
+
+    Args:
+        clock: seconds that do not go backwards.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+
+    def note(self, verdict: Verdict) -> None:
+        """A delivery ends so."""
+        if verdict.ending == "acknowledge":
+            self._failures, self._until = 0, 0.0
+        elif verdict.reason == "judge_outage" and self._clock() >= self._until:
+            self._until = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+            self._failures += 1
+
+    def limit(self, concurrency: int) -> int:
+        """Records that may be scored at a time: usually `concurrency`."""
+        if self._clock() < self._until:
+            return 0
+        return 1 if self._failures else concurrency

@@ -1,33 +1,24 @@
 """Writes scores to backends that have scores of their own, and says of each record when its scores are written.
 
-A record comes here when its spans have been exported, for a native score waits for its span; only then is it acknowledged. A thread
-of its own, so that spans go on to be exported meanwhile.
+A native score waits for its span, so writers get a record's scores when its spans have been exported; only then is the record
+acknowledged. No record waits for the scores of another, except where an emitter can only tell of all at once (it is no `ScoreWriter`).
 
-Guarantees:
-- A delivery leaves here exactly once: by `on_delivered`, when each of its scores is delivered or finally refused, or by
-  `on_failure`: a writer raised, or gave up a score of its that it could not write, or the patience is over. None waits for the
-  scores of another, but where an emitter can only tell of all at once (it is no `ScoreWriter`).
-- A score whose span was not there for ten seconds of looking, of which there are ever fewer, holds its record up no longer: for
-  some 15 seconds in all. Its writer goes on looking for it.
-- Nothing that a writer raises ends the thread.
+All of it runs in the worker's event loop; writers have threads of their own.
 """
 
 from __future__ import annotations
 
-import queue
-import threading
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Protocol
 
 from ragspan.delivery import Receipt, ScoreWriter
 from ragspan.engine._boundary import attempt
+from ragspan.engine._threads import DaemonThreads
+from ragspan.outcomes import ScoredRecord
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.worker.delivery import Delivery, Reason
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
+from ragspan_nats.worker.delivery import Reason
 
 _FLUSH = 30.0  # seconds
 _PAUSE = 0.25  # seconds until what waits is looked at again
@@ -42,24 +33,13 @@ class Flushes(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
-class _Waiting:
-    delivery: Delivery
-    receipts: Sequence[Receipt | None]
-    """None of a writer that raised."""
-    is_flushed: bool
-    """What tells of no single score has delivered all."""
-
-
 class NativeScores:
     """Has native writers write, and waits for them.
 
     Args:
         writers: that are given the scores here, once the spans are out.
         others: emitters that were given the scores already, and have to deliver them as well.
-        on_delivered: called with a delivery whose scores are written.
-        on_failure: called with one whose scores are not, with the reason and, for people, a detail.
-        patience: seconds, more than 0, for which writers are waited for; what the export of spans took of it counts.
+        timeout: seconds, more than 0, for which writers are waited for.
         log: told of trouble.
     """
 
@@ -68,96 +48,70 @@ class NativeScores:
         writers: Sequence[ScoreWriter[Any]],
         others: Sequence[Flushes] = (),
         *,
-        on_delivered: Callable[[Delivery], None],
-        on_failure: Callable[[Delivery, Reason, str], None],
-        patience: float,
+        timeout: float,
         log: ThrottledLog,
     ) -> None:
         self._writers = writers
         self._others = others
-        self._on_delivered = on_delivered
-        self._on_failure = on_failure
-        self._patience = patience
+        self._timeout = timeout
         self._log = log
-        self._arrivals: queue.SimpleQueue[Delivery | None] = queue.SimpleQueue()
-        self._waiting: list[_Waiting] = []
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._main, name="ragspan-native-scores", daemon=True)
+        self._threads = DaemonThreads(1, name="ragspan-native-scores")
+        self._next_flush: asyncio.Task[bool] | None = None
+        self._flushing = asyncio.Lock()
 
-    def start(self) -> None:
-        if self._writers or self._others:
-            self._thread.start()
+    async def write(self, scored: ScoredRecord) -> tuple[Reason, str] | None:
+        """Write the scores of a record; None when each is delivered or finally refused, else why not, with a detail for people.
 
-    def put(self, delivery: Delivery) -> None:
-        """Take a delivery whose spans are exported; returns at once."""
-        if self._writers or self._others:
-            self._arrivals.put(delivery)
-        else:
-            self._on_delivered(delivery)
+        A score whose span was not there for ten seconds of looking is waited for no longer. Its writer goes on looking for it.
+        """
+        ends = asyncio.get_running_loop().time() + self._timeout
+        receipts = [self._emit(writer, scored) for writer in self._writers]
+        if None in receipts:
+            return "emitter_error", "a native writer raised; the log says what"
+        is_flushed = not self._others
+        while True:
+            states = {one.fate(span_patience=_SPAN_PATIENCE) for one in receipts if one is not None}
+            if "lost" in states:
+                return "export_failed", "a native writer gave a score of its up"
+            is_flushed = is_flushed or await self._flush(ends)
+            if is_flushed and "waiting" not in states:
+                return None
+            if asyncio.get_running_loop().time() >= ends:
+                return "export_failed", f"its native scores were not taken for {self._timeout:.0f} seconds"
+            await asyncio.sleep(_PAUSE)
 
-    def stop(self) -> None:
-        """Begin nothing any more. What is left has not ended; it is for the caller to give back."""
-        self._stopping.set()
-        self._arrivals.put(None)
-
-    def shutdown(self, timeout: float) -> None:
+    async def shutdown(self, timeout: float) -> None:
         """Let go of the writers, within `timeout` seconds for each."""
+        self._threads.shutdown()
         for writer in self._writers:
-            self._ask(writer, writer.shutdown, timeout)
+            _, error = await asyncio.to_thread(attempt, writer.shutdown, timeout)
+            self._note(writer, error)
 
-    def _main(self) -> None:
-        while not self._stopping.is_set():
-            self._collect()
-            if not all(one.is_flushed for one in self._waiting) and self._flush():
-                for one in self._waiting:
-                    one.is_flushed = True
-            if not self._stopping.is_set():
-                self._waiting = [one for one in self._waiting if not self._has_left(one)]
+    def _emit(self, writer: ScoreWriter[Any], scored: ScoredRecord) -> Receipt | None:
+        receipt, error = attempt(writer.emit_with_receipt, scored)
+        self._note(writer, error)
+        return receipt
 
-    def _collect(self) -> None:
-        """Begin with all that have come; wait for one, but where others are here already only for a short time."""
-        timeout = _PAUSE if self._waiting else None
-        while not self._stopping.is_set():
-            try:
-                came = self._arrivals.get(timeout=timeout)
-            except queue.Empty:
-                return
-            if came is not None:
-                self._waiting.append(self._begun(came))
-            timeout = 0.0
+    async def _flush(self, ends: float) -> bool:
+        """Whether the others have delivered all. One flush serves all records that came before it began."""
+        if self._next_flush is None:
+            self._next_flush = asyncio.create_task(self._flush_next())
+        with suppress(asyncio.TimeoutError):
+            left = max(0.0, ends - asyncio.get_running_loop().time())
+            return await asyncio.wait_for(asyncio.shield(self._next_flush), left)
+        return False
 
-    def _begun(self, delivery: Delivery) -> _Waiting:
-        delivery.waits_since = delivery.waits_since or time.monotonic()
-        scored = delivery.scored
-        receipts = [] if scored is None else [self._ask(one, one.emit_with_receipt, scored) for one in self._writers]
-        return _Waiting(delivery=delivery, receipts=receipts, is_flushed=not self._others)
+    async def _flush_next(self) -> bool:
+        async with self._flushing:
+            self._next_flush = None
+            return await asyncio.wrap_future(self._threads.submit(self._flush_all))
 
-    def _has_left(self, one: _Waiting) -> bool:
-        fates = {
-            "failed" if receipt is None else receipt.fate(span_patience=_SPAN_PATIENCE) for receipt in one.receipts
-        }
-        waited = time.monotonic() - (one.delivery.waits_since or 0.0)
-        if "failed" in fates:
-            self._on_failure(one.delivery, "emitter_error", "a native writer raised; the log says what")
-        elif "lost" in fates:
-            self._on_failure(one.delivery, "export_failed", "a native writer gave a score of its up")
-        elif "waiting" not in fates and one.is_flushed:
-            self._on_delivered(one.delivery)
-        elif waited >= self._patience:
-            self._on_failure(
-                one.delivery, "export_failed", f"its native scores were not taken for {waited:.0f} seconds"
-            )
-        else:
-            return False
-        return True
+    def _flush_all(self) -> bool:
+        answers = [(other, *attempt(other.flush, _FLUSH)) for other in self._others]  # all, whatever one says
+        for other, _, error in answers:
+            self._note(other, error)
+        return all(answer for _, answer, _ in answers)
 
-    def _flush(self) -> bool:
-        have_delivered = [self._ask(other, other.flush, _FLUSH) for other in self._others]  # all, whatever one says
-        return all(have_delivered)
-
-    def _ask(self, writer: object, ask: Callable[[_T], _R], about: _T) -> _R | None:
-        """What it answers; None where it raises."""
-        answer, error = attempt(ask, about)
+    def _note(self, writer: object, error: BaseException | None) -> None:
         if error is not None:
             self._log.trouble("writer", "%s failed with %s", type(writer).__name__, type(error).__name__)
-        return answer
