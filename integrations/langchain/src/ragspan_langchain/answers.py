@@ -9,7 +9,7 @@ from typing import Any
 
 from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
-from ragspan_langchain.snapshots import Call, Document, Message
+from ragspan_langchain.payloads import Call, Document, Message
 from ragspan_langchain.trace import Reply
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")

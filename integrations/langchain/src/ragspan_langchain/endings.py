@@ -7,7 +7,7 @@ from typing import Any
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
 from ragspan_langchain.answers import response_in
-from ragspan_langchain.snapshots import text_of
+from ragspan_langchain.payloads import text_of
 from ragspan_langchain.trace import ModelRun, Run, Trace
 
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ragspan.capturing.log import Event, RequestLog, RunKey
 from ragspan.capturing.snapshots import LONG_TEXT, OPAQUE, Hidden, Opaque, Snapshot
-from ragspan_langchain.snapshots import (
+from ragspan_langchain.payloads import (
     MESSAGE,
     Found,
     Message,
@@ -110,7 +110,8 @@ class _Folding:
                 self._see(found, run, ranked=self._is_first_seen_in(run, found))
             trace.carried_documents |= carried
             seen = list(trace.documents.values())
-            run.prompt = Prompt(parts, seen, [about["rewritten"].get(id(entry.document), entry.text) for entry in seen])
+            texts = {id(document): text for document, text in about["rewritten"]}
+            run.prompt = Prompt(parts, seen, [texts.get(id(entry.document), entry.text) for entry in seen])
         if run.parent is None:
             self._note_inputs([Message(part.role, part.text) for part in parts])
         trace.models.append(run)

@@ -20,7 +20,7 @@ from ragspan.step_texts import note_error
 from ragspan_langchain.fold import MAX_SAVED_STATES, NO_INPUT_YET, is_interrupt
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.record import record_of
-from ragspan_langchain.snapshots import SNAPSHOTS, documents_now, take_documents, take_prompt, take_reply
+from ragspan_langchain.snapshots import SNAPSHOTS, rewritten_documents, take_documents, take_prompt, take_reply
 from ragspan_langchain.surroundings import (
     enclosing_run_id,
     openinference_anchor,
@@ -290,7 +290,7 @@ def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about
     details["model"], details["provider"] = metadata.get("ls_model_name"), metadata.get("ls_provider")
     if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
-    details["rewritten"] = documents_now(log)
+    details["rewritten"] = rewritten_documents(log)
     beside = told.get("documents") or told.get("source_documents")  # the latter of Cohere's chat before 2024
     details["documents"] = None if beside is None else take_documents(beside, log)
     return take_prompt(given, log)

@@ -10,8 +10,8 @@ from ragspan.capturing.snapshots import Opaque, Snapshot
 from ragspan.provider_replies import facts_of
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall, plain_entries
 from ragspan.step_texts import ErrorReport, Message, NotedError, ToolRequest
-from ragspan_langchain.snapshots import Call, Document
-from ragspan_langchain.snapshots import Message as ChatMessage
+from ragspan_langchain.payloads import Call, Document
+from ragspan_langchain.payloads import Message as ChatMessage
 from ragspan_langchain.trace import ModelRun, PromptPart, RetrieverRun, Run, SeenDocument, ToolRun, Trace
 
 _MAX_OF_A_KIND = 100

@@ -10,7 +10,7 @@ from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.step_texts import NotedError
-from ragspan_langchain.snapshots import Call, Document, Message, text_of
+from ragspan_langchain.payloads import Call, Document, Message, text_of
 
 
 @dataclass(eq=False, slots=True)
