@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from ragspan.capturing.log import Event, RequestLog, RunKey
 from ragspan.capturing.snapshots import LONG_TEXT, OPAQUE, Hidden, Opaque, Snapshot
+from ragspan.records import SpanAnchor
 from ragspan_langchain.payloads import (
     MESSAGE,
     Found,
@@ -135,20 +136,21 @@ class _Folding:
         if run is None:
             return
         run.ended_ns = event.time_ns
-        output = event.payload
+        output, inputs = event.payload, None
         if isinstance(run, ToolRun):
             self._end_tool(run, output)
         elif isinstance(run, RetrieverRun):
             self._open_searches.pop(event.run, None)
-            self._end_search(run, event)
+            self._end_search(run, output, event.about)
             output = OPAQUE
         elif isinstance(run, ModelRun):
-            run.reply = Reply(output if isinstance(output, Message) else Message("ai"), event.about or ())
+            run.reply = Reply(output, event.about) if isinstance(output, Message) else Reply(Message("ai"))
             output = run.reply.text
         else:
-            self._end_chain(run, output, event.about)
+            inputs = event.about
+            self._end_chain(run, output, inputs)
         if run.parent is None:
-            self._end_of_top(run, output, None if isinstance(run, (ToolRun, RetrieverRun, ModelRun)) else event.about)
+            self._end_of_top(run, output, inputs)
 
     def _end_chain(self, run: Run, output: Snapshot, inputs: Snapshot) -> None:
         trace = self.trace
@@ -180,9 +182,9 @@ class _Folding:
         )
         run.result = next(said, output)
 
-    def _end_search(self, run: RetrieverRun, event: Event) -> None:
-        trace, documents = self.trace, event.payload
-        run.span = run.span or event.about
+    def _end_search(self, run: RetrieverRun, documents: Snapshot, span: SpanAnchor | None) -> None:
+        trace = self.trace
+        run.span = run.span or span
         if not isinstance(documents, list):
             trace.unreadable[documents.identity if isinstance(documents, Opaque) else id(documents)] = run
         elif not documents:
@@ -197,14 +199,15 @@ class _Folding:
         run, trace = self._runs.get(event.run), self.trace
         if run is None:
             return
-        noted, inputs = event.payload, event.about
+        noted, about = event.payload, event.about
+        span = about if isinstance(about, SpanAnchor) else None
         run.ended_ns, run.error, run.noted = event.time_ns, noted.kind.__name__, noted
         self._open_searches.pop(event.run, None)
         if isinstance(run, RetrieverRun):
-            run.span, inputs = run.span or inputs, None
+            run.span = run.span or span
         if run.parent is None:
             trace.error, trace.noted = run.error, noted
-            self._end_of_top(run, OPAQUE, inputs)
+            self._end_of_top(run, OPAQUE, about if span is None else None)
         elif is_interrupt(noted.kind):
             trace.interrupted.append(run.parent)
 

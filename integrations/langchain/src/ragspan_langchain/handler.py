@@ -83,10 +83,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.recorder.start("chain", run_id, parent_run_id, inputs, serialized, about)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, inputs: Any = None, **_: Any) -> None:
-        self.recorder.end_chain(run_id, outputs, inputs)
+        self.recorder.end("chain", run_id, outputs, inputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, inputs: Any = None, **_: Any) -> None:
-        self.recorder.fail(run_id, error, inputs=inputs)
+        self.recorder.end("error", run_id, error, inputs)
 
     def on_chat_model_start(
         self,
@@ -110,10 +110,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.recorder.new_token(run_id, token, chunk)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.end_model(run_id, response)
+        self.recorder.end("model", run_id, response)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.fail(run_id, error)
+        self.recorder.end("error", run_id, error)
 
     def on_retriever_start(
         self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
@@ -121,10 +121,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.recorder.start("retriever", run_id, parent_run_id, query, serialized, about)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.end_retriever(run_id, documents)
+        self.recorder.end("retriever", run_id, documents)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.fail(run_id, error, is_search=True)
+        self.recorder.end("error", run_id, error)
 
     def on_tool_start(
         self,
@@ -140,10 +140,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self.recorder.start("tool", run_id, parent_run_id, given, serialized, about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.end_tool(run_id, output)
+        self.recorder.end("tool", run_id, output)
 
     def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.fail(run_id, error)
+        self.recorder.end("error", run_id, error)
 
     # LangGraph's own events, which report breakpoints as well: nothing raises there. Where another library wraps the
     # callback managers they reach every handler.

@@ -7,6 +7,7 @@ only to search with do not make its prompt one of these.
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,6 @@ from itertools import islice
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
 from ragspan_langchain.answers import calls_text, json_in, texts_in
 from ragspan_langchain.trace import ModelRun, PromptPart, SeenDocument, Trace
-from ragspan_langchain.turns import Said, Turn, turns_of
 
 Found = tuple[SeenDocument, str, bool]
 """A document in a prompt, its text, and whether nothing of it is missing."""
@@ -25,6 +25,8 @@ _MAX_MODELS = 1000
 _MAX_SAID_BY_ALL = 1_000_000
 """Characters of what models said that are compared with the answer."""
 _MAX_JSON = 100_000
+_MAX_COMPARED = 20_000
+"""Characters by which two messages are told apart."""
 _MAX_FIELDS = 1000
 _MAX_VERDICT = 40
 _MAX_RESULT = 2000
@@ -100,6 +102,57 @@ def _documents_of_several(
     return found, prompts.is_complete
 
 
+class _Turn(enum.Enum):
+    """Whose a part of a prompt is."""
+
+    THIS = "this"
+    """Of this turn: any document in it counts."""
+    EARLIER = "earlier"
+    """History: a document in it counts if this request found it, for programs put documents before the history, too."""
+    SPOKEN = "spoken"
+    """A model's words, which hold no documents even if they quote some."""
+
+
+def _turns_of(parts: Sequence[PromptPart], said: _Said) -> list[_Turn]:
+    """The turns of a prompt's parts.
+
+    An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
+    assistant's messages that no model gave are of the program's making, and may hold documents.
+
+    Args:
+        parts: the prompt.
+        said: what models said in this request.
+    """
+    people = [place for place, part in enumerate(parts) if part.role == "human"]
+    made = {place for place, part in enumerate(parts) if part.role == "ai" and part.text not in said}
+    end = max((place for place in made if people and people[0] < place < people[-1]), default=-1)
+
+    def turn(place: int, role: str) -> _Turn:
+        if role == "ai":
+            return _Turn.THIS if place > end and place in made else _Turn.SPOKEN
+        return _Turn.EARLIER if place < end and role != "system" else _Turn.THIS
+
+    return [turn(place, part.role) for place, part in enumerate(parts)]
+
+
+class _Said:
+    """What models said; white space does not matter, for it differs between a reply and the message made of it."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = {_squeezed(text) for text in texts}
+        self._known: dict[str, bool] = {}  # an agent's prompts repeat their parts
+
+    def __contains__(self, text: str) -> bool:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = _squeezed(text) in self._texts
+        return known
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text[:_MAX_COMPARED].split())
+
+
 class _Provenance:
     """Which calls stand behind others, by the parts of their prompts.
 
@@ -115,11 +168,11 @@ class _Provenance:
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
-        self._turns: dict[int, Turn] = {}
-        said = Said(run.said for run in models)
+        self._turns: dict[int, _Turn] = {}
+        said = _Said(run.said for run in models)
         for run in dict.fromkeys((*answering, *models)):
             own = self._parts[id(run)] = {}
-            for part, turn in zip(run.prompt.parts, turns_of(run.prompt.parts, said), strict=True):
+            for part, turn in zip(run.prompt.parts, _turns_of(run.prompt.parts, said), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 own[number] = None
                 self._turns.setdefault(number, turn)  # the prompt of the answer comes first, and knows best
@@ -135,16 +188,16 @@ class _Provenance:
     @property
     def silent(self) -> list[int]:
         """The numbers of the parts that are a model's own words, which hold no documents."""
-        return [number for number, turn in self._turns.items() if turn is Turn.SPOKEN]
+        return [number for number, turn in self._turns.items() if turn is _Turn.SPOKEN]
 
     @functools.cached_property
     def earlier(self) -> frozenset[int]:
         """The numbers of the parts that are of earlier turns."""
-        return frozenset(number for number, turn in self._turns.items() if turn is Turn.EARLIER)
+        return frozenset(number for number, turn in self._turns.items() if turn is _Turn.EARLIER)
 
     def is_silent(self, part: PromptPart) -> bool:
         """Whether a part is a model's own words."""
-        return self._turns[self._numbers[part.role == "ai", part.text]] is Turn.SPOKEN
+        return self._turns[self._numbers[part.role == "ai", part.text]] is _Turn.SPOKEN
 
     def parts_of(self, run: ModelRun) -> Iterable[int]:
         """The numbers of a prompt's parts, in order."""

@@ -16,7 +16,7 @@ from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.requests import OpenRequests
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.records import RecordSink, RetrievedContext
-from ragspan.step_texts import note_error
+from ragspan.step_texts import NotedError, note_error
 from ragspan_langchain.fold import MAX_SAVED_STATES, NO_INPUT_YET, is_interrupt
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.record import record_of
@@ -30,7 +30,6 @@ from ragspan_langchain.surroundings import (
 
 RunId: TypeAlias = UUID | str
 
-_NOTHING: Mapping[str, Any] = {}
 _interruptions = (
     Interruptions()
 )  # a conversation outlives the recorder where a program makes a handler for each request
@@ -92,57 +91,32 @@ class EventRecorder:
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
-    def end_chain(self, run_id: RunId, output: Any, inputs: Any) -> None:
-        """A chain ends; a stream's real input comes now."""
+    def end(self, kind: str, run_id: RunId, output: Any, inputs: Any = None) -> None:
+        """A chain, tool, retriever or model ends, or one of these with an error; a stream's real input comes now."""
         try:
             key = run_id.int if type(run_id) is UUID else hash(run_id)
             log = self._live.pop(key, None)
             if log is None or log.over:
                 return
-            payload: Snapshot = OPAQUE
-            given: Snapshot = None
+            is_top = key == log.root or log.grouped
+            payload, about = OPAQUE, None
             try:
-                if key == log.root or log.grouped:
-                    payload = SNAPSHOTS.take(_output_of(output), log)
-                    if inputs is not None:
-                        given = SNAPSHOTS.take(inputs, log)
-                        _note_inputs(log, given)
+                if kind == "chain":
+                    payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
                 else:
-                    payload = SNAPSHOTS.take(output, log, whole=False)
-                    if inputs is not None and payload == []:
-                        given = SNAPSHOTS.take(inputs, log, whole=False)
+                    payload, about = _RESULTS[kind](log, run_id, output)
+                if inputs is not None and (is_top or payload == []):
+                    about = SNAPSHOTS.take(inputs, log, whole=is_top)
+                    if is_top:
+                        _note_inputs(log, about)
             finally:
-                log.note("end", key, None, payload, given)
+                log.note("error" if isinstance(payload, NotedError) else "end", key, None, payload, about)
                 if key == log.root:
-                    self._finish(log)
+                    log.find_span()
+                    self.requests.finish(log)
+                    _interruptions.settle(log)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
-
-    def end_tool(self, run_id: RunId, output: Any) -> None:
-        self._end_with(run_id, lambda log: (SNAPSHOTS.take(output, log), None))
-
-    def end_retriever(self, run_id: RunId, documents: Any) -> None:
-        self._end_with(run_id, lambda log: (SNAPSHOTS.take(documents, log), openinference_anchor(run_id)))
-
-    def end_model(self, run_id: RunId, response: Any) -> None:
-        self._end_with(run_id, lambda log: take_reply(response, log))
-
-    def fail(self, run_id: RunId, error: BaseException, *, inputs: Any = None, is_search: bool = False) -> None:
-        """A run ends with an error; the error is not kept, for it would keep the request's frames alive."""
-        key, noted = _key_of(run_id), note_error(error)
-
-        def take(log: RequestLog) -> tuple[Snapshot, Any]:
-            if key == log.root:
-                log.about["failed"] = True
-            elif is_interrupt(noted.kind):
-                log.about["interrupted"] = True
-            if inputs is None or not (log.grouped or key == log.root):
-                return noted, openinference_anchor(run_id) if is_search else None
-            given = SNAPSHOTS.take(inputs, log)
-            _note_inputs(log, given)
-            return noted, given
-
-        self._end_with(run_id, take, "error")
 
     def new_token(self, run_id: RunId, token: Any, chunk: Any) -> None:
         """A model gives another token."""
@@ -189,27 +163,6 @@ class EventRecorder:
             self.requests.ended.add_all((key,))  # what goes on in the background is ignored, and so is what it calls
             return None, None
         return None, self.requests.begin()
-
-    def _end_with(self, run_id: RunId, take: Callable[[RequestLog], tuple[Snapshot, Any]], kind: str = "end") -> None:
-        try:
-            key = _key_of(run_id)
-            log = self._live.pop(key, None)
-            if log is None or log.over:
-                return
-            payload, about = OPAQUE, None
-            try:
-                payload, about = take(log)
-            finally:
-                log.note(kind, key, None, payload, about)
-                if key == log.root:
-                    self._finish(log)
-        except Exception as problem:  # noqa: BLE001
-            self.requests.report(problem)
-
-    def _finish(self, log: RequestLog) -> None:
-        log.find_span()
-        self.requests.finish(log)
-        _interruptions.settle(log)
 
 
 _recorders: weakref.WeakValueDictionary[int, EventRecorder] = weakref.WeakValueDictionary()
@@ -269,7 +222,7 @@ def _output_of(value: Any) -> Any:
     return value
 
 
-# What the starts and ends of the other kinds of run show
+# What a start shows of the other kinds of run
 
 
 def _tool(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
@@ -280,13 +233,13 @@ def _tool(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about:
 def _retriever(
     log: RequestLog, run_id: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]
 ) -> Snapshot:
-    details["metadata"] = about.get("metadata") or _NOTHING
+    details["metadata"] = about.get("metadata") or {}
     details["span"] = openinference_anchor(run_id)
     return SNAPSHOTS.take(given, log)
 
 
 def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
-    metadata, told = about.get("metadata") or _NOTHING, about.get("invocation_params") or _NOTHING
+    metadata, told = about.get("metadata") or {}, about.get("invocation_params") or {}
     details["model"], details["provider"] = metadata.get("ls_model_name"), metadata.get("ls_provider")
     if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
@@ -297,3 +250,36 @@ def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about
 
 
 _PAYLOADS = {"tool": _tool, "retriever": _retriever, "model": _model}
+
+
+# What an end shows, and what is said about it
+
+
+def _end_of_tool(log: RequestLog, _: RunId, output: Any) -> tuple[Snapshot, Any]:
+    return SNAPSHOTS.take(output, log), None
+
+
+def _end_of_retriever(log: RequestLog, run_id: RunId, output: Any) -> tuple[Snapshot, Any]:
+    return SNAPSHOTS.take(output, log), openinference_anchor(run_id)
+
+
+def _end_of_model(log: RequestLog, _: RunId, output: Any) -> tuple[Snapshot, Any]:
+    return take_reply(output, log)
+
+
+def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapshot, Any]:
+    """The error itself is not kept: it would keep the request's frames alive."""
+    noted = note_error(error)
+    if _key_of(run_id) == log.root:
+        log.about["failed"] = True
+    elif is_interrupt(noted.kind):
+        log.about["interrupted"] = True
+    return noted, openinference_anchor(run_id)
+
+
+_RESULTS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
+    "tool": _end_of_tool,
+    "retriever": _end_of_retriever,
+    "model": _end_of_model,
+    "error": _error,
+}
