@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ragspan.engine._daily_sum import DailySum
+from ragspan.engine._rate_limits import DailySum
 
 DAY = 24 * 60 * 60
 

@@ -70,7 +70,7 @@ def test_a_lock_that_another_thread_holds_at_the_fork_does_not_stop_the_child(fa
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        engine._parts.backlog._section.run(lambda: (held.set(), done.wait(fakes.PATIENCE)))
+        engine._parts.queue._section.run(lambda: (held.set(), done.wait(fakes.PATIENCE)))
 
     holder = threading.Thread(target=hold)
     holder.start()
@@ -133,7 +133,6 @@ def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_e
     for engine in engines:
         engine.submit(fakes.a_record())
         assert engine.flush(fakes.PATIENCE)
-    monkeypatch.setattr(engines[0]._parts.scoring, "leave_to_parent", lambda: 1 // 0)
     monkeypatch.setattr(engines[1], "_assemble", lambda: 1 // 0)
 
     def use() -> object:

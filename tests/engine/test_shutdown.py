@@ -230,18 +230,18 @@ def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitt
 
 def interrupted_in_a_step(engine, handle):
     """Submits one capture more, and calls `handle` in the middle of it, as a signal handler of this thread may be."""
-    ledger = engine._parts.backlog._ledger
-    queued = ledger.queued
+    counters = engine._parts.queue._counters
+    queued = counters.queued
 
     def interrupted():
         queued()
         handle()
 
-    ledger.queued = interrupted
+    counters.queued = interrupted
     try:
         engine.submit(a_capture())
     finally:
-        ledger.queued = queued
+        counters.queued = queued
 
 
 def a_capture():

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ragspan.engine import _backlog, _worker
+from ragspan.engine import _record_queue, _worker
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import OTelEmitter
@@ -17,7 +17,7 @@ from ragspan.telemetry import OTelEmitter
 @pytest.fixture
 def quick_restarts(monkeypatch):
     monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(_backlog, "_LOOK_AGAIN", 0.002)
+    monkeypatch.setattr(_record_queue, "_LOOK_AGAIN", 0.002)
 
 
 def worker_of(name: str) -> threading.Thread:

@@ -18,7 +18,7 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import ragspan
-from ragspan_llama_index.asking import prompt_in
+from ragspan_llama_index.payloads import prompt_in
 from ragspan_llama_index.step_records import _messages
 from ragspan_llama_index.steps import Step
 
@@ -141,7 +141,7 @@ def test_a_stream_that_is_read_slowly_ends_for_the_model_when_it_was_read(captur
 
 
 def test_calls_of_tools_may_be_blocks_of_a_message():
-    step = Step(None, "model", "", None)
+    step = Step(None, "", 0, None)
     block = ToolCallBlock(tool_call_id="call-1", tool_name="add", tool_kwargs={"first": 1})
     step.prompt, step.beside = prompt_in(
         [

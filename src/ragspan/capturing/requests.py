@@ -35,24 +35,23 @@ Place = TypeVar("Place")
 class EndedRuns:
     """Remembers the runs of requests that ended lately, so that what goes on in the background is no new request.
 
-    A table of fixed size with one place for each value of a key's last bits, where a new key takes the place of an older
-    one. The last bits of a run's id, or of its hash, are random, so about `_PLACES` runs are known.
+    A table of fixed size with one place for each value of a hash's last bits, where a new key takes the place of an older
+    one. The last bits of an id's hash are random, so about `_PLACES` runs are known.
     """
 
     _PLACES = 1 << 15
 
     def __init__(self) -> None:
-        self._keys = array("Q", bytes(8 * self._PLACES))
+        self._hashes = array("q", bytes(8 * self._PLACES))
 
     def add_all(self, keys: Iterable[RunKey]) -> None:
-        table, places = self._keys, self._PLACES
-        for key in keys:
-            number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
-            table[number % places] = number
+        table, last_bits = self._hashes, self._PLACES - 1
+        for number in map(hash, keys):
+            table[number & last_bits] = number
 
     def __contains__(self, key: RunKey) -> bool:
-        number = (key if type(key) is int else hash(key)) & 0xFFFF_FFFF_FFFF_FFFF
-        return self._keys[number % self._PLACES] == number
+        number = hash(key)
+        return self._hashes[number & (self._PLACES - 1)] == number
 
 
 _ended = EndedRuns()  # ids are unique in a process, so one table serves all

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.delivery._forks import watch_forks
 from ragspan.delivery._outbox import Outbox
 from ragspan.delivery._report import Report
 from ragspan.delivery._schedule import Schedule
 from ragspan.delivery.destination import Delivered, WriteResult
 from ragspan.delivery.options import DeliveryOptions
 from ragspan.delivery.stats import Counts, DeliveryStats
+from ragspan.forks import keep_inherited, watch_forks
 from ragspan.telemetry.environment import exporter_of
 from ragspan.telemetry.flushing import flush_as_well
 
@@ -68,7 +68,7 @@ class PatientSpanExporter(SpanExporter):
         self._report = Report(_NAME, items="spans", meter_provider=meter_provider)
         self._is_closed = False
         self._outbox = self._new_outbox()
-        watch_forks(self)
+        watch_forks(self, PatientSpanExporter._start_afresh)
         flush_as_well(self)
 
     @property
@@ -105,10 +105,10 @@ class PatientSpanExporter(SpanExporter):
             schedule, connect=lambda: _Destination(self._exporter), report=self._report, name=f"ragspan-{_NAME}"
         )
 
-    def start_afresh(self) -> object:
-        """Begin with nothing to send, as the child of a fork does; returns what is left to the parent."""
-        inherited, self._outbox = self._outbox, self._new_outbox()
-        return inherited
+    def _start_afresh(self) -> None:
+        """In the child of a fork there is nothing to deliver: what is left is the parent's."""
+        keep_inherited(self._outbox)
+        self._outbox = self._new_outbox()
 
 
 class PatientOTLPSpanExporter(PatientSpanExporter):

@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from ragspan.delivery._forks import watch_forks
 from ragspan.delivery._outbox import Outbox
 from ragspan.delivery._report import Report
 from ragspan.delivery._schedule import Schedule
@@ -22,6 +21,7 @@ from ragspan.delivery.destination import Deliverable, Destination
 from ragspan.delivery.options import DeliveryOptions
 from ragspan.delivery.receipt import Receipt
 from ragspan.delivery.stats import Counts, DeliveryStats
+from ragspan.forks import keep_inherited, watch_forks
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.anchors import is_valid
@@ -54,7 +54,7 @@ class ScoreWriter(ScoreEmitter, ABC, Generic[_Item]):
         self._delivery = delivery or DeliveryOptions()
         self._report = Report(self.name, meter_provider=meter_provider)
         self._outbox = self._new_outbox()
-        watch_forks(self)
+        watch_forks(self, ScoreWriter._start_afresh)
 
     @property
     def delivery(self) -> DeliveryOptions:
@@ -112,7 +112,7 @@ class ScoreWriter(ScoreEmitter, ABC, Generic[_Item]):
         schedule: Schedule[_Item] = Schedule(self._delivery, counts=Counts())
         return Outbox(schedule, connect=self.connect, report=self._report, name=f"ragspan-{self.name}")
 
-    def start_afresh(self) -> object:
-        """Begin with nothing to deliver, as the child of a fork does; returns what is left to the parent."""
-        inherited, self._outbox = self._outbox, self._new_outbox()
-        return inherited
+    def _start_afresh(self) -> None:
+        """In the child of a fork there is nothing to deliver: what is left is the parent's."""
+        keep_inherited(self._outbox)
+        self._outbox = self._new_outbox()

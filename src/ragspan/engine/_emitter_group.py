@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeGuard
 
-from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
+from ragspan.engine._record_queue import CompletionListener
 from ragspan.engine._threads import DaemonThreads
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
@@ -29,7 +29,7 @@ _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
 class EmitterGroup:
     """The emitters of an engine."""
 
-    def __init__(self, emitters: Sequence[Emitter], *, account: Account, log: ThrottledLog) -> None:
+    def __init__(self, emitters: Sequence[Emitter], *, account: CompletionListener, log: ThrottledLog) -> None:
         self._account = account
         self._log = log
         self._emitters = [
@@ -86,7 +86,7 @@ class EmitterGroup:
         return bool(answer.result())
 
     def _went_wrong(self, place: str, emitter: Emitter, error: BaseException) -> None:
-        self._account.went_wrong(place)
+        self._account.record_error(place)
         self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
 

@@ -1,4 +1,4 @@
-"""Forks and the end of the process.
+"""The end of the process.
 
 Guarantees:
 - The hooks last as long as the process, and hold engines weakly: they keep none alive.
@@ -7,7 +7,14 @@ Guarantees:
   threads may serve, and submit, in between.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
   billiard, Celery. None of them is imported for that. What is left when the time is up is counted, and said in the log.
-- The child of a fork starts with fresh engines, and leaves alone what it inherits of the parent's work.
+
+At SIGTERM finished answers are scored and exported before the process ends:
+- A handler that the application has set is called first and decides what happens, as it would without ragspan.
+- Where there is none the process ends by the signal, as it would without ragspan, when the engines are done or their
+  `exit_timeout` is over.
+- uvicorn handles the signal, and at its end raises it again for the system, which runs no exit hook. In that thread the
+  signal is then held back, so that the interpreter ends in good order and its exit hooks run.
+- Only the main thread can set a handler: an engine that is made elsewhere leaves the signal alone.
 """
 
 from __future__ import annotations
@@ -16,17 +23,19 @@ import atexit
 import contextlib
 import math
 import os
+import signal
 import sys
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from types import FrameType
+from typing import Any, Protocol
 
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._termination import watch_termination
+from ragspan.forks import watch_forks
 
-_T = TypeVar("_T")
+_RAISES_AGAIN = "uvicorn"
 
 
 class EndsWithProcess(Protocol):
@@ -40,24 +49,8 @@ class EndsWithProcess(Protocol):
     def shutdown(self, timeout: float) -> object: ...
 
 
-# Dictionaries of which only single operations are used: no lock, which a fork could leave held.
+# A dictionary of which only single operations are used: no lock, which a fork could leave held.
 _started: dict[weakref.ref[EndsWithProcess], None] = {}
-_forking: dict[weakref.ref[Any], Callable[[Any], None]] = {}
-_inherited: list[object] = []
-
-
-def watch_forks(engine: _T, start_afresh: Callable[[_T], None]) -> None:
-    """Call `start_afresh(engine)` in every child of a fork, for as long as the engine lives."""
-    _forking[weakref.ref(engine, lambda reference: _forking.pop(reference, None))] = start_afresh
-
-
-def keep_inherited(work: object) -> None:
-    """Keep what a fork left of the parent's work for good.
-
-    Letting go of it would end the parent's unfinished calls here, on connections that both processes share; and closing
-    its event loop would make the parent's deaf, for they share a selector, too.
-    """
-    _inherited.append(work)
 
 
 def watch_exit(engine: EndsWithProcess) -> None:
@@ -67,8 +60,9 @@ def watch_exit(engine: EndsWithProcess) -> None:
 
 
 def watch_sigterm() -> None:
-    """Let engines that have work finish it before SIGTERM ends this process."""
-    watch_termination(_exit.drain)
+    """Let engines that have work finish it, within their own time, before SIGTERM ends this process."""
+    if os.name == "posix":
+        _termination.watch(_exit.drain)
 
 
 class _Exit:
@@ -104,7 +98,8 @@ class _Exit:
             if billiard is not None and self._billiard_hook is None:
                 self._billiard_hook = billiard.Finalize(None, self.finish, exitpriority=0)
 
-    def begin_anew_in_child(self) -> None:
+    def after_fork_in_child(self) -> None:
+        _started.clear()
         self._billiard_hook = None  # which is for one process only
 
     def drain(self) -> None:
@@ -131,16 +126,35 @@ def _engines() -> list[EndsWithProcess]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
-def _start_afresh_in_child() -> None:
-    _started.clear()
-    _exit.begin_anew_in_child()
-    for reference, start_afresh in list(_forking.items()):
-        engine = reference()
-        if engine is not None:
-            attempt(start_afresh, engine)  # the others have to start afresh whatever becomes of this one
+class _Termination:
+    """The handler of this process; the child of a fork inherits it with all handlers."""
+
+    def __init__(self) -> None:
+        self._before: Callable[[int, FrameType | None], Any] | int | None = None
+        self._finish: Callable[[], None] | None = None
+
+    def watch(self, finish: Callable[[], None]) -> None:
+        """Call `finish` at SIGTERM; does nothing where the signal is ignored, or handled by something that is not Python."""
+        if self._finish is not None or threading.current_thread() is not threading.main_thread():
+            return
+        before = signal.getsignal(signal.SIGTERM)
+        if before is None or before is signal.SIG_IGN:
+            return
+        self._before, self._finish = before, finish
+        signal.signal(signal.SIGTERM, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if callable(self._before):
+            self._before(number, frame)
+            if type(getattr(self._before, "__self__", None)).__module__.startswith(_RAISES_AGAIN):
+                signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+        elif self._finish is not None:
+            self._finish()
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+            signal.signal(number, self._handle)  # the first process of a container survives its own signals
 
 
 _exit = _Exit()
-
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork either
-    os.register_at_fork(after_in_child=_start_afresh_in_child)
+_termination = _Termination()
+watch_forks(_exit, _Exit.after_fork_in_child)

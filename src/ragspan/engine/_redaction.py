@@ -14,9 +14,8 @@ import contextvars
 from collections.abc import Callable
 from typing import TypeVar
 
-from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
-from ragspan.engine._queue import Item
+from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._threads import DaemonThreads
 from ragspan.engine.stats import DropReason
 from ragspan.outcomes import Outcome
@@ -36,7 +35,9 @@ class Redaction:
         account: counts the records that end here.
     """
 
-    def __init__(self, redact: Redact | None, *, timeout: float, account: Account, log: ThrottledLog) -> None:
+    def __init__(
+        self, redact: Redact | None, *, timeout: float, account: CompletionListener, log: ThrottledLog
+    ) -> None:
         self._redact = redact
         self._timeout = timeout
         self._account = account

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
@@ -17,7 +16,7 @@ from ragspan.engine._fallback import fallback_judge
 from ragspan.engine._metric_judges import prepare_judges
 from ragspan.engine._metric_run import MetricRun, MetricRunner, wait_for_runs
 from ragspan.engine._options import Options
-from ragspan.engine._queue import Item
+from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._sampling import Sampling
 from ragspan.engine._spending import Spending
@@ -43,7 +42,7 @@ class Scoring:
         self,
         options: Options,
         *,
-        account: Account,
+        account: CompletionListener,
         emission: EmitterGroup,
         self_metrics: SelfMetrics,
         computing: Computing,
@@ -125,7 +124,7 @@ class Scoring:
             return  # it was cancelled, and is none of the metric's failures
         outcome = run.outcome
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
-            self._account.went_wrong("metric")
+            self._account.record_error("metric")
             self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
         if run.is_over_budget:
             self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", run.name)
@@ -153,9 +152,13 @@ class Scoring:
         """The worker's loop is gone."""
         self._computing.let_go()
 
-    def leave_to_parent(self) -> None:
-        """In the child of a fork: what is there belongs to the parent."""
-        self._computing.leave_to_parent()
+    def flush(self, deadline: Deadline) -> bool:
+        """Let the emitters send what they hold."""
+        return self._emission.flush(deadline)
+
+    def shutdown(self, deadline: Deadline) -> None:
+        """Shut the emitters down."""
+        self._emission.shutdown(deadline)
 
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""
@@ -241,7 +244,7 @@ class Scoring:
 
     def went_wrong(self, place: str, error: BaseException) -> None:
         """Count something that loses no record, by its place."""
-        self._account.went_wrong(place)
+        self._account.record_error(place)
         self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
 
 

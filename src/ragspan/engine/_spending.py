@@ -3,7 +3,7 @@
 Guarantees:
 - A request is allowed by all limits or takes nothing from any. Nothing waits for a limit.
 - Metrics may ask from any thread; a reservation may be settled from a finaliser, as happens to a request whose event loop
-  is gone (see `Section`).
+  is gone (see `ReentrantCriticalSection`).
 - A fork begins with a fresh account: it is among the parts of an engine that a fork replaces.
 """
 
@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ragspan.engine._daily_sum import DailySum
-from ragspan.engine._section import Section
-from ragspan.engine._token_bucket import TokenBucket
+from ragspan.engine._critical_section import ReentrantCriticalSection
+from ragspan.engine._rate_limits import DailySum, TokenBucket
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.session import Reservation
@@ -47,7 +46,7 @@ class Spending:
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._section = Section()
+        self._section = ReentrantCriticalSection()
         self._requests = _by_the_minute(budget.requests_per_minute, clock)
         self._tokens = _by_the_minute(budget.tokens_per_minute, clock)
         self._dollars = None if budget.usd_per_day is None else DailySum(budget.usd_per_day, clock)

@@ -1,4 +1,4 @@
-"""A few daemon threads for calls that may hang.
+"""A few daemon threads for calls that may hang, and the event loop of the worker, which uses them.
 
 The pools of `concurrent.futures` are joined when the interpreter ends, so one call that hangs in them keeps the process
 from ending, and from `threading`'s exit hooks on they take no calls.
@@ -11,14 +11,19 @@ Guarantees:
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ragspan.engine._boundary import attempt
+
 _T = TypeVar("_T")
+
+_CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
 
 _STARTS_NO_THREADS_AT_EXIT = (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 1)
 """Mended in Python 3.12.2 (CPython issue 113964); versions before 3.12 were not affected."""
@@ -114,3 +119,45 @@ class _Call:
             self.future.set_exception(error)
         else:
             self.future.set_result(result)
+
+
+class WorkerLoop(asyncio.SelectorEventLoop):
+    """An event loop that reports trouble itself: the log lines of asyncio show arguments and messages.
+
+    It is always of this kind, whatever the application's event loop policy would make.
+
+    Args:
+        threads: for what judges do in threads, such as resolving host names.
+        on_error: told of errors in callbacks, and of tasks whose error nobody asked for.
+    """
+
+    def __init__(self, *, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:
+        super().__init__()
+        self._on_error = on_error
+        self.set_exception_handler(self._report)
+        self.set_default_executor(threads)
+
+    def wind_down(self) -> None:
+        """Cancel what is left, give it a moment to end, and close the loop, come what may."""
+        left = asyncio.all_tasks(self)
+
+        def ended(task: asyncio.Task[Any]) -> None:
+            left.discard(task)
+            if not left:
+                self.stop()
+
+        for task in tuple(left):
+            task.add_done_callback(ended)
+            task.cancel()
+        # Judges keep their connections in asynchronous generators, which are closed by this and by nothing else.
+        closing = self.create_task(self.shutdown_asyncgens())
+        left.add(closing)
+        closing.add_done_callback(ended)
+        self.call_later(_CLEAN_UP, self.stop)
+        attempt(self.run_forever)
+        attempt(self.close)
+
+    def _report(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, BaseException):
+            self._on_error(error)

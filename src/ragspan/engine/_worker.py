@@ -3,7 +3,7 @@
 Guarantees:
 - Nothing that a capture, a metric or an emitter raises ends the thread. If it dies all the same, the records that it had
   in work are counted as dropped, and the next submit starts another.
-- At most `concurrency` records are in work. The queue is read when one of them ends, or when `call` says that it holds
+- At most `concurrency` records are in work. The queue is read when one of them ends, or when `wake` says that it holds
   something again.
 - Everything runs in a context of the worker's own: no span and no variable of a request reaches a metric.
 """
@@ -17,12 +17,10 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from ragspan.engine._backlog import Backlog
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._loop import WorkerLoop
-from ragspan.engine._queue import Item
-from ragspan.engine._threads import DaemonThreads
+from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._threads import DaemonThreads, WorkerLoop
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
@@ -47,9 +45,21 @@ class Work(Protocol):
         """The event loop is closed."""
         ...
 
+    def flush(self, deadline: Deadline) -> bool:
+        """Send what has been done; True if that was all in time."""
+        ...
+
+    def close(self, deadline: Deadline) -> None:
+        """The processor is shut down: nothing that ends from here on counts."""
+        ...
+
+    def shutdown(self, deadline: Deadline) -> None:
+        """The worker has ended, or its time is up: let go of everything."""
+        ...
+
 
 class Worker:
-    """Takes items from a backlog and has them scored.
+    """Takes items from a queue and has them worked on.
 
     Args:
         on_start: called before the thread is started, by the thread that submits.
@@ -57,16 +67,16 @@ class Worker:
 
     def __init__(
         self,
-        backlog: Backlog,
-        scoring: Work,
+        queue: RecordQueue,
+        work: Work,
         *,
         concurrency: int,
         name: str,
         on_start: Callable[[], None],
         log: ThrottledLog,
     ) -> None:
-        self._backlog = backlog
-        self._scoring = scoring
+        self._queue = queue
+        self._work = work
         self._concurrency = concurrency
         self._name = name
         self._on_start = on_start
@@ -77,13 +87,13 @@ class Worker:
         self._tasks: dict[asyncio.Task[None], Item] = {}
         self._pause: Deadline | None = None
         self._stopping = False
-        self._told_drops = backlog.dropped
+        self._told_drops = queue.dropped
 
     @property
     def is_current_thread(self) -> bool:
         return threading.current_thread() is self._thread
 
-    def call(self) -> None:
+    def wake(self) -> None:
         """Let it read the queue; start it if it is not there."""
         loop = self._loop
         if loop is not None:
@@ -91,7 +101,7 @@ class Worker:
                 loop.call_soon_threadsafe(self._read_queue, context=self._context)
                 return
         if not self._start():
-            self._backlog.let_worker_sleep()
+            self._queue.let_worker_sleep()
 
     def cancel(self, item: Item) -> None:
         """Stop working on an item that has been dropped."""
@@ -120,7 +130,7 @@ class Worker:
             return False
         self._pause = Deadline(_RESTART_PAUSE)
         self._on_start()
-        self._scoring.prepare_for_exit()
+        self._work.prepare_for_exit()
         io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
         io_threads.prepare_for_exit()
         thread = threading.Thread(
@@ -136,26 +146,26 @@ class Worker:
         predecessor, self._thread = self._thread, threading.current_thread()
         if predecessor is not None:  # what it lets go of at its end must not be what is started here
             predecessor.join(_RESTART_PATIENCE)
-        loop, error = attempt(lambda: WorkerLoop(threads=io_threads, on_error=self._went_wrong))
+        loop, error = attempt(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
         if loop is not None:
             self._loop = loop
             loop.call_soon(self._read_queue, context=self._context)
             _, error = attempt(self._run, loop)
         self._loop = None
         self._tasks.clear()  # what ends from here on starts nothing new
-        attempt(self._scoring.hang_up)
-        self._backlog.worker_left()
+        attempt(self._work.hang_up)
+        self._queue.worker_left()
         if error is not None:
-            self._went_wrong(error)
+            self._record_error(error)
         if loop is not None:
             loop.wind_down()
-        attempt(self._scoring.let_go)
+        attempt(self._work.let_go)
 
     def _run(self, loop: WorkerLoop) -> None:
         while not self._stopping:  # a metric can stop the loop, too
             _, error = attempt(loop.run_forever)
             if isinstance(error, (SystemExit, KeyboardInterrupt)):  # asyncio lets these two out of any task
-                self._went_wrong(error)
+                self._record_error(error)
             elif error is not None:  # the loop itself is broken
                 raise error
 
@@ -165,16 +175,16 @@ class Worker:
             return
         _, error = attempt(self._take_up, loop)
         if error is not None:  # out of memory, say
-            self._backlog.let_worker_sleep()
-            self._went_wrong(error)
+            self._queue.let_worker_sleep()
+            self._record_error(error)
         self._tell_drops()
 
     def _take_up(self, loop: WorkerLoop) -> None:
         while len(self._tasks) < self._concurrency:
-            item = self._backlog.take()
+            item = self._queue.take()
             if item is None:
                 return
-            task = loop.create_task(self._scoring.score(item))
+            task = loop.create_task(self._work.score(item))
             self._tasks[task] = item
             task.add_done_callback(self._ended, context=self._context)
 
@@ -182,22 +192,22 @@ class Worker:
         item = self._tasks.pop(task, None)
         if item is None:
             return
-        if self._backlog.has_in_work(item):  # it was cancelled by a metric, or there is a mistake in the engine
-            self._backlog.end_dropped(item, "worker_error")
+        if self._queue.has_in_work(item):  # it was cancelled by a metric, or there is a mistake in the engine
+            self._queue.end_dropped(item, "worker_error")
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._went_wrong(error)
+            self._record_error(error)
         self._read_queue()
 
     def _tell_drops(self) -> None:
         """In place of `submit`, which may not log."""
-        dropped = self._backlog.dropped
+        dropped = self._queue.dropped
         if dropped is self._told_drops:
             return
         self._told_drops = dropped
         counts = ", ".join(f"{reason} {number}" for reason, number in dropped.items())
         self._log.trouble("dropped", "captures dropped so far: %s", counts)
 
-    def _went_wrong(self, error: BaseException) -> None:
-        self._backlog.went_wrong("worker")
+    def _record_error(self, error: BaseException) -> None:
+        self._queue.record_error("worker")
         self._log.trouble("worker", "the worker ran into a %s", type(error).__name__)

@@ -18,26 +18,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
-from ragspan.engine._admission import Admission
-from ragspan.engine._deadline import Deadline
-from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks, watch_sigterm
+from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
+from ragspan.engine._lifecycle import watch_sigterm
 from ragspan.engine._options import Options, with_named
-from ragspan.engine._queue import Item
-from ragspan.engine._shutdown import Shutdown
+from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
-from ragspan.engine.stats import Dropped, EngineStats, ShutdownReport
+from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
+from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.engine._parts import Parts
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
@@ -45,7 +44,7 @@ _LOOK_AGAIN = 1.0  # seconds until a task that awaits a record sees to it that t
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
-class ScoringEngine(Admission):
+class ScoringEngine(BackgroundProcessor):
     """Scores captured answers in the background.
 
     Args:
@@ -109,7 +108,7 @@ class ScoringEngine(Admission):
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
-        self._is_enabled = is_enabled()
+        is_enabled_ = is_enabled()
         self._options = Options(
             metrics=with_named(metrics),
             emitters=emitters,
@@ -126,25 +125,25 @@ class ScoringEngine(Admission):
             exit_timeout=exit_timeout,
             judging=judging,
             export=export,
-            redact=redact_from(redact) if self._is_enabled else None,
+            redact=redact_from(redact) if is_enabled_ else None,
             name=name,
         )
-        from ragspan.telemetry.self_metrics import SelfMetrics
-
-        self._self_metrics = SelfMetrics(meter_provider)
-        self._assemble()
-        watch_forks(self, ScoringEngine._start_afresh)
-        if self._is_enabled:
-            if drain_on_sigterm:
-                watch_sigterm()
-            self._self_metrics.watch(
-                self.stats, self._bytes_waiting, name, max_records=queue_size, max_bytes=queue_bytes
-            )
-
-    @property
-    def exit_timeout(self) -> float:
-        """Seconds that the end of the process may wait for scores."""
-        return self._options.exit_timeout
+        super().__init__(
+            ProcessorOptions(
+                queue_size=queue_size,
+                queue_bytes=queue_bytes,
+                drop=drop,
+                concurrency=concurrency,
+                exit_timeout=exit_timeout,
+                name=name,
+                thread_name=f"{name}-worker",
+                max_per_second=max_records_per_second,
+            ),
+            is_enabled=is_enabled_,
+            meter_provider=meter_provider,
+        )
+        if is_enabled_ and drain_on_sigterm:
+            watch_sigterm()
 
     async def score(self, record: Capture, *, sample: bool = True) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
@@ -175,70 +174,20 @@ class ScoringEngine(Admission):
 
         item = Item(record, 0, sample=sample, on_end=tell)
         try:
-            parts.backlog.submit(item)
+            parts.queue.submit(item)
             while not (await asyncio.wait([ended], timeout=_LOOK_AGAIN))[0]:
-                parts.backlog.see_to_worker()
+                parts.queue.see_to_worker()
         except BaseException:
-            parts.backlog.cancel(item)
+            parts.queue.cancel(item)
             parts.worker.cancel(item)
             raise
         return ended.result()
 
-    def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until everything that was submitted before is out; the emitters have sent it, too.
-
-        Args:
-            timeout: seconds; 0 asks without waiting.
-
-        Returns:
-            False if something may be left; also in the worker itself, where waiting would be waiting for oneself.
-        """
-        parts = self._parts
-        deadline = Deadline(timeout)
-        if self._shutdown.is_done or not self._is_enabled:
-            return True
-        if parts.worker.is_current_thread:
-            return False
-        all_out = parts.backlog.wait_until_out(deadline.less_reserve())
-        return parts.emission.flush(deadline) and all_out
-
-    def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
-        """Take nothing any more, score what is left within `timeout` seconds, and let go of everything.
-
-        What is not scored by then is abandoned and counted as dropped. A second call returns the same report.
-        """
-        if not self._is_enabled:
-            return ShutdownReport(finished=0, abandoned=0, seconds=0.0)
-        return self._shutdown.run(timeout)
-
     def stats(self) -> EngineStats:
         """Where everything is that was submitted. Takes no lock."""
-        return self._parts.backlog.stats()
+        return self._counts()
 
-    def __enter__(self) -> ScoringEngine:  # noqa: PYI034 - Python 3.10 has no Self
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.shutdown()
-
-    def _assemble(self) -> None:
+    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
         from ragspan.engine._parts import assemble
 
-        self._parts: Parts = assemble(self._options, self_metrics=self._self_metrics, on_start=lambda: watch_exit(self))
-        self._shutdown = Shutdown(self._parts)
-        if not self._is_enabled:
-            self._parts.backlog.close("not_running")
-
-    def _start_afresh(self) -> None:
-        """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
-        inherited = self._parts
-        keep_inherited(inherited)
-        self._assemble()
-        if inherited.backlog.is_closed:
-            self._parts.backlog.close("shutdown")
-        inherited.scoring.leave_to_parent()
-
-    def _bytes_waiting(self) -> int:
-        return self._parts.backlog.bytes
+        return assemble(self._options, queue=queue, self_metrics=self._self_metrics, log=log)

@@ -9,8 +9,6 @@ Guarantees:
 
 from __future__ import annotations
 
-import os
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +18,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.config import CaptureContent, SpanStyle
+from ragspan.forks import watch_forks
 from ragspan.outcomes import NotApplicable, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
@@ -96,7 +95,7 @@ class OTelEmitter:
         self._log = ThrottledLog()
         self._told_of_doubles = False
         self._start_afresh()
-        _emitters.add(self)
+        watch_forks(self, OTelEmitter._start_afresh)
 
     def __reduce__(self) -> tuple[Callable[[], OTelEmitter], tuple[()]]:
         """An emitter for another process, which has global providers of its own.
@@ -255,15 +254,3 @@ class _Answer:
 
 def _nowhere(_: ScoredRecord) -> None:
     """Nothing is emitted after the emitter's shutdown."""
-
-
-_emitters: weakref.WeakSet[OTelEmitter] = weakref.WeakSet()
-
-
-def _start_afresh_in_child() -> None:
-    for emitter in list(_emitters):
-        emitter._start_afresh()  # noqa: SLF001 - part of the class, outside of it so that the hook holds no emitter
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_afresh_in_child)

@@ -180,7 +180,7 @@ def helper_of():
     """The id of an engine's helper process."""
 
     def find(engine):
-        scoring = engine._parts.scoring
+        scoring = engine._parts.work
         return scoring.helper_pid if hasattr(scoring, "helper_pid") else scoring._computing.client.pid
 
     return find

@@ -7,9 +7,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ragspan_llama_index.asking import fields_of, text_in
-from ragspan_llama_index.nodes import are_nodes
 from ragspan_llama_index.roles import has_base
+from ragspan_llama_index.texts import fields_of, text_in
 
 _TELLING = ("response", "answer", "result", "output", "final_answer", "final_response", "text", "message", "content")
 
@@ -129,6 +128,13 @@ def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
 def _is_found(value: Any) -> bool:
     """Whether a part of a result is what a search or a tool brought, and so no answer."""
     return are_nodes(value) or kind_of(value) == "ToolOutput"
+
+
+def are_nodes(items: Any) -> bool:
+    """Whether this is a list of nodes, with or without scores."""
+    if not isinstance(items, (list, tuple)) or not items:
+        return False
+    return all(has_base(type(item), "NodeWithScore") or has_base(type(item), "BaseNode") for item in items)
 
 
 def _text_attribute(part: Any) -> str | None:

@@ -13,15 +13,15 @@ from llama_index_instrumentation.span import active_span_id
 
 from ragspan.capturing import add_context_recorder
 from ragspan.records import RecordSink, RetrievedContext
+from ragspan_llama_index.recorder import SpanRecorder
 from ragspan_llama_index.span_handler import RagspanEventHandler, RagspanSpanHandler
-from ragspan_llama_index.tracker import RequestTracker
 
 
 class _Attachment:
     """The one span handler of a sink, and who wants it there."""
 
     def __init__(self, sink: RecordSink) -> None:
-        self.tracker = RequestTracker(sink, on_request=self._go_last)
+        self.tracker = SpanRecorder(sink, on_request=self._go_last)
         self.handler = RagspanSpanHandler(self.tracker)
         self.listener = RagspanEventHandler(self.tracker)
         self.owners: list[object] = []
@@ -45,7 +45,7 @@ _attachments: list[_Attachment] = []
 _lock = threading.Lock()
 
 
-def attach(owner: object, sink: RecordSink) -> RequestTracker:
+def attach(owner: object, sink: RecordSink) -> SpanRecorder:
     """Have this sink get every request from now on. Owners of the same sink share one span handler."""
     with _lock:
         attachment = next((each for each in _attachments if each.tracker.sink is sink), None)

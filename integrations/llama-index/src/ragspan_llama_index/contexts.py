@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ragspan.matching import PromptText
 from ragspan.records import RetrievedContext
-from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.passages import as_context, ranks_in
 from ragspan_llama_index.prompts import Passage, behind, given_to, is_composite, prompts_of, shown_beginnings
-from ragspan_llama_index.roles import Role, has_base
-from ragspan_llama_index.steps import Step
+from ragspan_llama_index.roles import CALL, MODEL, SPEAKING, SYNTHESIS, TOOL
+from ragspan_llama_index.steps import SeenNode, Step
 from ragspan_llama_index.writers import writers_of
 
 Contexts = list[RetrievedContext]
@@ -48,12 +47,12 @@ class Provenance:
     # Contexts
 
     def _of(self, step: Step, around: Step) -> Contexts | None:
-        if step.role is Role.SYNTHESIS:
+        if step.role is SYNTHESIS:
             return self._given(_innermost(step))
-        if step.role is Role.MODEL and not is_composite(step):
+        if step.role is MODEL and not is_composite(step):
             return self._prompted(step) if prompts_of(step) else self._brought(around)
-        if step.role is Role.MODEL:
-            tools = [inner for inner in step.walk() if inner.role is Role.TOOL]
+        if step.role is MODEL:
+            tools = [inner for inner in step.walk() if inner.role is TOOL]
             if tools:
                 return _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
         writers = [] if step.role is None else writers_of(step)
@@ -93,24 +92,24 @@ class Provenance:
         for step in self._root.walk():
             nodes, since_ns = step.found or (), step.ended_ns or before_ns + 1
             texts: Sequence[str | None] = ()
-            if step.role is Role.CALL:
+            if step.role is CALL:
                 nodes, since_ns = step.given, 0  # the program names them when it is done
-            elif step.role is Role.SYNTHESIS:
+            elif step.role is SYNTHESIS:
                 nodes, since_ns, texts = step.given, step.started_ns, step.texts or ()
             if since_ns > before_ns:
                 continue
             for place, node in enumerate(nodes):
                 key = (node.id, node.text)
                 written = texts[place] if len(texts) == len(nodes) else None
-                if not node.describes_tool() and (written or node.frozen or key not in passages):
+                if not node.describes_tool() and (written or node.is_final or key not in passages):
                     passages[key] = Passage(node, written or node.text_for_model())
         return list(passages.values())
 
     def _brought(self, step: Step) -> Contexts | None:
         """What all searches inside a step brought, in their order; None when there were none to be seen."""
-        asked = [child for child in step.children if child.role is Role.MODEL and prompts_of(child)]
+        asked = [child for child in step.children if child.role is MODEL and prompts_of(child)]
         if step.role is None and asked:  # a block of the program's, and its last model tells what it was given
-            others = [child for child in step.children if child.role in {Role.CALL, Role.SYNTHESIS, None}]
+            others = [child for child in step.children if child.role in {CALL, SYNTHESIS, None}]
             return _joined([*map(self._brought_by, others), self._prompted(asked[-1])])
         parts = [self._brought_by(child) for child in step.children]
         if step.given:  # the program says what it found, and no search was seen
@@ -118,22 +117,22 @@ class Provenance:
         return _joined(parts)
 
     def _brought_by(self, step: Step) -> Contexts | None:
-        if step.role in {Role.CALL, Role.SYNTHESIS}:
+        if step.role in {CALL, SYNTHESIS}:
             return self._of(step, step)
         if step.role is None:
             return list(step.recorded)
         if step.found is None:
-            return self._brought(step) if step.role in {Role.TOOL, Role.MODEL} else None
+            return self._brought(step) if step.role in {TOOL, MODEL} else None
         passages = [] if step.superseded else [node for node in step.found if not node.describes_tool()]
         return [self._context(node, node.text_for_model()) for node in passages] if _shows_nodes(step) else None
 
     def _given(self, step: Step) -> Contexts:
         texts = step.texts
-        if step.kind is not None and has_base(step.kind, "Generation"):
+        if step.has_base("Generation"):
             return []  # it asks the model the bare question
         if texts is None:
             return [self._context(node, node.text_for_model()) for node in step.given]
-        prompt = given_to([step]) if step.kind is not None and has_base(step.kind, "SimpleSummarize") else ""
+        prompt = given_to([step]) if step.has_base("SimpleSummarize") else ""
         shown = list(shown_beginnings(texts, prompt)) if prompt else [(text, False) for text in texts]
         if len(texts) == len(step.given):
             pairs = zip(step.given, shown, strict=False)  # what is cut off is cut off at the end
@@ -146,15 +145,15 @@ class Provenance:
     # Evidence
 
     def _evidence(self, step: Step) -> Contexts:
-        if step.role is Role.SYNTHESIS:
+        if step.role is SYNTHESIS:
             return []
         writers = [] if step.role is None else writers_of(step)
-        if not writers or any(writer.role is Role.MODEL for writer in writers):
+        if not writers or any(writer.role is MODEL for writer in writers):
             return [leaf for call in _calls(step.children) for leaf in self._evidence(call)]
         leaves: Contexts = []
         for writer in writers:
             leaves += self._evidence(writer)
-            if writer.role is Role.SYNTHESIS:
+            if writer.role is SYNTHESIS:
                 leaves += self._behind(self._of(writer, step) or [], step.children, writer.started_ns)
         return leaves
 
@@ -183,18 +182,18 @@ class _Texts:
         self._joined = "\0".join(texts)
 
     def hold_answer_of(self, step: Step) -> bool:
-        if step.role not in {Role.CALL, Role.SYNTHESIS, Role.MODEL}:
+        if step.role not in SPEAKING:
             return False
         answer = (step.answer_text() or "").strip()
         if answer in self._whole:
-            return bool(answer) or step.role is Role.MODEL
+            return bool(answer) or step.role is MODEL
         # A model's word, such as a grade, stands anywhere.
-        return bool(answer) and (step.role is not Role.MODEL or " " in answer) and answer in self._joined
+        return bool(answer) and (step.role is not MODEL or " " in answer) and answer in self._joined
 
 
 def _innermost(synthesis: Step) -> Step:
     """The synthesis that a program's own one handed its work to, and whose answer it gave."""
-    if synthesis.origin is not None and synthesis.origin.role is Role.SYNTHESIS:
+    if synthesis.origin is not None and synthesis.origin.role is SYNTHESIS:
         return _innermost(synthesis.origin)
     return synthesis
 
@@ -209,7 +208,7 @@ def _shows_nodes(step: Step) -> bool:
 def _calls(steps: Iterable[Step]) -> Iterator[Step]:
     """The calls among these steps and inside their searches and tools."""
     for step in steps:
-        if step.role is Role.CALL:
+        if step.role is CALL:
             yield step
         else:
             yield from _calls(step.children)

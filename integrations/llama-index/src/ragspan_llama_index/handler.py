@@ -12,7 +12,7 @@ from ragspan.config import is_enabled
 from ragspan.records import RecordSink
 from ragspan.throttled_log import ThrottledLog
 from ragspan_llama_index.attaching import attach, detach
-from ragspan_llama_index.tracker import RequestTracker
+from ragspan_llama_index.recorder import SpanRecorder
 
 _log = ThrottledLog()
 
@@ -37,7 +37,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
-        self._tracker: RequestTracker | None = None
+        self._tracker: SpanRecorder | None = None
         self._own_sink = sink
         if not is_enabled():
             return

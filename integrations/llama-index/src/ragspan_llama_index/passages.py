@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ragspan.records import RetrievedContext, plain_entries
-from ragspan_llama_index.nodes import SeenNode
-from ragspan_llama_index.roles import Role
-from ragspan_llama_index.steps import Step
+from ragspan_llama_index.roles import SEARCH
+from ragspan_llama_index.steps import SeenNode, Step
 
 _SOURCES = ("source", "file_name", "file_path", "url", "title")
 
@@ -29,7 +28,7 @@ def ranks_in(root: Step) -> Mapping[str | None, int]:
     """By a node's id, its place in the result of the first search that brought it."""
     ranks: dict[str | None, int] = {}
     for step in root.walk():
-        if step.role is Role.SEARCH:
+        if step.role is SEARCH:
             for place, node in enumerate(step.found or ()):
                 ranks.setdefault(node.id, place)
     ranks.pop(None, None)

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from ragspan.matching import PromptText, words_of
-from ragspan_llama_index.asking import Prompt
-from ragspan_llama_index.nodes import SeenNode
-from ragspan_llama_index.roles import Role
-from ragspan_llama_index.steps import Step
+from ragspan_llama_index.roles import CALL, MODEL, POSTPROCESSING, SEARCH, SYNTHESIS, TOOL
+from ragspan_llama_index.steps import SeenNode, Step
+from ragspan_llama_index.texts import Prompt
 from ragspan_llama_index.writers import speakers_in
 
 _ASSISTANT = "assistant"
 _LOOKED_AT = 500  # characters that tell whether there is a second word
-_SPEAKING = frozenset({Role.CALL, Role.SYNTHESIS, Role.MODEL, Role.TOOL})
-_CLOSED = frozenset({Role.SEARCH, Role.POSTPROCESSING, Role.SYNTHESIS})
+_SPEAKING = frozenset({CALL, SYNTHESIS, MODEL, TOOL})
+_CLOSED = frozenset({SEARCH, POSTPROCESSING, SYNTHESIS})
 """What is said inside of these serves them alone."""
 
 
@@ -38,7 +37,7 @@ class Passage:
 
 def is_composite(model: Step) -> bool:
     """Whether a model's method used tools or engines of the program for its answer."""
-    return any(inner.role is not Role.MODEL for inner in model.walk())
+    return any(inner.role is not MODEL for inner in model.walk())
 
 
 def prompts_of(model: Step) -> list[Step]:
@@ -52,7 +51,7 @@ def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
     An earlier model stands behind a later one that was given its words: a partial answer, notes, a draft. What it wrote
     only to search with, and a single word, such as a grade, do not count.
     """
-    queries = {text for step in root.walk() if step.role is Role.SEARCH for _, text in step.asked}
+    queries = {text for step in root.walk() if step.role is SEARCH for _, text in step.asked}
     waiting = [model]
     known = {id(model)}
     read: set[str] = set()
@@ -75,7 +74,7 @@ def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
             for step in quoted:
                 if id(step) not in known and id(step) not in inner:
                     known.add(id(step))
-                    (waiting if step.role is Role.MODEL and not is_composite(step) else told).append(step)
+                    (waiting if step.role is MODEL and not is_composite(step) else told).append(step)
     return sorted(found, key=lambda step: step.started_ns), told
 
 
@@ -100,9 +99,9 @@ def _said_before(root: Step, moment_ns: int) -> Iterator[Step]:
 def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
     """Whether words in a prompt may be known for those of a step."""
     said = (step.answer_text() or "").strip()
-    if not said or (step.role is Role.TOOL and not any(speakers_in(step))):
+    if not said or (step.role is TOOL and not any(speakers_in(step))):
         return False
-    if step.role is not Role.MODEL:
+    if step.role is not MODEL:
         return True
     return said not in queries and (
         len(words_of(said[:_LOOKED_AT])[0]) > 1 or any(said in part.splitlines() for part in parts)

@@ -5,43 +5,52 @@ Classes are recognised by the names of their bases, so that nothing of the frame
 
 from __future__ import annotations
 
-import enum
+import sys
 from collections.abc import Mapping
-from typing import Any
+from types import FrameType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+Role: TypeAlias = str
+"""What a span stands for; spans without a role belong to the step around them."""
+
+CALL: Final = "call"
+"""A query, a chat turn, a run of an agent or a workflow."""
+SYNTHESIS: Final = "synthesis"
+"""A synthesizer at work on nodes."""
+CHUNKS: Final = "chunks"
+"""The part of a synthesis that is given the nodes' texts."""
+SEARCH: Final = "search"
+POSTPROCESSING: Final = "postprocessing"
+TOOL: Final = "tool"
+MODEL: Final = "model"
+ASKING: Final = "asking"
+"""A method of a model that asks it through another one."""
+CHAT_WRITER: Final = "chat writer"
+"""Reads a chat engine's stream to its end, for the user and for the memory."""
+
+STEPS: Final = frozenset({CALL, SYNTHESIS, SEARCH, POSTPROCESSING, TOOL, MODEL, CHAT_WRITER})
+"""What becomes a step of its own."""
+SPEAKING: Final = frozenset({CALL, SYNTHESIS, MODEL})
+"""Steps whose result may be an answer."""
+
+UUID_LENGTH: Final = 37
+"""A span's id ends with a dash and a UUID."""
 
 
-class Role(enum.Enum):
-    """What a span stands for; spans without a role belong to the step around them."""
+class ClassFacts(NamedTuple):
+    """What is known of a class, in plain data, so that a log of it can be read without the framework."""
 
-    CALL = "call"
-    """A query, a chat turn, a run of an agent or a workflow."""
-    SYNTHESIS = "synthesis"
-    """A synthesizer at work on nodes."""
-    CHUNKS = "chunks"
-    """The part of a synthesis that is given the nodes' texts."""
-    SEARCH = "search"
-    POSTPROCESSING = "postprocessing"
-    TOOL = "tool"
-    MODEL = "model"
-    ASKING = "asking"
-    """A method of a model that asks it through another one."""
-    CHAT_WRITER = "chat writer"
-    """Reads a chat engine's stream to its end, for the user and for the memory."""
-
-    __hash__ = object.__hash__  # an enum's own is a Python call, and roles are looked up at every span
+    name: str
+    module: str
+    bases: frozenset[str]
+    """The names of those of its bases that are the framework's."""
+    is_reranker: bool
+    methods: Mapping[str, Role]
+    method_start: int
+    """Where the name of a method begins in a span's id."""
 
 
-# To look a member up in its class takes long enough to be seen on the request path.
-CALL, SYNTHESIS, CHUNKS, SEARCH = Role.CALL, Role.SYNTHESIS, Role.CHUNKS, Role.SEARCH
-POSTPROCESSING, TOOL, CHAT_WRITER = Role.POSTPROCESSING, Role.TOOL, Role.CHAT_WRITER
-MODEL, ASKING = Role.MODEL, Role.ASKING
-
-_UUID_LENGTH = 37  # a span's id ends with a dash and a UUID
-
-_Methods = Mapping[str, Role]
-
-
-def _all(role: Role, *methods: str) -> _Methods:
+def _all(role: Role, *methods: str) -> Mapping[str, Role]:
     return dict.fromkeys(methods, role)
 
 
@@ -53,51 +62,96 @@ _ASKING_METHODS = (
     *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
     *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
 )
-_METHODS: Mapping[str, _Methods] = {
-    "BaseQueryEngine": _all(Role.CALL, "query", "aquery"),
-    "BaseChatEngine": _all(Role.CALL, "chat", "achat", "stream_chat", "astream_chat"),
-    "Workflow": _all(Role.CALL, "run"),
+_METHODS: Mapping[str, Mapping[str, Role]] = {
+    "BaseQueryEngine": _all(CALL, "query", "aquery"),
+    "BaseChatEngine": _all(CALL, "chat", "achat", "stream_chat", "astream_chat"),
+    "Workflow": _all(CALL, "run"),
     "BaseSynthesizer": {
-        **_all(Role.SYNTHESIS, "synthesize", "asynthesize"),
-        **_all(Role.CHUNKS, "get_response", "aget_response"),
+        **_all(SYNTHESIS, "synthesize", "asynthesize"),
+        **_all(CHUNKS, "get_response", "aget_response"),
     },
-    "BaseRetriever": _all(Role.SEARCH, "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
-    "BaseNodePostprocessor": _all(Role.POSTPROCESSING, "_postprocess_nodes", "_apostprocess_nodes"),
-    "BaseTool": _all(Role.TOOL, "call", "acall", "__call__"),
-    "BaseLLM": {**_all(Role.MODEL, *_MODEL_METHODS), **_all(Role.ASKING, *_ASKING_METHODS)},
-    "MultiModalLLM": _all(Role.MODEL, *_MODEL_METHODS),
-    "StreamingAgentChatResponse": _all(Role.CHAT_WRITER, "write_response_to_history", "awrite_response_to_history"),
+    "BaseRetriever": _all(SEARCH, "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
+    "BaseNodePostprocessor": _all(POSTPROCESSING, "_postprocess_nodes", "_apostprocess_nodes"),
+    "BaseTool": _all(TOOL, "call", "acall", "__call__"),
+    "BaseLLM": {**_all(MODEL, *_MODEL_METHODS), **_all(ASKING, *_ASKING_METHODS)},
+    "MultiModalLLM": _all(MODEL, *_MODEL_METHODS),
+    "StreamingAgentChatResponse": _all(CHAT_WRITER, "write_response_to_history", "awrite_response_to_history"),
 }
-_NONE: _Methods = {}
 _MAX_KNOWN = 1_000  # classes made at run time must not be kept for ever
-_known: dict[type, _Methods] = {}
+KNOWN: Final[dict[type, ClassFacts]] = {}
+"""What `facts_about` has looked up."""
 
 
-def role_of(span_id: str, instance: Any) -> Role | None:
-    """The role of the span with this id, whose method belongs to `instance`."""
-    kind = type(instance)
-    methods = _known.get(kind)
-    if methods is None:
-        if len(_known) >= _MAX_KNOWN:
-            _known.clear()
-        methods = _known[kind] = _methods_of(kind)
-    # Written out: this is asked at every span.
-    return methods.get(span_id[len(kind.__name__) + 1 : -_UUID_LENGTH]) if methods else None
-
-
-def method_of(span_id: str, class_name: str) -> str:
-    """The method behind a span of an instance of this class."""
-    return span_id[len(class_name) + 1 : -_UUID_LENGTH]
+def facts_about(kind: type) -> ClassFacts:
+    """What is known of a class; looked up once."""
+    facts = KNOWN.get(kind)
+    if facts is None:
+        if len(KNOWN) >= _MAX_KNOWN:
+            KNOWN.clear()
+        facts = KNOWN[kind] = _look_up(kind)
+    return facts
 
 
 def has_base(kind: type, name: str) -> bool:
     """Whether the framework's class of this name is among the bases."""
-    return any(base.__name__ == name and _is_of_framework(base) for base in kind.__mro__)
+    return name in facts_about(kind).bases
 
 
-def _methods_of(kind: type) -> _Methods:
-    return next((methods for name, methods in _METHODS.items() if has_base(kind, name)), _NONE)
+def _look_up(kind: type) -> ClassFacts:
+    bases = frozenset(
+        base.__name__ for base in kind.__mro__ if base.__module__.startswith(("llama_index.", "workflows."))
+    )
+    return ClassFacts(
+        name=kind.__name__,
+        module=kind.__module__,
+        bases=bases,
+        is_reranker=any("rerank" in base.__name__.lower() for base in kind.__mro__),
+        methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
+        method_start=len(kind.__name__) + 1,
+    )
 
 
-def _is_of_framework(kind: type) -> bool:
-    return kind.__module__.startswith(("llama_index.", "workflows."))
+# Work of the framework that answers nobody is told from an answer by the code that calls it.
+
+_INDEX_FRAMES = 30  # between a synthesizer's span and the index that called it there are about ten
+_EVALUATOR_FRAMES = 8  # between an engine's span and the evaluator that asks it there are about five
+_EVALUATING = frozenset({"aevaluate", "evaluate"})
+
+
+def builds_an_index() -> bool:
+    """Whether the caller is called by the framework's own indices, outside of any query: they ask for summaries."""
+    frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  as below
+    for _ in range(_INDEX_FRAMES):
+        if frame is None:
+            return False
+        if str(frame.f_globals.get("__name__", "")).startswith("llama_index.core.indices."):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def evaluates() -> bool:
+    """Whether the caller is called by an evaluator, which asks an engine of its own whether an answer is good."""
+    frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  the dispatcher, which called our span handler
+    for _ in range(_EVALUATOR_FRAMES):  # at every request
+        if frame is None:
+            return False
+        if frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def method_of(span_id: str, class_name: str) -> str:
+    """The method behind a span of an instance of this class."""
+    return span_id[len(class_name) + 1 : -UUID_LENGTH]
+
+
+def argument(arguments: Mapping[str, Any], name: str | None, place: int) -> Any:
+    """An argument by its name, or by its place where a program's own method names it otherwise."""
+    if name is not None and name in arguments:
+        return arguments[name]
+    values = iter(arguments.values())
+    for _ in range(place):
+        next(values, None)
+    return next(values, None)

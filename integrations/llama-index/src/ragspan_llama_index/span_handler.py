@@ -8,13 +8,13 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
-from ragspan_llama_index.tracker import RequestTracker
+from ragspan_llama_index.recorder import SpanRecorder
 
 
 class RagspanSpanHandler(BaseSpanHandler[BaseSpan]):
     """Has a tracker told of every span. It keeps none itself: the base class would for ever keep those that never close."""
 
-    def __init__(self, tracker: RequestTracker) -> None:
+    def __init__(self, tracker: SpanRecorder) -> None:
         super().__init__()
         # In the instance, where they hide the base class's methods: nothing then stands between dispatcher and tracker.
         vars(self).update(span_enter=tracker.span_enter, span_exit=tracker.span_exit, span_drop=tracker.span_drop)
@@ -38,7 +38,7 @@ class RagspanSpanHandler(BaseSpanHandler[BaseSpan]):
 class RagspanEventHandler(BaseEventHandler):
     """Has a tracker told of every event: the words that a model streams come past every span."""
 
-    def __init__(self, tracker: RequestTracker) -> None:
+    def __init__(self, tracker: SpanRecorder) -> None:
         super().__init__()
         vars(self).update(handle=tracker.event)  # as above
 

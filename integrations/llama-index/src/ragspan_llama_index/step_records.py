@@ -10,15 +10,14 @@ from typing import Any
 from ragspan.provider_replies import facts_of
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.step_texts import ErrorReport, Message, NotedError, ToolRequest
-from ragspan_llama_index.asking import question_in
-from ragspan_llama_index.nodes import SeenNode
 from ragspan_llama_index.passages import as_context
-from ragspan_llama_index.roles import Role, has_base, method_of
-from ragspan_llama_index.steps import Request, Step
+from ragspan_llama_index.roles import CALL, MODEL, POSTPROCESSING, SEARCH, SYNTHESIS, TOOL, Role, method_of
+from ragspan_llama_index.steps import Request, SeenNode, Step
+from ragspan_llama_index.texts import question_in
 
 _MAX_OF_A_KIND = 100
 _PROVIDERS = "llama_index.llms."
-_NO_SEARCH = frozenset({Role.MODEL, Role.SYNTHESIS, Role.CALL, Role.TOOL})
+_NO_SEARCH = frozenset({MODEL, SYNTHESIS, CALL, TOOL})
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
 _UNNAMED = "Agent"  # the framework's default
 
@@ -32,7 +31,7 @@ class StepRecords:
     def __init__(self, request: Request) -> None:
         self._request = request
         self._models = models_in(request)[:_MAX_OF_A_KIND]
-        tools = _of(request, Role.TOOL)
+        tools = _of(request, TOOL)
         self._is_tool = {id(search): tool for tool in tools if (search := _search_of(tool)) is not None}
         merged = {id(tool) for tool in self._is_tool.values()}
         self._tools = [tool for tool in tools if id(tool) not in merged]
@@ -41,12 +40,12 @@ class StepRecords:
 
     def is_agent(self) -> bool:
         """Whether an agent answered: the framework says so, or a tool ran that a model had asked for."""
-        kind = self._request.answerer
-        return bool(self._call_ids) or (kind is not None and any(has_base(kind, name) for name in _AGENTS))
+        root = self._request.root
+        return bool(self._call_ids) or (root.is_run and any(map(root.has_base, _AGENTS)))
 
     def name(self) -> str:
         """What answered: an agent by the name that it was given, all else by its class."""
-        given = self._request.agent_name
+        given = self._request.root.agent_name
         named = self.is_agent() and isinstance(given, str) and given and given != _UNNAMED
         return given if named else self._request.root.name
 
@@ -67,7 +66,7 @@ class StepRecords:
         )
 
     def retrievals(self) -> tuple[Retrieval, ...]:
-        return tuple(self._retrieval(step) for step in _of(self._request, Role.SEARCH))
+        return tuple(self._retrieval(step) for step in _of(self._request, SEARCH))
 
     def rerankings(self) -> tuple[Reranking, ...]:
         """Of the postprocessors those that are called rerankers; the others filter, or change texts."""
@@ -85,8 +84,8 @@ class StepRecords:
                 error=report_of(step.noted),
                 within=self._places.get(id(step)),
             )
-            for step in _of(self._request, Role.POSTPROCESSING)
-            if step.kind is not None and any("rerank" in kind.__name__.lower() for kind in step.kind.__mro__)
+            for step in _of(self._request, POSTPROCESSING)
+            if step.facts is not None and step.facts.is_reranker
         )
 
     def generations(self) -> tuple[Generation, ...]:
@@ -117,7 +116,7 @@ class StepRecords:
         unread_ns = request.ended_ns if step.streams else 0
         return Generation(
             model=step.model or facts.model or step.name,
-            provider=_provider(step.module),
+            provider=_provider(step),
             started_ns=step.started_ns,
             ended_ns=step.read_ns or unread_ns or self._ended_ns(step),
             first_token_ns=None if stream is None else stream.first_token_ns,
@@ -141,8 +140,8 @@ class StepRecords:
 
 def models_in(request: Request) -> list[Step]:
     """The calls of models; a method that works through another one of the same model is not counted twice."""
-    calls = [step for step in request.steps if step.role is Role.MODEL]
-    calls = [step for step in calls if not any(inner.role is Role.MODEL for inner in step.children)]
+    calls = [step for step in request.steps if step.role is MODEL]
+    calls = [step for step in calls if not any(inner.role is MODEL for inner in step.children)]
     following = zip_longest(calls, calls[1:])
     return [step for step, after in following if not _only_hands_on(step, after)]
 
@@ -170,7 +169,7 @@ def _search_of(tool: Step) -> Step | None:
     inside = [step for step in tool.walk() if step is not tool]
     if any(step.role in _NO_SEARCH for step in inside):
         return None
-    searches = [step for child in tool.children for step in child.walk() if step.role is Role.SEARCH]
+    searches = [step for child in tool.children for step in child.walk() if step.role is SEARCH]
     if not searches or any(step not in [*searches[0].walk()] for step in searches):
         return None
     search = searches[0]
@@ -258,8 +257,9 @@ def _as_text(value: Any) -> str | None:
         return None
 
 
-def _provider(module: str) -> str | None:
+def _provider(step: Step) -> str | None:
     """Each provider has a package of its own, below the same one."""
+    module = "" if step.facts is None else step.facts.module
     name = module.removeprefix(_PROVIDERS)
     return None if name == module else name.partition(".")[0]
 

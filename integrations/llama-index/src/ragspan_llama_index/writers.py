@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ragspan_llama_index.roles import Role
+from ragspan_llama_index.roles import MODEL, SPEAKING, TOOL
 from ragspan_llama_index.steps import Step
 
 _word = re.compile(r"\w+")
@@ -43,18 +43,18 @@ def bare(text: str | None) -> str:
 def speakers_in(step: Step) -> Iterator[Step]:
     """The inner steps that may have written the answer, in the order in which they began."""
     for child in step.children:
-        if child.role in {Role.CALL, Role.SYNTHESIS, Role.MODEL}:
+        if child.role in SPEAKING:
             yield child
-        elif child.role is Role.TOOL:
+        elif child.role is TOOL:
             yield from speakers_in(child)
 
 
 def _said(speaker: Step, answer: str) -> bool:
     said = bare(speaker.answer_text())
-    return answer in said if speaker.role is Role.MODEL else answer == said
+    return answer in said if speaker.role is MODEL else answer == said
 
 
 def _is_part(speaker: Step, answer: str) -> bool:
     """Whether its words stand in the answer. A single word of a model, a grade or a choice, stands anywhere."""
     said = bare(speaker.answer_text())
-    return said in answer and (" " in said or (bool(said) and speaker.role is not Role.MODEL))
+    return said in answer and (" " in said or (bool(said) and speaker.role is not MODEL))

@@ -11,7 +11,7 @@ Guarantees:
   application: questions wait for the next helper then.
 - The parent of a fork that does not use its helper any more, such as the master of a server, soon has none.
 
-All of it runs in the worker's event loop, but for `let_go`, `leave_to_parent` and `rest_if_idle`.
+All of it runs in the worker's event loop, but for `let_go`, `after_fork_in_child` and `rest_if_idle`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ import contextlib
 import functools
 import logging
 import math
-import os
 import time
-import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -31,6 +29,7 @@ from typing import Any
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.engine.helper.turns import Turns
+from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_DEATHS = 5  # within
@@ -81,7 +80,7 @@ class HelperClient:
         self._was_killed = False
         self.deaths = 0
         """Of helpers that were ready, since this client was made."""
-        _clients.add(self)
+        watch_forks(self, HelperClient.after_fork_in_child, after_in_parent=HelperClient.rest_if_idle)
 
     @property
     def pid(self) -> int | None:
@@ -138,7 +137,7 @@ class HelperClient:
         if helper is not None:
             helper.end()
 
-    def leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """In the child of a fork: the helper is the parent's."""
         self._loop = None
         if self._current is not None:
@@ -251,18 +250,6 @@ class HelperClient:
         self._current = self._ready = None
         helper.hang_up()
         asyncio.get_running_loop().run_in_executor(None, helper.end, _FAREWELL)
-
-
-_clients: weakref.WeakSet[HelperClient] = weakref.WeakSet()
-
-
-def _rest_after_fork() -> None:
-    for client in list(_clients):
-        client.rest_if_idle()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_parent=_rest_after_fork)
 
 
 def log_note(note: tuple[Any, ...]) -> None:

@@ -58,10 +58,6 @@ class Computing(Protocol):
         """The engine is shut down."""
         ...
 
-    def leave_to_parent(self) -> None:
-        """In the child of a fork."""
-        ...
-
 
 class ThreadComputing:
     """Computes in one thread of this process. Judges that have threads of their own take none of its time."""
@@ -100,9 +96,6 @@ class ThreadComputing:
     def close_for_good(self) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def leave_to_parent(self) -> None:
-        """A fork has no threads."""
-
 
 class HelperComputing:
     """Computes in a helper process that is started with the first question."""
@@ -127,9 +120,6 @@ class HelperComputing:
 
     def close_for_good(self) -> None:
         self._thread.close_for_good()
-
-    def leave_to_parent(self) -> None:
-        self.client.leave_to_parent()
 
     def travels(self, judge: object) -> bool:
         return type(judge) not in self._unfit

@@ -20,11 +20,10 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragspan.engine._account import Account
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._options import Options
-from ragspan.engine._queue import Item
+from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._scoring import Scoring
 from ragspan.engine.helper import wire
@@ -54,7 +53,7 @@ class Forwarding:
         self,
         options: Options,
         *,
-        account: Account,
+        account: CompletionListener,
         scoring: Scoring,
         emission: EmitterGroup,
         redaction: Redaction,
@@ -113,10 +112,6 @@ class Forwarding:
         self._client.let_go()
         self._here.let_go()
 
-    def leave_to_parent(self) -> None:
-        self._client.leave_to_parent()
-        self._here.leave_to_parent()
-
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush, and what was exported here; True if all of it was sent in time."""
         deaths, told_deaths = self._client.deaths, self._told_deaths
@@ -168,7 +163,7 @@ class Forwarding:
     def _noted(self, note: tuple[Any, ...]) -> None:
         kind, _, *content = note
         if kind == "wrong":
-            self._account.went_wrong(*content)
+            self._account.record_error(*content)
         else:
             log_note(note)
 

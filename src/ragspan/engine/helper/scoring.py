@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.engine._deadline import Deadline
 from ragspan.engine._emitter_group import EmitterGroup
-from ragspan.engine._queue import Item
+from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._scoring import Scoring
 from ragspan.engine.helper import wire
@@ -97,27 +97,27 @@ class _Account:
         self._dropped: dict[int, DropReason] = {}
 
     def begin(self, item: Item) -> None:
-        self._in_work.add(item.ticket)
+        self._in_work.add(item.sequence)
 
     def ending_of(self, item: Item) -> DropReason | None:
-        if item.ticket in self._in_work:
+        if item.sequence in self._in_work:
             self.end_dropped(item, "worker_error")
-        return self._dropped.pop(item.ticket, None)
+        return self._dropped.pop(item.sequence, None)
 
     def has_in_work(self, item: Item) -> bool:
-        return item.ticket in self._in_work
+        return item.sequence in self._in_work
 
     def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None:
-        self._in_work.discard(item.ticket)
+        self._in_work.discard(item.sequence)
         if item.on_end is not None and scored is not None:
             item.on_end(scored)
 
     def end_with_nothing_to_score(self, item: Item) -> None:
-        self._in_work.discard(item.ticket)
+        self._in_work.discard(item.sequence)
 
     def end_dropped(self, item: Item, reason: DropReason) -> None:
-        self._in_work.discard(item.ticket)
-        self._dropped[item.ticket] = reason
+        self._in_work.discard(item.sequence)
+        self._dropped[item.sequence] = reason
 
-    def went_wrong(self, place: str) -> None:
+    def record_error(self, place: str) -> None:
         self._link.send(("wrong", 0, place))

@@ -26,8 +26,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, Protocol
 
 from ragspan.engine._boundary import attempt
-from ragspan.engine._loop import WorkerLoop
-from ragspan.engine._threads import DaemonThreads
+from ragspan.engine._threads import DaemonThreads, WorkerLoop
 from ragspan.engine.helper import wire
 from ragspan.engine.helper.link import Link
 

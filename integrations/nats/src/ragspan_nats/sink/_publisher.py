@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ragspan.engine._account import Account
 from ragspan.engine._deadline import Deadline
+from ragspan.engine._record_queue import CompletionListener
 from ragspan.engine.stats import DropReason
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.message import Message
@@ -21,7 +21,7 @@ _AROUND_HEADER = len(b": \r\n")
 class Publisher:
     """Publishes on one link. A message that is published again has the same id, by which the stream knows it."""
 
-    def __init__(self, link: Link, *, subject: str, account: Account, log: ThrottledLog) -> None:
+    def __init__(self, link: Link, *, subject: str, account: CompletionListener, log: ThrottledLog) -> None:
         self._link = link
         self._subject = subject
         self._account = account
@@ -58,7 +58,7 @@ class Publisher:
             if answer is Answer.TOO_LARGE:
                 return self._too_large(message)
             self._last_refusal = "stream_full" if answer is Answer.FULL else "broker_unavailable"
-            self._account.went_wrong("publish")
+            self._account.record_error("publish")
         return self.obstacle
 
     async def _ask(self, way: Acknowledgements, message: Message) -> Answer | None:

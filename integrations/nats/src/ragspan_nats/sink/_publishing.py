@@ -13,10 +13,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from ragspan.engine._account import Account
 from ragspan.engine._boundary import attempt
 from ragspan.engine._deadline import Deadline
-from ragspan.engine._queue import Item
+from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
 from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord
@@ -35,7 +34,7 @@ _CLOSE = 1e-3  # seconds from one record to the next within which they count as 
 class Publishing:
     """Publishes the captures of a sink; its `Work`."""
 
-    def __init__(self, options: SinkOptions, *, account: Account, log: ThrottledLog) -> None:
+    def __init__(self, options: SinkOptions, *, account: CompletionListener, log: ThrottledLog) -> None:
         self._options = options
         self._account = account
         self._log = log
@@ -70,8 +69,12 @@ class Publishing:
     def close(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         self._redaction.close()
 
+    def flush(self, deadline: Deadline) -> bool:  # noqa: ARG002 - likewise
+        """True: what is published is with the stream."""
+        return True
+
     def shutdown(self, deadline: Deadline) -> None:
-        """Likewise; the connection ends with the event loop."""
+        """The connection ends with the event loop."""
 
     def hang_up(self) -> None:
         """The link closes the connection when its task is cancelled."""

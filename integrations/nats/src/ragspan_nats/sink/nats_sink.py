@@ -18,19 +18,17 @@ process.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, is_enabled
-from ragspan.engine._admission import Admission
-from ragspan.engine._deadline import Deadline
-from ragspan.engine._lifecycle import keep_inherited, watch_exit, watch_forks
-from ragspan.engine._shutdown import Shutdown
-from ragspan.engine.stats import EngineStats, ShutdownReport
+from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
+from ragspan.engine._record_queue import RecordQueue
 from ragspan.exceptions import ConfigurationError
 from ragspan.redaction import RedactOption, redact_from
 from ragspan.telemetry import semconv
+from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.access import BrokerAccess
+from ragspan_nats.sink._publishing import Publishing
 from ragspan_nats.sink.options import SinkOptions
 from ragspan_nats.sink.stats import SinkStats
 from ragspan_nats.streams import StreamLimits, StreamNames, stream_limits
@@ -38,10 +36,11 @@ from ragspan_nats.streams import StreamLimits, StreamNames, stream_limits
 if TYPE_CHECKING:  # what these load is needed where a sink is made, not where it is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan_nats.sink._parts import Parts
+_IN_FLIGHT = 64
+"""Records that are published and not acknowledged. A broker that takes five milliseconds gets 12,000 a second so."""
 
 
-class NatsSink(Admission):
+class NatsSink(BackgroundProcessor):
     """Publishes captured answers to a JetStream stream, from which `ragspan worker` processes score them.
 
     Args:
@@ -82,99 +81,43 @@ class NatsSink(Admission):
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
-        self._is_enabled = is_enabled()
+        is_enabled_ = is_enabled()
         self._options = SinkOptions(
-            access=_access_to(url, access, reads_environment=self._is_enabled),
+            access=_access_to(url, access, reads_environment=is_enabled_),
             names=StreamNames(stream=stream),
-            limits=_limits(limits, reads_environment=self._is_enabled),
+            limits=_limits(limits, reads_environment=is_enabled_),
             queue_size=queue_size,
             queue_bytes=queue_bytes,
             drop=drop,
             compress_above=compress_above,
             patience=patience,
             exit_timeout=exit_timeout,
-            redact=redact_from(redact) if self._is_enabled else None,
+            redact=redact_from(redact) if is_enabled_ else None,
             name=name,
         )
-        self._assemble()
-        watch_forks(self, NatsSink._start_afresh)
-        if self._is_enabled:
-            import ragspan_nats.client  # noqa: F401 - here, where nobody waits, rather than beside the first requests
-            from ragspan.telemetry.self_metrics import SelfMetrics
-
-            self._self_metrics = SelfMetrics(meter_provider)
-            self._self_metrics.watch(
-                self._counts,
-                self._bytes_waiting,
-                name,
-                max_records=queue_size,
-                max_bytes=queue_bytes,
+        super().__init__(
+            ProcessorOptions(
+                queue_size=queue_size,
+                queue_bytes=queue_bytes,
+                drop=drop,
+                concurrency=_IN_FLIGHT,
+                exit_timeout=exit_timeout,
+                name=name,
+                thread_name=f"{name}-publisher",
                 finished_as=semconv.RESULT_PUBLISHED,
-            )
-
-    @property
-    def exit_timeout(self) -> float:
-        """Seconds that the end of the process may wait for records to be published."""
-        return self._options.exit_timeout
-
-    def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until everything that was submitted before is with the stream, or dropped.
-
-        Args:
-            timeout: seconds; 0 asks without waiting.
-
-        Returns:
-            False if something may be left; also in the sink's own thread, where waiting would be waiting for oneself.
-        """
-        parts = self._parts
-        if self._shutdown.is_done or not self._is_enabled:
-            return True
-        if parts.worker.is_current_thread:
-            return False
-        return parts.backlog.wait_until_out(Deadline(timeout))
-
-    def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
-        """Take nothing any more, publish what is left within `timeout` seconds, and let go of everything.
-
-        What is not published by then is abandoned and counted as dropped. A second call returns the same report.
-        """
-        if not self._is_enabled:
-            return ShutdownReport(finished=0, abandoned=0, seconds=0.0)
-        return self._shutdown.run(timeout)
+            ),
+            is_enabled=is_enabled_,
+            meter_provider=meter_provider,
+        )
+        if is_enabled_:
+            import ragspan_nats.client  # noqa: F401 - here, where nobody waits, rather than beside the first requests
 
     def stats(self) -> SinkStats:
         """Where everything is that was submitted. Takes no lock."""
         return SinkStats.of(self._counts())
 
-    def __enter__(self) -> NatsSink:  # noqa: PYI034 - Python 3.10 has no Self
-        return self
-
-    def __exit__(
-        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.shutdown()
-
-    def _assemble(self) -> None:
-        from ragspan_nats.sink._parts import assemble
-
-        self._parts: Parts = assemble(self._options, on_start=lambda: watch_exit(self))
-        self._shutdown = Shutdown(self._parts)
-        if not self._is_enabled:
-            self._parts.backlog.close("not_running")
-
-    def _start_afresh(self) -> None:
-        """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
-        keep_inherited(self._parts)
-        was_shut_down = self._parts.backlog.is_closed
-        self._assemble()
-        if was_shut_down:
-            self._parts.backlog.close("shutdown")
-
-    def _counts(self) -> EngineStats:
-        return self._parts.backlog.stats()
-
-    def _bytes_waiting(self) -> int:
-        return self._parts.backlog.bytes
+    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Publishing:
+        return Publishing(self._options, account=queue, log=log)
 
 
 def _limits(limits: StreamLimits | None, *, reads_environment: bool) -> StreamLimits:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 _T = TypeVar("_T")
 
 
-class Section:
+class ReentrantCriticalSection:
     """Runs steps one at a time. A step does no I/O and calls no code of the user's."""
 
     def __init__(self) -> None:

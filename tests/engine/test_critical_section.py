@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import threading
 
-from ragspan.engine._section import Section
+from ragspan.engine._critical_section import ReentrantCriticalSection
 
 
 def test_a_step_returns_its_result():
-    assert Section().run(max, 2, 3) == 3
+    assert ReentrantCriticalSection().run(max, 2, 3) == 3
 
 
 def test_a_step_asked_for_within_a_step_runs_after_it():
-    section = Section()
+    section = ReentrantCriticalSection()
     order: list[str] = []
 
     def outer() -> str:
@@ -24,7 +24,7 @@ def test_a_step_asked_for_within_a_step_runs_after_it():
 
 
 def test_steps_put_off_by_a_step_that_was_put_off_run_too():
-    section = Section()
+    section = ReentrantCriticalSection()
     order: list[int] = []
 
     def step(depth: int) -> None:
@@ -38,7 +38,7 @@ def test_steps_put_off_by_a_step_that_was_put_off_run_too():
 
 
 def test_a_step_that_raises_leaves_the_section_open_and_loses_nothing_put_off():
-    section = Section()
+    section = ReentrantCriticalSection()
     order: list[str] = []
 
     def failing() -> None:
@@ -54,7 +54,7 @@ def test_a_step_that_raises_leaves_the_section_open_and_loses_nothing_put_off():
 
 
 def test_steps_of_different_threads_never_overlap():
-    section = Section()
+    section = ReentrantCriticalSection()
     inside = 0
     overlaps = 0
 
@@ -75,7 +75,7 @@ def test_steps_of_different_threads_never_overlap():
 
 
 def test_what_a_step_put_off_returns_is_let_go_of_outside_the_lock():
-    section = Section()
+    section = ReentrantCriticalSection()
     let_go_of: list[bool] = []
 
     class Finalised:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-Asked = Sequence[tuple[str, str]]
+Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; the first names that are empty stand for the
 question itself."""
 
-Prompt = Sequence[tuple[str | None, str]]
+Prompt: TypeAlias = Sequence[tuple[str | None, str]]
 """What a model was given: texts, each with the role of its message; None where it is no message."""
 
-Beside = Sequence[tuple[int, str | None, Any]]
+Beside: TypeAlias = Sequence[tuple[int, str | None, Any]]
 """What messages have beside texts: the number of texts before it, the role, and a tool call, several, or the id of one."""
 
 _STRONG = ("user_msg", "question", "query", "user_message", "message", "user_query", "user_question", "query_str")
 _WEAK = ("input", "user_input", "prompt", "text", "msg", "request", "topic")
 _CONVERSATIONS = ("chat_history", "messages")
 _OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the user, what a tool gave
-
-
-def asked_with(argument: Any) -> Asked:
-    """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
-    text = text_in(argument)
-    return () if text is None else (("", text),)
 
 
 def asked_by_event(event: Any) -> Asked:
@@ -44,51 +38,6 @@ def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
     candidates += [texts.get(name) for name in (*_WEAK, *_CONVERSATIONS)]
     candidates += [text for _, text in asked]
     return next((text for text in candidates if text is not None and text.strip()), asked[0][1] if asked else None)
-
-
-def prompt_in(given: Any) -> tuple[Prompt, Beside]:
-    """What a model was given: a text, or messages."""
-    if isinstance(given, str):
-        return ((None, given),), ()
-    parts: list[tuple[str | None, str]] = []
-    beside: list[tuple[int, str | None, Any]] = []
-    for message in given if isinstance(given, (list, tuple)) else ():
-        role = getattr(message, "role", None)
-        role = getattr(role, "value", role)
-        _add_texts(getattr(message, "blocks", ()), role, parts, beside)
-        more = getattr(message, "additional_kwargs", None)
-        if more:
-            calls = more.get("tool_calls") or more.get("tool_call_id")
-            if calls:
-                beside.append((len(parts), role, calls))
-    return parts, beside
-
-
-def calls_in(message: Any) -> Sequence[Any]:
-    """The tool calls in a model's message, as the framework has them or as the provider has."""
-    if message is None:
-        return ()
-    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "tool_call"]
-    more = getattr(message, "additional_kwargs", None)
-    calls = more.get("tool_calls") if more and not blocks else None
-    return calls if isinstance(calls, list) else blocks
-
-
-def _add_texts(
-    blocks: Any,
-    role: str | None,
-    parts: list[tuple[str | None, str]],
-    beside: list[tuple[int, str | None, Any]],
-) -> None:
-    for block in blocks:
-        text = getattr(block, "text", None)
-        if isinstance(text, str):
-            if text:
-                parts.append((role, text))
-        elif isinstance(inner := getattr(block, "content", None), list):  # a block that may be cited
-            _add_texts(inner, role, parts, beside)
-        elif getattr(block, "block_type", None) == "tool_call":
-            beside.append((len(parts), role, [block]))
 
 
 def asked_in(prompt: Prompt) -> str | None:

@@ -3,7 +3,7 @@
 Guarantees:
 - `submitted = queued + in flight + finished + dropped` holds in every snapshot. All counts stand in one immutable value,
   and a transition replaces that value by a balanced one: a reader, wherever it comes in, finds no transition half done.
-- `stats` takes no lock. The transitions are steps of the backlog's `Section`, so only one is under way at a time.
+- `stats` takes no lock. The transitions are steps of the queue's critical section, so only one is under way at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Counts(NamedTuple):
     errors: Mapping[str, int] = {}
 
 
-class Ledger:
+class EngineCounters:
     """Counts what becomes of captures."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Ledger:
         now = self._counts
         self._counts = now._replace(in_flight=now.in_flight - 1, dropped=_one_more(now.dropped, reason))
 
-    def went_wrong(self, place: str) -> None:
+    def record_error(self, place: str) -> None:
         """An error that loses no record."""
         now = self._counts
         self._counts = now._replace(errors=_one_more(now.errors, place))

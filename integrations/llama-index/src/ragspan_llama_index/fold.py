@@ -1,0 +1,278 @@
+"""Makes the record of a request from its log; pure functions, for the worker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from ragspan.capturing.log import Event, RequestLog
+from ragspan.records import AnswerStatus, RagRecord, plain_entries
+from ragspan.step_texts import NotedError
+from ragspan_llama_index.contexts import Provenance
+from ragspan_llama_index.payloads import NodeSnapshot
+from ragspan_llama_index.roles import CALL, CHAT_WRITER, POSTPROCESSING, SPEAKING, STEPS, SYNTHESIS, TOOL
+from ragspan_llama_index.step_records import StepRecords, models_in, report_of
+from ragspan_llama_index.steps import Request, SeenNode, Step
+from ragspan_llama_index.streams import Stream
+from ragspan_llama_index.texts import asked_in, question_in
+from ragspan_llama_index.writers import speakers_in
+
+_SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
+_USER_KEYS = ("user_id", "user.id")
+_MAX_NODES = 1_000
+
+# Errors that steer a workflow; nobody hides them from anybody.
+_NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
+
+
+def record_of(log: RequestLog) -> RagRecord | None:
+    """The record of a finished request; None when nothing was answered."""
+    request = request_of(log)
+    root = request.root
+    join_beginning(request)
+    root.answer = _answer_among(root)
+    status, error_type = _status_of(request)
+    question, response = _question(request), _response(request)
+    if root.is_run and status == "complete" and not (response or models_in(request)):
+        return None  # it did other work: read documents in, say
+    provenance = Provenance(root, question)
+    steps = StepRecords(request)
+    return RagRecord(
+        question=question,
+        contexts=provenance.contexts(),
+        response=response,
+        status=status,
+        error_type=error_type,
+        swallowed_errors=_swallowed(request) if status == "complete" else (),
+        evidence=provenance.evidence(),
+        framework="llama_index",
+        name=steps.name(),
+        started_ns=request.started_ns,
+        ended_ns=request.ended_ns,
+        parent=request.anchor,
+        retrievals=steps.retrievals(),
+        generations=steps.generations(),
+        session_id=_first_tag(request, _SESSION_KEYS),
+        user_id=_first_tag(request, _USER_KEYS),
+        metadata=_own_tags(request),
+        tool_calls=steps.tool_calls(),
+        rerankings=steps.rerankings(),
+        is_agent=steps.is_agent(),
+        error=report_of(_noted(request)) if status == "error" else None,
+    )
+
+
+# From events to steps
+
+
+def request_of(log: RequestLog) -> Request:
+    """The steps of a request, as its log tells them."""
+    request = Request(log)
+    steps: dict[Any, Step] = {"": request.root}
+    later: Mapping[int, NodeSnapshot] | None = None  # the nodes as they were at the end
+    for event in log.history:
+        kind, run, parent, time_ns, payload, about = event
+        if kind in STEPS or kind == "contexts":
+            step = Step(None if about is None else kind, str(run), time_ns, about)
+            request.steps.append(step)
+            _take(step, payload)
+            if run == log.root:
+                request.root = step
+            else:
+                steps[parent].children.append(step)
+            if run:
+                steps[run] = step
+        elif kind == "nodes":
+            later = payload
+        else:
+            _continue(request, steps.get(run), event)
+    request.awaited = _awaited(request.root)
+    _mark_final_nodes(request, later)
+    return request
+
+
+def _continue(request: Request, step: Step | None, event: Event) -> None:
+    """What comes after the start of a step, or belongs to none."""
+    kind, run, _, time_ns, payload, about = event
+    if kind == "work":
+        request.at_work.add(run)
+        step = None if request.root.asked else request.root
+    elif kind == "work over":
+        request.at_work.discard(run)
+    elif kind == "error":
+        request.problems.append(payload["error"])
+        if not about:  # it is no cancellation
+            request.at_work.discard(run)
+    if step is None:
+        return
+    _take(step, payload)
+    if kind == "read":
+        step.read_ns = time_ns
+    elif kind in {"end", "error"}:
+        step.ended_ns = time_ns
+        if step.role in {CALL, SYNTHESIS}:
+            step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)
+
+
+def _take(step: Step, payload: Mapping[str, Any] | None) -> None:
+    """Set what a payload tells of a step. Of the texts that a synthesizer writes, those count that it writes first."""
+    noted = dict(payload or ())
+    for name in ("given", "found"):
+        if name in noted:
+            noted[name] = [SeenNode(snapshot) for snapshot in noted[name]]
+    if step.texts is not None:
+        noted.pop("texts", None)
+    if noted.get("span", step) is None:
+        del noted["span"]
+    vars(step).update(noted)
+
+
+def _awaited(root: Step) -> Stream | None:
+    """The stream that the request ends with."""
+    answer = root.answer
+    return answer if isinstance(answer, Stream) and root.ended_ns and root.error is None else None
+
+
+def _handed_on(child: Step, step: Step) -> bool:
+    if isinstance(step.answer, Stream):
+        return child.answer is step.answer and child.role != CHAT_WRITER
+    return child.result is not None and child.result == step.result
+
+
+def _mark_final_nodes(request: Request, later: Mapping[int, NodeSnapshot] | None) -> None:
+    """Tell the nodes that reached a prompt, or may have, from those that a later step dropped."""
+    if later is not None:
+        identities = {node.identity for step in request.steps for node in step.found or ()}
+        _mark_found([request.root], {}, identities, later)
+    for step in request.steps:
+        if step.role == CALL or (step.role == SYNTHESIS and step.texts is None):
+            for node in step.given:
+                node.make_final()
+
+
+def _mark_found(
+    steps: Sequence[Step], taken: Mapping[int | str, int], brought: set[int], later: Mapping[int, NodeSnapshot]
+) -> None:
+    """From the last to the first. `taken` says how often later steps worked on a node that nobody brought so far.
+
+    What one of several tools or calls works on says nothing about what the others brought. `brought` are the identities of
+    all that any step brought: a node is told by its identity, and by its id where a program made it anew.
+    """
+    left = Counter(taken)
+    for step in reversed(steps):
+        found = Counter[int | str]()
+        for node in step.found or ():
+            found.update(key for key in (node.identity, node.id) if key is not None)
+        step.superseded = any(left[key] > 0 for key in found)
+        left -= found
+        if not step.superseded:
+            for node in step.found or ():
+                node.make_final(later.get(node.identity))
+        if step.children:
+            _mark_found(step.children, left + found if step.role == TOOL else {}, brought, later)
+        if step.role in {SYNTHESIS, POSTPROCESSING}:
+            left.update(
+                node.identity if node.identity in brought or node.id is None else node.id for node in step.given
+            )
+
+
+# Runs that were interrupted
+
+
+def join_beginning(request: Request) -> None:
+    """Put what a run did before it was interrupted in front of what it did after it.
+
+    The saved context of a run does not name it. Its beginning is known by what of it comes back in a prompt or in the
+    answer: its question, a node that it found, or words that it wrote.
+    """
+    told = _told(request) if request.earlier else ""
+    rated = [
+        (_signs(each, told), each) for each in map(request_of, request.earlier) if each.root.name == request.root.name
+    ]
+    most = max((signs for signs, _ in rated), default=0)
+    if most == 0:
+        return
+    beginning = [each for signs, each in rated if signs == most][-1]
+    join_beginning(beginning)
+    request.root.children[:0] = beginning.root.children
+    request.root.asked = request.root.asked or beginning.root.asked
+
+
+def _told(request: Request) -> str:
+    prompts = [text for step in request.steps for _, text in step.prompt]
+    return "\n".join([*prompts, request.root.answer_text() or ""])
+
+
+def _signs(request: Request, told: str) -> int:
+    found = (node.text for step in request.steps for node in step.found or ())
+    nodes = any(text.strip() and text in told for text in islice(found, _MAX_NODES))
+    question = any(text.strip() and text in told for _, text in request.root.asked)
+    said = any((text := step.answer_text()) and " " in text and text in told for step in request.steps)
+    return nodes + question + said
+
+
+# Parts of the record
+
+
+def _status_of(request: Request) -> tuple[AnswerStatus, str | None]:
+    error = request.root.error
+    aborted = request.aborted
+    if request.awaited is not None:
+        error = error or request.awaited.error
+        aborted = aborted or request.awaited.aborted or not request.awaited.over
+    if aborted:
+        return "interrupted" if request.is_interrupted else "aborted", None
+    return ("complete", None) if error is None else ("error", error)
+
+
+def _noted(request: Request) -> NotedError | None:
+    return request.root.noted or (None if request.awaited is None else request.awaited.noted)
+
+
+def _swallowed(request: Request) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in request.problems if name not in _NO_ERRORS))
+
+
+def _question(request: Request) -> str | None:
+    searched = [text for step in request.steps if step is not request.root for _, text in step.asked]
+    asked = question_in(request.root.asked, searched)
+    if asked is None and request.root.is_resumed:
+        asked = next((text for step in request.steps if (text := asked_in(step.prompt)) is not None), None)
+    return asked if asked is not None else next(iter(searched), None)
+
+
+def _answer_among(root: Step) -> str | Stream | None:
+    """Of a result with several parts, the one that a model said, the last and longest of them; else all of it.
+
+    A run that returns nothing told its answer on the way, as events: it is what its last model streamed.
+    """
+    fields = root.fields if root.is_run else ()
+    if root.is_run and not root.answer and not fields:
+        spoken = [step.answer_text() for step in speakers_in(root) if step.streams]
+        return next(filter(None, reversed(spoken)), root.answer_text())
+    for speaker in reversed(list(root.walk()) if fields else []):
+        said = speaker.answer_text() if speaker is not root and speaker.role in SPEAKING else None
+        parts = [text for text in fields if said and text.strip() and text.strip() in said]
+        if parts:
+            return max(parts, key=len)
+    return root.answer
+
+
+def _response(request: Request) -> str | None:
+    if not request.grouped:
+        return request.root.answer_text()
+    answers = [step.answer_text() for step in request.root.children if step.role in SPEAKING]
+    return next((answer for answer in reversed(answers) if answer is not None), None)
+
+
+def _first_tag(request: Request, keys: tuple[str, ...]) -> str | None:
+    found = (request.tags.get(key) for key in keys)
+    return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
+
+
+def _own_tags(request: Request) -> dict[str, object]:
+    """What the program tagged its spans with, not what the framework adds for its own tracing."""
+    own = plain_entries(request.tags)
+    return {key: value for key, value in own.items() if not key.startswith("llamaindex.")}

@@ -1,0 +1,285 @@
+"""What is noted of a span when it begins and when it ends: plain data, read from its arguments and its result.
+
+Runs on the request path. The objects are the program's, which changes them afterwards: structures are copied, texts are
+shared. A payload maps names of `Step`'s attributes to their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ragspan.capturing.log import RequestLog
+from ragspan_llama_index.answering import GENERATOR, are_nodes, kind_of, text_of
+from ragspan_llama_index.roles import (
+    ASKING,
+    CALL,
+    CHUNKS,
+    MODEL,
+    POSTPROCESSING,
+    SEARCH,
+    SYNTHESIS,
+    TOOL,
+    Role,
+    argument,
+    has_base,
+)
+from ragspan_llama_index.texts import Asked, Beside, Prompt, asked_by_event, text_in
+
+Payload: TypeAlias = dict[str, Any] | None
+NodeSnapshot: TypeAlias = tuple[int, Any, type | None, dict[str, Any]]
+"""A node as it was: the identity of the object that goes from step to step, the score, the node's class and its fields."""
+
+_Arguments: TypeAlias = Mapping[str, Any]
+_PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
+
+
+def at_start(role: Role, arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+    """What a step is given when it begins."""
+    read = _STARTS.get(role)
+    return None if read is None else read(arguments, instance, log)
+
+
+def at_end(role: Role, result: Any, log: RequestLog, *, inside_synthesis: bool) -> Payload:
+    """What a step gives back, unless that is an answer, which may be a stream."""
+    if role == TOOL:
+        return _end_of_tool(result, log)
+    if role == MODEL:
+        return _end_of_model(result, log, inside_synthesis=inside_synthesis)
+    return {"found": nodes_in(result, log)}
+
+
+def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
+    """The nodes as a synthesizer wrote them down for the model."""
+    given = argument(arguments, "text_chunks", 1)
+    texts = [text for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else []
+    for text in texts:
+        log.texts[id(text)] = text
+    return texts
+
+
+def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
+    """What a model's provider told about its reply."""
+    fields = getattr(response, "__dict__", {})  # the framework's classes take long to look an attribute up
+    payload: dict[str, Any] = {"reply": (fields.get("raw"), fields.get("additional_kwargs"))}
+    message = fields.get("message")
+    if message is not None:
+        payload["asked_for"] = calls_in(message)
+    if inside_synthesis:
+        payload["said"] = _counted(text_of(response), log)
+    return payload
+
+
+def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
+    """The nodes of a list as they are now, with or without scores."""
+    if not isinstance(items, (list, tuple)):
+        return ()
+    kept = log.kept
+    taken: list[NodeSnapshot] = []
+    for item in items:
+        try:
+            own = item.__dict__  # the framework's classes take long to look an attribute up
+            node, score = own["node"], own["score"]
+            fields = node.__dict__
+            fields = {**fields, "metadata": fields["metadata"].copy(), "embedding": None}
+            kind: type | None = type(node)
+            text = fields["text"]
+        except (AttributeError, KeyError, TypeError):
+            node, score = getattr(item, "node", item), getattr(item, "score", None)
+            kind, fields = _read(node)
+            text = fields["text"]
+        identity = id(item)
+        kept[identity] = (item, text)
+        taken.append((identity, score, kind, fields))
+    return taken
+
+
+def _read(node: Any) -> tuple[type | None, dict[str, Any]]:
+    """The fields of a node without a text field of its own, or of a class that is none of the framework's."""
+    text = getattr(node, "text", None)
+    if not isinstance(text, str):
+        text = getattr(getattr(node, "text_resource", None), "text", None)
+    known = {
+        "id_": getattr(node, "id_", None),
+        "metadata": dict(getattr(node, "metadata", None) or ()),
+        "text": text if isinstance(text, str) else "",
+    }
+    if has_base(type(node), "BaseNode"):
+        return type(node), {**vars(node), **known, "embedding": None}
+    return None, known
+
+
+def prompt_in(given: Any) -> tuple[Prompt, Beside]:
+    """What a model was given: a text, or messages."""
+    if isinstance(given, str):
+        return ((None, given),), ()
+    parts: list[tuple[str | None, str]] = []
+    beside: list[tuple[int, str | None, Any]] = []
+    for message in given if isinstance(given, (list, tuple)) else ():
+        role = getattr(message, "role", None)
+        role = getattr(role, "value", role)
+        _add_texts(getattr(message, "blocks", ()), role, parts, beside)
+        more = getattr(message, "additional_kwargs", None)
+        if more:
+            calls = more.get("tool_calls") or more.get("tool_call_id")
+            if calls:
+                beside.append((len(parts), role, calls))
+    return parts, beside
+
+
+def calls_in(message: Any) -> Sequence[Any]:
+    """The tool calls in a model's message, as the framework has them or as the provider has."""
+    if message is None:
+        return ()
+    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "tool_call"]
+    more = getattr(message, "additional_kwargs", None)
+    calls = more.get("tool_calls") if more and not blocks else None
+    return calls if isinstance(calls, list) else blocks
+
+
+def _add_texts(
+    blocks: Any,
+    role: str | None,
+    parts: list[tuple[str | None, str]],
+    beside: list[tuple[int, str | None, Any]],
+) -> None:
+    for block in blocks:
+        text = getattr(block, "text", None)
+        if isinstance(text, str):
+            if text:
+                parts.append((role, text))
+        elif isinstance(inner := getattr(block, "content", None), list):  # a block that may be cited
+            _add_texts(inner, role, parts, beside)
+        elif getattr(block, "block_type", None) == "tool_call":
+            beside.append((len(parts), role, [block]))
+
+
+# Starts
+
+
+def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+    if "start_event" not in arguments:
+        return {"asked": _asked(argument(arguments, None, 0), log)}
+    event = arguments["start_event"]
+    asked = asked_by_event(event)
+    _count(asked, log)
+    name = getattr(instance, "__dict__", {}).get("name")
+    return {"is_run": True, "asked": asked, "is_resumed": event is None, "agent_name": name}
+
+
+def _start_of_synthesis(arguments: _Arguments, _: Any, log: RequestLog) -> Payload:
+    asked = _asked(argument(arguments, "query", 0), log)
+    return {"asked": asked, "given": nodes_in(argument(arguments, "nodes", 1), log)}
+
+
+def _start_of_chunks(arguments: _Arguments, _: Any, log: RequestLog) -> Payload:
+    return {"asked": _asked(argument(arguments, "query_str", 0), log), "texts": texts_given(arguments, log)}
+
+
+def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+    about = getattr(instance, "__dict__", {})
+    store = getattr(about.get("_vector_store"), "__dict__", None)
+    source = None
+    if store is not None:
+        source = store.get("collection_name") or store.get("index_name") or store.get("table_name")
+    return {
+        "asked": _asked(argument(arguments, None, 0), log),
+        "top_k": about.get("_similarity_top_k", about.get("similarity_top_k")),
+        "source": source,
+    }
+
+
+def _start_of_postprocessing(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+    about = getattr(instance, "__dict__", {})
+    return {
+        "given": nodes_in(argument(arguments, "nodes", 0), log),
+        "query": text_in(argument(arguments, "query_bundle", 1)),
+        "model": about.get("model") or about.get("model_name"),
+        "top_k": about.get("top_n"),
+    }
+
+
+def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> Payload:
+    payload: dict[str, Any] = {"tool_name": getattr(getattr(instance, "metadata", None), "name", None)}
+    given = next(iter(arguments.get("args", ())), None) if "args" in arguments else arguments.get("input")
+    named = arguments.get("kwargs")
+    if named:  # what else than plain values a tool is given does not come from a model
+        payload["arguments"] = {name: value for name, value in named.items() if type(value) in _PLAIN}
+    elif type(given) in {str, dict}:
+        payload["arguments"] = given
+    return payload
+
+
+def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+    given = argument(arguments, None, 0)
+    if "args" in arguments or "kwargs" in arguments:  # the framework's wrapper of `complete` names no argument
+        given = next(iter(arguments.get("args", ())), None) or arguments.get("kwargs", {}).get("prompt")
+    prompt, beside = prompt_in(given)
+    _count(prompt, log)
+    return {"model": _model_name(instance), "prompt": prompt, "beside": beside}
+
+
+def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> Payload:
+    return {"model": _model_name(instance)}
+
+
+def _model_name(instance: Any) -> str | None:
+    about = getattr(instance, "__dict__", {})  # the metadata property may ask the provider's server
+    name = about.get("model") or about.get("model_name")
+    return name if isinstance(name, str) else None
+
+
+def _asked(given: Any, log: RequestLog) -> Asked:
+    """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
+    text = given if type(given) is str else text_in(given)
+    if text is None:
+        return ()
+    log.texts[id(text)] = text
+    return (("", text),)
+
+
+# Ends
+
+
+def _end_of_tool(result: Any, log: RequestLog) -> Payload:
+    content = getattr(result, "content", None)
+    payload: dict[str, Any] = {}
+    if isinstance(content, str):
+        payload["answer"] = _counted(content, log)
+    found = getattr(result, "raw_output", None)
+    if are_nodes(found):
+        payload["found"] = nodes_in(found, log)
+    return payload
+
+
+def _end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> Payload:
+    if kind_of(result) == GENERATOR:
+        return {"streams": True, "tokens": []}
+    payload = reply_in(result, log, inside_synthesis=inside_synthesis)
+    if not inside_synthesis:
+        payload["answer"] = _counted(text_of(result), log)
+    return payload
+
+
+def _count(named: Asked | Prompt, log: RequestLog) -> None:
+    """Have the log know of texts, each of which counts once for its size."""
+    for _, text in named:
+        log.texts[id(text)] = text
+
+
+def _counted(text: str | None, log: RequestLog) -> str | None:
+    if text is not None:
+        log.texts[id(text)] = text
+    return text
+
+
+_STARTS: Mapping[Role, Callable[[_Arguments, Any, RequestLog], Payload]] = {
+    CALL: _start_of_call,
+    SYNTHESIS: _start_of_synthesis,
+    CHUNKS: _start_of_chunks,
+    SEARCH: _start_of_search,
+    POSTPROCESSING: _start_of_postprocessing,
+    TOOL: _start_of_tool,
+    MODEL: _start_of_model,
+    ASKING: _start_of_asking,
+}

@@ -1,0 +1,197 @@
+"""The queue by itself; the tests play the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ragspan.engine._deadline import Deadline
+from ragspan.engine._rate_limits import TokenBucket
+from ragspan.engine._record_queue import Item, RecordQueue
+
+
+@pytest.fixture
+def calls() -> list[str]:
+    """How often the worker was woken."""
+    return []
+
+
+@pytest.fixture
+def records(calls: list[str]) -> RecordQueue:
+    return RecordQueue(max_count=3, max_bytes=1000, drop="oldest", wake_worker=lambda: calls.append("wake"))
+
+
+def an_item() -> Item:
+    return Item(object(), 1)  # type: ignore[arg-type]
+
+
+class MeanwhileDeadline(Deadline):
+    """A time in which something happens: between the moment when somebody begins to wait and the end."""
+
+    def __init__(self, happens: Callable[[], None]) -> None:
+        super().__init__(0)
+        self._happens = happens
+
+    @property
+    def remaining(self) -> float:
+        self._happens()
+        return 0.0
+
+
+def test_the_worker_is_woken_once_until_it_has_found_the_queue_empty(records: RecordQueue, calls: list[str]):
+    records.submit(an_item())
+    records.submit(an_item())
+    assert calls == ["wake"]
+
+    while item := records.take():
+        records.end_scored(item)
+    records.submit(an_item())
+    assert calls == ["wake", "wake"]
+
+
+def test_a_worker_that_could_not_be_woken_is_woken_by_the_next_submit():
+    calls: list[str] = []
+
+    def fail_once() -> None:
+        calls.append("wake")
+        if len(calls) == 1:
+            raise RuntimeError
+
+    records = RecordQueue(max_count=3, max_bytes=1000, drop="oldest", wake_worker=fail_once)
+    records.submit(an_item())
+    records.submit(an_item())
+
+    assert calls == ["wake", "wake"]
+    assert records.stats().queued == 2
+
+
+def test_somebody_who_waits_calls_a_worker_that_has_died(records: RecordQueue, calls: list[str]):
+    records.submit(an_item())
+    records.let_worker_sleep()
+    records.wait_until_out(Deadline(0))
+
+    assert calls == ["wake", "wake"]
+
+
+def test_a_worker_that_leaves_loses_what_it_had_in_work_and_nothing_else(records: RecordQueue, calls: list[str]):
+    records.submit(an_item())
+    records.submit(an_item())
+    records.take()
+    records.worker_left()
+
+    assert records.stats().dropped == {"worker_error": 1}
+    assert records.stats().queued == 1
+    assert calls == ["wake", "wake"]
+
+
+def test_more_than_the_rate_is_refused_and_counted(clock):
+    rate_limit = TokenBucket(rate_per_second=2.0, capacity=2.0, clock=clock)
+    records = RecordQueue(max_count=10, max_bytes=1000, drop="oldest", wake_worker=lambda: None, rate_limit=rate_limit)
+    for _ in range(5):
+        records.submit(an_item())
+    assert records.stats().dropped == {"rate_limited": 3}
+
+    clock.advance(0.5)
+    for _ in range(2):
+        records.submit(an_item())
+    stats = records.stats()
+    assert (stats.submitted, stats.queued, stats.dropped) == (7, 3, {"rate_limited": 4})
+
+
+def test_what_is_refused_for_another_reason_does_not_use_up_the_rate(clock):
+    records = RecordQueue(
+        max_count=1, max_bytes=1000, drop="newest", wake_worker=lambda: None, rate_limit=TokenBucket(1.0, 2.0, clock)
+    )
+    for _ in range(3):
+        records.submit(an_item())
+    records.take()
+    records.submit(an_item())
+
+    assert records.stats().dropped == {"queue_full": 2}
+
+
+def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: RecordQueue):
+    records.submit(an_item())
+    first = records.take()
+
+    def meanwhile() -> None:
+        records.submit(an_item())
+        records.end_scored(first)
+
+    assert records.wait_until_out(MeanwhileDeadline(meanwhile))
+    assert records.stats().queued == 1
+
+
+@pytest.mark.parametrize("in_work", [0, 1])
+def test_who_waits_is_not_told_while_something_is_left(records: RecordQueue, in_work: int):
+    records.submit(an_item())
+    for _ in range(in_work):
+        records.take()
+
+    assert not records.wait_until_out(MeanwhileDeadline(lambda: records.submit(an_item())))
+
+
+def test_records_may_end_in_any_order(records: RecordQueue):
+    records.submit(an_item())
+    records.submit(an_item())
+    first, second = records.take(), records.take()
+    records.end_scored(second)
+    assert not records.wait_until_out(Deadline(0))
+
+    records.end_scored(first)
+    assert records.wait_until_out(Deadline(0))
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda records, item: records.end_scored(item),
+        lambda records, item: records.end_with_nothing_to_score(item),
+        lambda records, item: records.end_dropped(item, "capture_error"),
+        lambda records, item: records.worker_left(),
+        lambda records, item: records.abandon(),
+    ],
+)
+def test_a_record_is_out_however_it_ends(records: RecordQueue, happens: Callable[[RecordQueue, Item], None]):
+    records.submit(an_item())
+    item = records.take()
+
+    assert records.wait_until_out(MeanwhileDeadline(lambda: happens(records, item)))
+
+
+def test_what_is_evicted_is_out_as_well(records: RecordQueue):
+    records.submit(an_item())
+
+    assert records.wait_until_out(MeanwhileDeadline(lambda: [records.submit(an_item()) for _ in range(3)]))
+    assert records.stats().dropped == {"queue_full": 1}
+
+
+def test_a_record_that_was_abandoned_cannot_end_again(records: RecordQueue):
+    records.submit(an_item())
+    records.submit(an_item())
+    item = records.take()
+    assert records.has_in_work(item)
+
+    assert records.abandon() == 2
+    assert not records.has_in_work(item)
+    records.end_scored(item)
+    stats = records.stats()
+    assert (stats.submitted, stats.queued, stats.in_flight, stats.finished) == (2, 0, 0, 0)
+    assert stats.dropped == {"shutdown": 2}
+
+
+def test_captures_that_could_not_be_counted_are_counted_with_the_next_step(records: RecordQueue):
+    records.uncounted += 2
+    records.submit(an_item())
+
+    assert records.stats().submitted == 3
+    assert records.stats().dropped == {"capture_error": 2}
+
+
+def test_the_reason_of_the_first_close_stays(records: RecordQueue):
+    records.close("not_running")
+    records.close("shutdown")
+    records.submit(an_item())
+
+    assert records.stats().dropped == {"not_running": 1}
