@@ -6,10 +6,10 @@ without a valid span sends nothing: its scores would have no place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
@@ -23,9 +23,6 @@ from ragspan.telemetry.environment import (
     make_exporter,
     providers_from_environment,
 )
-
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace.export import SpanExporter
 
 _MS = 1000
 _OTEL = "otel"  # what `RAGSPAN_EMITTERS` calls OpenTelemetry
@@ -68,7 +65,10 @@ class BackFill:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._counts: list[_Counting] = []
+        self.sent = 0
+        """Spans that the exporters say they sent."""
+        self.failed = 0
+        """Spans that they could not send."""
         self._providers: EnvironmentProviders | None = None
         self._is_all_out: bool | None = None
         names = tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
@@ -81,16 +81,6 @@ class BackFill:
             self._providers = providers_from_environment(make=self._make)
         emitters = emitters_from(replace(settings, emitters=names, spans="scores"), self._providers)
         self.emitters = [OnlyTraced(emitter) for emitter in emitters]
-
-    @property
-    def sent(self) -> int:
-        """Spans that an exporter says it sent."""
-        return sum(count.sent for count in self._counts)
-
-    @property
-    def failed(self) -> int:
-        """Spans that an exporter could not send."""
-        return sum(count.failed for count in self._counts)
 
     def finish(self, timeout: float = 30.0) -> bool:
         """Send what is left and let go of the exporters; whether everything went out, as far as they tell.
@@ -113,36 +103,20 @@ class BackFill:
 
     def _make(self, kind: Signal, entry: EntryPoint) -> Any:
         exporter = make_exporter(kind, entry)
-        if kind != "traces":
-            return exporter
-        self._counts.append(_Counting(exporter))
-        return self._counts[-1]
+        if kind == "traces":
+            exporter.export = self._counted(exporter.export)
+        return exporter
 
-
-class _Counting:
-    """An exporter of spans that counts what became of them."""
-
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-        self.sent = 0
-        self.failed = 0
-
-    def export(self, spans: Sequence[Any]) -> Any:
+    def _counted(self, export: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
+        """The same, with what it says of the spans counted; a failure until it has said something else."""
         from opentelemetry.sdk.trace.export import SpanExportResult
 
-        try:
-            result = self._exporter.export(spans)
-        except Exception:
+        def counted(spans: Sequence[Any]) -> Any:
             self.failed += len(spans)
-            raise
-        if result is SpanExportResult.SUCCESS:
-            self.sent += len(spans)
-        else:
-            self.failed += len(spans)
-        return result
+            result = export(spans)
+            if result is SpanExportResult.SUCCESS:
+                self.failed -= len(spans)
+                self.sent += len(spans)
+            return result
 
-    def shutdown(self) -> None:
-        self._exporter.shutdown()
-
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:
-        return self._exporter.force_flush(timeout_millis)
+        return counted

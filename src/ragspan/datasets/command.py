@@ -73,43 +73,12 @@ def evaluate(
     Exit codes: 0 done; 1 a mean is below a --fail-under, rows that it is about were skipped, or scores could not be sent
     to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
     """
-    from ragspan.datasets.columns import ColumnChoices
-    from ragspan.datasets.columns import answer_column as one_answer_column
+    options = dict(locals())  # `Job` has a field for each
     from ragspan.datasets.job import Job, run_job
     from ragspan.exceptions import RagspanError
 
     try:
-        code = run_job(
-            Job(
-                data=file,
-                columns=ColumnChoices(
-                    question=question_column,
-                    contexts=contexts_column,
-                    answer=one_answer_column(answer_column, ground_truth_column),
-                    id=id_column,
-                    trace_id=trace_id_column,
-                    span_id=span_id_column,
-                    started=started_column,
-                    ended=ended_column,
-                ),
-                of_file={"file_format": file_format, "delimiter": delimiter, "encoding": encoding},
-                metrics=metrics,
-                judge=judge,
-                output=output,
-                resume=resume,
-                report=report,
-                compare=compare,
-                plots=plots,
-                json=json,
-                fail_under=tuple(fail_under or ()),
-                allow_skipped=allow_skipped,
-                limit=limit,
-                concurrency=concurrency,
-                on_error=on_error,
-                to_trace=to_trace,
-                quiet=quiet,
-            )
-        )
+        code = run_job(Job(**options))
     except RagspanError as error:
         typer.echo(f"ragspan evaluate: {error}", err=True)
         raise typer.Exit(2) from None

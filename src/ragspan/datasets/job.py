@@ -5,15 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from ragspan.config import settings_with
 from ragspan.datasets.back_fill import BackFill
-from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.columns import ColumnChoices, answer_column
 from ragspan.datasets.evaluation import metrics_for
 from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
 from ragspan.datasets.journal import journal_of
@@ -40,26 +39,49 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """What the command was asked for; see its options."""
+    """The options of the command; see there."""
 
-    data: str
-    columns: ColumnChoices
-    of_file: Mapping[str, Any]
-    metrics: str | None = None
-    judge: str | None = None
-    output: Path | None = None
-    resume: bool = False
-    report: Path | None = None
-    compare: Path | None = None
-    plots: Path | None = None
-    json: Path | None = None
-    fail_under: tuple[str, ...] = ()
-    allow_skipped: bool = False
-    limit: int | None = None
-    concurrency: int | None = None
-    on_error: str = "skip"
-    to_trace: bool = False
-    quiet: bool = False
+    file: str
+    question_column: str | None
+    contexts_column: str | None
+    answer_column: str | None
+    ground_truth_column: str | None
+    id_column: str | None
+    metrics: str | None
+    judge: str | None
+    output: Path | None
+    resume: bool
+    report: Path | None
+    compare: Path | None
+    plots: Path | None
+    json: Path | None
+    fail_under: list[str] | None
+    allow_skipped: bool
+    limit: int | None
+    concurrency: int | None
+    on_error: OnError
+    file_format: str | None
+    delimiter: str | None
+    encoding: str
+    to_trace: bool
+    trace_id_column: str | None
+    span_id_column: str | None
+    started_column: str | None
+    ended_column: str | None
+    quiet: bool
+
+    @property
+    def columns(self) -> ColumnChoices:
+        return ColumnChoices(
+            question=self.question_column,
+            contexts=self.contexts_column,
+            answer=answer_column(self.answer_column, self.ground_truth_column),
+            id=self.id_column,
+            trace_id=self.trace_id_column,
+            span_id=self.span_id_column,
+            started=self.started_column,
+            ended=self.ended_column,
+        )
 
 
 def run_job(job: Job) -> int:
@@ -76,7 +98,7 @@ def run_job(job: Job) -> int:
 
 
 def _run(job: Job) -> int:
-    minimums = parse_minimums(job.fail_under)
+    minimums = parse_minimums(job.fail_under or ())
     baseline = _baseline(job)
     settings = settings_with(job.judge, concurrency=job.concurrency)
     metrics = metrics_for(job.metrics, settings)
@@ -95,15 +117,15 @@ def _run(job: Job) -> int:
         on_row = stack.enter_context(progress_on_stderr(quiet=job.quiet))
         evaluation = run(
             Plan(
-                data=job.data,
+                data=job.file,
                 metrics=metrics,
                 settings=settings,
                 budget=budget_from(settings),
                 columns=job.columns,
-                of_file=job.of_file,
+                of_file={"file_format": job.file_format, "delimiter": job.delimiter, "encoding": job.encoding},
                 output=job.output,
                 resume=job.resume,
-                on_error=cast("OnError", job.on_error),
+                on_error=job.on_error,
                 limit=job.limit,
                 emitters=back_fill.emitters if back_fill else (),
                 with_spans=job.to_trace,

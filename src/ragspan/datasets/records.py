@@ -8,9 +8,17 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from ragspan.datasets.cells import CellError, identifier_of, json_of, metadata_of, nanoseconds_of, span_of, text_of
+from ragspan.datasets.cells import (
+    CellError,
+    contexts_of,
+    identifier_of,
+    json_of,
+    metadata_of,
+    nanoseconds_of,
+    span_of,
+    text_of,
+)
 from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for, recognized, told, tool_of
-from ragspan.datasets.passages import contexts_of
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.tables.base import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError

@@ -18,7 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from itertools import islice
@@ -185,7 +185,9 @@ def _scored(plan: Plan, entries: Iterator[_Entry]) -> Generator[_Done, None, Non
 def _has_ended(result: _Result | None, should_stop: Callable[[], bool]) -> bool:
     """Wait for it; False where somebody wants an end."""
     while not should_stop():
-        if result is None or wait_for([result], timeout=_LOOK_AGAIN).done:
+        with contextlib.suppress(FutureTimeoutError):
+            if result is not None:
+                result.exception(_LOOK_AGAIN)
             return True
     return False
 

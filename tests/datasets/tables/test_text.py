@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from ragspan.datasets.tables import text
-from ragspan.datasets.tables.text import TextLines
+from ragspan.datasets.tables import files
+from ragspan.datasets.tables.files import TextLines
 from ragspan.exceptions import TableError
 
 
@@ -25,14 +25,14 @@ def test_separators_that_are_no_line_ends_do_not_end_a_line():
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7])
 def test_the_size_of_the_pieces_that_are_read_changes_nothing(monkeypatch, chunk):
-    monkeypatch.setattr(text, "_CHUNK", chunk)
+    monkeypatch.setattr(files, "_CHUNK", chunk)
 
     assert lines_of("\ufeffäö\nü€\n".encode()) == ["äö\n", "ü€\n"]
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 1 << 16])
 def test_a_wrong_encoding_is_told_by_the_byte_and_with_one_to_try(monkeypatch, chunk):
-    monkeypatch.setattr(text, "_CHUNK", chunk)
+    monkeypatch.setattr(files, "_CHUNK", chunk)
 
     with pytest.raises(
         TableError, match=r"t\.csv: byte 6 \(0xfc, about line 2\) is no utf-8 text: try --encoding cp1252"
@@ -63,7 +63,7 @@ def test_an_encoding_that_does_not_exist_is_an_error():
 
 
 def test_a_line_without_end_is_not_taken_into_memory(monkeypatch):
-    monkeypatch.setattr(text, "MAX_LINE", 100_000)
+    monkeypatch.setattr(files, "MAX_LINE", 100_000)
 
     with pytest.raises(TableError, match="line 2 has more than 100,000 characters"):
         lines_of(b"a\n" + b"x" * 300_000)

@@ -12,6 +12,8 @@ from ragspan.records import RagRecord
 
 MAX_CELL = 1 << 24
 """Characters of a cell's text, and of a row of CSV. Long contexts are far below."""
+MAX_LINE = 1 << 25
+"""Characters of a line of text: what is longer is no line of a table, and has to be held as a whole."""
 _SAMPLED = 50  # rows
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from ragspan.datasets.cells import kind_of
 from ragspan.datasets.results import BadRow
-from ragspan.datasets.tables.base import Entry, Table, TableRow, sampled
-from ragspan.datasets.tables.text import MAX_LINE
+from ragspan.datasets.tables.base import MAX_LINE, Entry, Table, TableRow, sampled
 from ragspan.exceptions import TableError
 
 
@@ -64,71 +63,62 @@ def _entry(row: int, value: Any, line: int | None) -> Entry:
     return BadRow(row=row, line=line, reason=f"it is {kind_of(value)}, but should be an object")
 
 
-class _Ahead:
-    """Text that is read on when it is not enough."""
-
-    def __init__(self, pieces: Iterator[str]) -> None:
-        self._pieces = pieces
-        self.text = ""
-
-    def more(self) -> bool:
-        """Read as much again as there is, so that long elements are not tried over and over; False at the end."""
-        wanted = max(1, len(self.text))
-        read: list[str] = []
-        while wanted > 0 and (piece := next(self._pieces, None)) is not None:
-            read.append(piece)
-            wanted -= len(piece)
-        self.text += "".join(read)
-        return bool(read)
-
-    def next_character(self) -> str:
-        """The next one that is no white space, which stays where it is; empty at the end."""
-        while True:
-            self.text = self.text.lstrip(" \t\r\n")
-            if self.text or not self.more():
-                return self.text[:1]
-
-    def skip(self, characters: int) -> None:
-        self.text = self.text[characters:]
-
-
 def _elements(pieces: Iterator[str], name: str) -> Iterator[Any]:
-    ahead = _Ahead(pieces)
-    if ahead.next_character() != "[":
+    """The elements of an array. A value is whole when something follows it."""
+    text, row = _next_character("", pieces), 0
+    if text[:1] != "[":
         raise TableError(f"{name} is no array of objects")
-    ahead.skip(1)
-    row = 0
-    is_first = True
-    while True:
-        following = ahead.next_character()
-        if following == "]":
-            return
-        if not is_first:
-            if following != ",":
-                raise TableError(f"{name} is no JSON after row {row}: a comma or the end of the array is missing")
-            ahead.skip(1)
-            ahead.next_character()
-        row, is_first = row + 1, False
-        yield _element(ahead, f"{name} is no JSON in row {row}")
+    text = _next_character(text[1:], pieces)
+    while text[:1] != "]":
+        row += 1
+        value, text = _element(text, pieces, f"{name} is no JSON in row {row}")
+        yield value
+        text = _next_character(text, pieces)
+        if text[:1] not in {",", "]"}:
+            raise TableError(f"{name} is no JSON after row {row}: a comma or the end of the array is missing")
+        if text[:1] == ",":
+            text = _next_character(text[1:], pieces)
+            if text[:1] == "]":
+                raise TableError(f"{name} is no JSON in row {row + 1}: nothing follows a comma")
 
 
-def _element(ahead: _Ahead, complaint: str) -> Any:
-    """The next value, which is known to be whole when something follows it."""
+def _element(text: str, pieces: Iterator[str], complaint: str) -> tuple[Any, str]:
+    """The next value, and the text after it."""
     while True:
         try:
-            _require_few_containers(ahead.text)
-            value, end = _JSON.raw_decode(ahead.text)
+            _require_few_containers(text)
+            value, end = _JSON.raw_decode(text)
         except RecursionError:
             raise TableError(f"{complaint} that can be read: it is JSON {_TOO_NESTED}") from None
         except ValueError as error:
-            if len(ahead.text) > MAX_LINE:
+            if len(text) > MAX_LINE:
                 raise TableError(f"{complaint}, or has more than {MAX_LINE:,} characters there") from None
-            if not ahead.more():
+            if not (following := _more(pieces, len(text))):
                 raise TableError(f"{complaint}: {error}") from None
-            continue
-        if end < len(ahead.text) or not ahead.more():
-            ahead.skip(end)
-            return value
+        else:
+            if end < len(text) or not (following := _more(pieces, len(text))):
+                return value, text[end:]
+        text += following
+
+
+def _next_character(text: str, pieces: Iterator[str]) -> str:
+    """The text from its next character on that is no white space; empty at the end."""
+    while not (text := text.lstrip(" \t\r\n")):
+        piece = next(pieces, None)
+        if piece is None:
+            break
+        text = piece
+    return text
+
+
+def _more(pieces: Iterator[str], wanted: int) -> str:
+    """About as much again as there is, so that long elements are not tried over and over; empty at the end."""
+    read: list[str] = []
+    wanted = max(1, wanted)
+    while wanted > 0 and (piece := next(pieces, None)) is not None:
+        read.append(piece)
+        wanted -= len(piece)
+    return "".join(read)
 
 
 def _require_few_containers(text: str) -> None:
