@@ -7,9 +7,9 @@ SYNONYMS = """
 increase raise rise rose risen grow grew grown growth climb soar surge jump
 decrease fall fell fallen drop decline dip plunge slump sink sank cut lower reduce reduction
 begin began begun start commence onset
-end finish conclude
+end finish conclude complete completion conclusion
 purchase buy bought acquire acquisition
-sell sold
+sell sold sale
 holiday vacation leave
 yearly annual annually year
 monthly month
@@ -17,7 +17,7 @@ weekly week
 daily day
 defeat beat beaten
 win won
-lose lost loses
+lose lost loses loss
 employee staff worker personnel
 require requirement need
 mandatory compulsory obligatory
@@ -25,7 +25,7 @@ optional voluntary
 allow permit tolerate permissible permission authorise authorize
 forbid forbidden prohibit ban disallow
 build built construct construction erect
-make made manufacture produce
+make made manufacture produce production
 create creation establish establishment found founded founder
 cost price fee charge
 pay paid payment
@@ -66,7 +66,7 @@ approximately roughly around about circa
 frequent common often
 rare rarely seldom
 entitled eligible entitlement
-receive received obtain
+receive received obtain receipt reception
 earn salary wage earnings
 apartment flat
 cancel cancellation terminate termination
@@ -74,7 +74,7 @@ contract agreement
 quit resign
 die died death dead
 born birth
-choose chose chosen select pick
+choose chose chosen select pick choice
 show display
 error mistake
 problem trouble
@@ -104,7 +104,7 @@ translate translation
 destroy destruction
 assess evaluate
 immediate instant instantly immediately
-free gratis complimentary
+free gratis complimentary freedom
 accurate precise exact
 correct right
 document file
@@ -162,4 +162,52 @@ marry marriage wed
 owner own owns ownership
 jury juror
 consent agree
+allergy allergic
+decide decision
+fail failure
+succeed success
+analyze analyse analysis
+believe belief
+prove proof
+sign signature
+describe description
+divide division
+invade invasion
+expand expansion
+extend extension
+explain explanation
+apply application
+publish publication
+compete competition
+repeat repetition
+solve solution
+resolve resolution
+revolve revolution
+argue argument
+judge judgment judgement
+collide collision
+expose exposure
+press pressure
+mix mixture
+serve service
+strong strength strengthen
+weak weakness weaken
+hot heat
+safe safety
+true truth
+poor poverty
+rich wealthy wealth
+wise wisdom
+hungry hunger
+thirsty thirst
+angry anger
+proud pride
+absent absence
+present presence
+silent silence
+violent violence
+able ability
+majority most
+besiege siege
+twice double
 """

@@ -21,6 +21,7 @@ _QUESTION = 0.3
 _CARRIED = 0.6
 """What a word counts that stands in the sentence before one that begins with a pronoun."""
 _ROUNDING = 1e-9
+_REFERRING = frozenset({"it", "they", "he", "she", "them", "him"})
 _MOST_PLACES = 200
 """A word in more sentences tells none of them from the others."""
 
@@ -40,6 +41,13 @@ class Aligned:
     def keys(self) -> Sequence[str]:
         """Of its words, as the context has them."""
         return self.context.keys_of(self.sentence)
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """Keys of the sentence before one with a pronoun, of which it may speak."""
+        if not self.sentence or _REFERRING.isdisjoint(self.keys):
+            return frozenset()
+        return self.context.content_of(self.sentence - 1)
 
     @property
     def facts(self) -> SentenceFacts:

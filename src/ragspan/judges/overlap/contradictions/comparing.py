@@ -9,10 +9,11 @@ from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions.additions import find_addition, find_replaced
 from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
+from ragspan.judges.overlap.contradictions.arguments import find_other_argument
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.polarity import find_opposition
-from ragspan.judges.overlap.contradictions.roles import find_swap
+from ragspan.judges.overlap.contradictions.orders import find_swap
 from ragspan.judges.overlap.contradictions.scope import find_other_scope
 from ragspan.judges.overlap.contradictions.slots import find_other_name, find_other_quantity
 from ragspan.judges.overlap.contradictions.tables import english
@@ -49,7 +50,11 @@ class Comparison:
         aligned = self._aligner.best(sought, question, least=0.0 if self._lone else enough)
         if not aligned:
             return ()
-        found = [self._of_names(facts, aligned, absent)] if self._lone else []
+        found = (
+            [self._of_names(facts, aligned, absent), find_other_argument(facts, aligned, self._aligner)]
+            if self._lone
+            else []
+        )
         near = [one for one in aligned if one.share >= enough]
         if near:
             found += [

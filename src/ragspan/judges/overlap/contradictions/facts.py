@@ -44,12 +44,12 @@ class Clause:
 class SentenceFacts:
     """What the comparison asks of one sentence; what is asked of few sentences is found when it is first asked for."""
 
-    __slots__ = ("_clauses", "_measured", "_names", "_parts", "_pauses", "content", "keys", "quantities", "words")
+    __slots__ = ("_clauses", "_measured", "_names", "_parts", "content", "keys", "pauses", "quantities", "words")
 
     def __init__(self, text: str) -> None:
-        self.words, self._pauses = _words(text[:_MOST_CHARACTERS])
-        self.keys = tuple(map(compared, map(key, self.words)))
-        self.quantities = read_quantities(self.words, self.keys, self._pauses, english())
+        self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
+        self.keys = _with_phrases(tuple(map(compared, map(key, self.words))))
+        self.quantities = read_quantities(self.words, self.keys, self.pauses, english())
         self._measured = frozenset(
             place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
         )
@@ -67,20 +67,20 @@ class SentenceFacts:
     def parts(self) -> tuple[int, ...]:
         """For each word the number of its part: parts end at commas, "and", "but"."""
         if self._parts is None:
-            self._parts = _parts(self.keys, self._pauses, english())
+            self._parts = _parts(self.keys, self.pauses, english())
         return self._parts
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
         if self._clauses is None:
             content = list(map(self._tells, range(len(self.keys))))
-            self._clauses = tuple(_clauses(self.words, self.keys, content, self._pauses, english()))
+            self._clauses = tuple(_clauses(self.words, self.keys, content, self.pauses, english()))
         return self._clauses
 
     @property
     def names(self) -> tuple[Name, ...]:
         if self._names is None:
-            found = read_names(self.words, self.keys, self._pauses)
+            found = read_names(self.words, self.keys, self.pauses)
             self._names = tuple(one for one in found if self._measured.isdisjoint(range(one.start, one.end)))
         return self._names
 
@@ -88,6 +88,19 @@ class SentenceFacts:
 def facts_of_sentence(sentence: ContextSentence) -> SentenceFacts:
     """The facts of a sentence of a context."""
     return SentenceFacts(sentence.text)
+
+
+def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys, those of verbs that mean something else with the next word by what they mean: "turn off", "give up"."""
+    phrases = english().phrases
+    if "longer" in keys:
+        keys = tuple(
+            "still" if one == "longer" and before == "no" and after != "than" else one
+            for before, one, after in zip(("", *keys), keys, (*keys[1:], ""), strict=False)
+        )
+    if phrases.keys().isdisjoint(pairwise(keys)):
+        return keys
+    return tuple(phrases.get(pair, pair[0]) for pair in pairwise((*keys, "")))
 
 
 def _words(text: str) -> tuple[tuple[str, ...], dict[int, str]]:
@@ -119,7 +132,8 @@ def _parts(keys: Sequence[str], pauses: dict[int, str], language: Tables) -> tup
 def _clauses(
     words: Sequence[str], keys: Sequence[str], content: Sequence[bool], pauses: dict[int, str], language: Tables
 ) -> list[Clause]:
-    starts = [0, *(at for at in range(1, len(keys)) if _begins_clause(at, keys, pauses, language)), len(keys)]
+    starts = [0, *(at for at in range(1, len(keys)) if _begins_clause(at, words, keys, pauses, language)), len(keys)]
+    starts = sorted({*starts, *(at for start, end in pairwise(starts) if (at := _resumes(start, end, keys, language)))})
     clauses: list[Clause] = []
     inherited: frozenset[str] = frozenset()
     for start, end in pairwise(starts):
@@ -140,9 +154,13 @@ def _clauses(
     return clauses
 
 
-def _begins_clause(at: int, keys: Sequence[str], pauses: dict[int, str], language: Tables) -> bool:
+def _begins_clause(
+    at: int, words: Sequence[str], keys: Sequence[str], pauses: dict[int, str], language: Tables
+) -> bool:
     mark, word = pauses.get(at), keys[at]
     if mark in {";", ":"} or word in language.turns or word in language.exceptions:
+        return True
+    if word == "that" and at + 1 < len(keys) and keys[at + 1] in language.auxiliaries:
         return True
     if mark == "," or word in language.joins:
         following = keys[at + 1 : at + _NEAR]
@@ -151,10 +169,26 @@ def _begins_clause(at: int, keys: Sequence[str], pauses: dict[int, str], languag
                 return False
             if after in language.auxiliaries:
                 return True
+            if 0 < place < _SOON and word in language.joins and is_past(words[at + 1 + place]):
+                return is_content(following[place - 1])
     return False
 
 
-_NEAR = 7
+def is_past(word: str) -> bool:
+    """True for what is written as the past of a verb."""
+    return word.endswith("ed") or word.lower() in english().past
+
+
+def _resumes(start: int, end: int, keys: Sequence[str], language: Tables) -> int:
+    """Where the main clause goes on after a relative one: "a worker that does not answer | is removed"."""
+    if keys[start] not in {"that", "who", "which"}:
+        return 0
+    verb = next((at for at in range(start + 1, end) if keys[at] in language.auxiliaries), end)
+    told = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
+    return next((at for at in range(told + 1, end) if keys[at] in language.auxiliaries and keys[at] != "not"), 0)
+
+
+_NEAR, _SOON = 7, 4
 """A comma or "and" begins a clause where a verb follows within so many words."""
 
 
@@ -189,12 +223,12 @@ def _leaves_free(before: str, after: Sequence[str], needed: frozenset[str]) -> b
 _SUPPOSING = frozenset({"if", "unless", "whether", "when"})
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
-_LITTLE = frozenset({"against", "still", "also", "as", "well"})
+_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
 
 
 def compared(word: str) -> str:
-    """The key as it is compared here: "include" tells something, however it is inflected."""
-    return "include" if word in _INCLUDING else word
+    """The key as it is compared here: "include" tells something, however it is inflected, and "goes" is "go"."""
+    return "include" if word in _INCLUDING else english().light.get(word, word)
 
 
 def tells(word: str) -> bool:
@@ -211,7 +245,8 @@ def _tells_as_content(word: str) -> bool:
 def may_be_elsewhere() -> frozenset[str]:
     """Words that are looked for otherwise than by themselves: as a part of a quantity, by an opposite, by what they deny."""
     tables = english()
-    return tables.denying | tables.opposites.keys() | tables.units.keys() | tables.scales.keys() | {"degre", "usa", "u"}
+    phrases = {first for first, _ in tables.phrases} | {"degre", "usa", "u"}
+    return tables.denying | tables.opposites.keys() | tables.units.keys() | tables.scales.keys() | phrases
 
 
 def may_turn(keys: Iterable[str]) -> bool:
@@ -222,4 +257,4 @@ def may_turn(keys: Iterable[str]) -> bool:
 @cache
 def _turning_keys() -> frozenset[str]:
     tables = english()
-    return tables.negations | tables.exceptions | tables.ending | {"free", *map(key, _REFUSING)}
+    return tables.negations | tables.exceptions | tables.ending | {"free", "unless", *map(key, _REFUSING)}

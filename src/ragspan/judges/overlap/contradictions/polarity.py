@@ -53,10 +53,10 @@ def find_opposition(
         if not any(
             match.clear and not match.agrees and match.share >= enough
             for one in turning
-            for match in _matches(claim, clause, one.facts, question, language)
+            for match in _matches(claim, clause, one, question, language)
         ):
             continue
-        matches = [match for one in aligned for match in _matches(claim, clause, one.facts, question, language)]
+        matches = [match for one in aligned for match in _matches(claim, clause, one, question, language)]
         best = max(matches, key=lambda match: (match.score, not match.agrees))
         if best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
             continue
@@ -97,11 +97,14 @@ def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
 
 
 def _matches(
-    claim: SentenceFacts, clause: Clause, facts: SentenceFacts, question: frozenset[str], language: Tables
+    claim: SentenceFacts, clause: Clause, one: Aligned, question: frozenset[str], language: Tables
 ) -> Iterator[_Match]:
+    facts = one.facts
     if "than" in claim.keys and "than" in facts.keys:
         return  # what is compared with what is looked at elsewhere
+    carried, turned = one.carried, _conditions_differ(claim, facts)
     for other in facts.clauses:
+        inherited = other.inherited | carried
         if other.supposed != clause.supposed or not (other.own or other.negations):
             continue
         shared, opposed = 0.0, []
@@ -112,15 +115,17 @@ def _matches(
                 _is_kept(word, clause, other, facts) or _is_range(word, claim, facts)
             ):
                 opposed.append((word, opposite))
-            elif word in other.inherited:
+            elif word in inherited:
                 shared += _INHERITED
         rest = len(clause.own) - len(opposed)
         asked = question - clause.own
-        held = len(asked & other.own) + _INHERITED * len(asked & other.inherited)
+        held = len(asked & other.own) + _INHERITED * len(asked & inherited)
         if rest <= 1:
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
         ended = 0 if opposed or not question else len((clause.own ^ other.own) & language.ending)
-        turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended
+        turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended + (turned and not clause.supposed)
+        if opposed:
+            turns += clause.optional + other.optional
         yield _Match(
             clause=other,
             facts=facts,
@@ -128,8 +133,19 @@ def _matches(
             score=shared + len(opposed) + 0.3 * held,
             opposed=tuple(opposed),
             agrees=turns % 2 == 0,
-            clear=_is_clear(claim, clause, facts, other, {word for pair in opposed for word in pair}),
+            clear=_is_clear(claim, clause, facts, other, carried.union(*opposed)),
         )
+
+
+def _conditions_differ(claim: SentenceFacts, facts: SentenceFacts) -> bool:
+    """True where one says "unless" of what the other says "if" of."""
+    ours, theirs = ([one for one in side.clauses if one.supposed] for side in (claim, facts))
+    return any(
+        (claim.keys[one.start] == "unless") != (facts.keys[other.start] == "unless")
+        and 2 * len(one.own & other.own) >= len(one.own)
+        for one in ours
+        for other in theirs
+    )
 
 
 def _is_kept(word: str, clause: Clause, other: Clause, facts: SentenceFacts) -> bool:
@@ -145,7 +161,7 @@ def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
     return word in english().bounds and any(sum(one.kind == kind for one in facts.quantities) > 1 for kind in kinds)
 
 
-def _is_clear(claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: set[str]) -> bool:
+def _is_clear(claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: frozenset[str]) -> bool:
     ours, theirs = clause.own | clause.inherited | opposed, other.own | other.inherited | opposed
     return all(not theirs.isdisjoint(_heads(claim, clause, at)) for at in clause.negations) and all(
         not ours.isdisjoint(_heads(facts, other, at)) for at in other.negations

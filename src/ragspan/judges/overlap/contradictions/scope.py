@@ -9,7 +9,7 @@ from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.quantities import Quantity, same
 
-_ENOUGH = 0.7
+_ENOUGH = 0.65
 _REACH = 3
 
 _AMOUNTS = {
@@ -20,6 +20,8 @@ _AMOUNTS = {
         "few": "few rarely seldom",
         "some": "some several sometimes occasionally certain half partly",
         "none": "none no neither never nobody",
+        "more": "more much",
+        "less": "less fewer little",
     }.items()
     for word in words.split()
 }
@@ -27,7 +29,7 @@ _BOUNDS = {
     "at least": ">=", "no less than": ">=", "not less than": ">=", "no fewer than": ">=", "a minimum of": ">=",
     "minimum of": ">=", "more than": ">", "over": ">", "above": ">", "exceeding": ">", "exceed": ">", "longer than": ">",
     "greater than": ">", "older than": ">", "at most": "<=", "up to": "<=", "no more than": "<=", "not more than": "<=",
-    "maximum of": "<=", "no longer than": "<=", "less than": "<", "fewer than": "<", "under": "<", "below": "<",
+    "maximum of": "<=", "no longer than": "<=", "less than": "<", "fewer than": "<", "under": "<", "below": "<", "starting at": ">=", "starting from": ">=", "limited to": "<=",
     "younger than": "<", "not exceed": "<=", "no later than": "<=", "within": "<=",
 }  # fmt: skip
 _DUTIES = {
@@ -35,7 +37,7 @@ _DUTIES = {
     for duty, words in {
         "must": "must shall required mandatory obligatory compulsory need needs",
         "optional": "optional voluntary",
-        "may": "may might could",
+        "may": "may might could can",
         "will": "will",
     }.items()
     for word in words.split()
@@ -71,20 +73,36 @@ def _bound(facts: SentenceFacts, quantity: Quantity) -> tuple[str, str]:
     before = [word.lower() for word in facts.words[max(0, quantity.at - 4) : quantity.at]]
     for length in (4, 3, 2, 1):
         words = " ".join(before[-length:])
+        if words == "from" and facts.keys[quantity.end : quantity.end + 1] not in (("to",), ("until",)):
+            return ">=", words
         if words in _BOUNDS and length <= len(before):
             return _BOUNDS[words], words
     return "", ""
 
 
 def _other_amount(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | None:
+    if "than" in claim.keys and "than" in facts.keys:
+        return None
     theirs = list(_amounts(facts))
     for amount, word, about in _amounts(claim):
-        if any(other == amount for other, _, _ in theirs):
-            continue
-        for other, context, subject in theirs:
-            if about & subject and {amount, other} not in ({"some", "most"}, {"some", "few"}):
-                return Contradiction(kind="quantifier", response=word, context=context)
+        most = max((len(about & subject) for _, _, subject in theirs), default=0)
+        best = [(other, context) for other, context, subject in theirs if most and len(about & subject) == most]
+        if best and not any(_agree(amount, other) for other, _ in best):
+            return Contradiction(kind="quantifier", response=word, context=best[0][1])
+        limits = [at for at, limit in enumerate(facts.keys) if limit in _LIMITS and limit not in claim.keys]
+        if amount == "all" and not most and limits and about & facts.content:
+            context = " ".join(facts.words[limits[0] : limits[0] + 4])
+            return Contradiction(kind="quantifier", response=word, context=context)
     return None
+
+
+def _agree(amount: str, other: str) -> bool:
+    compares = {amount, other} & {"more", "less"}
+    return amount == other or frozenset({amount, other}) in _LIKE or len(compares) == 1
+
+
+_LIMITS = frozenset({"only", "above", "below", "over", "under", "except", "unless", "if"})
+_LIKE = frozenset(map(frozenset, ({"some", "most"}, {"some", "few"})))
 
 
 def _amounts(facts: SentenceFacts) -> Iterator[tuple[str, str, frozenset[str]]]:

@@ -9,6 +9,7 @@ from functools import cache
 
 from ragspan.judges.overlap.contradictions.tables.antonyms import ANTONYMS
 from ragspan.judges.overlap.contradictions.tables.exclusive import EXCLUSIVE
+from ragspan.judges.overlap.irregular import IRREGULAR_VERBS
 from ragspan.judges.overlap.text import key
 
 
@@ -49,6 +50,14 @@ class Tables:
     """Words that multiply the number before them."""
     months: frozenset[str]
     weekdays: frozenset[str]
+    light: Mapping[str, str]
+    """Verbs too common to be content, which still have a subject and an object; each form with the verb."""
+    past: frozenset[str]
+    """Past forms of irregular verbs, as they are written."""
+    phrases: Mapping[tuple[str, str], str]
+    """Two words with the key of the one that they mean."""
+    wide: frozenset[str]
+    """Nouns that stand for many others."""
 
 
 def _keys(text: str) -> frozenset[str]:
@@ -64,11 +73,11 @@ def english() -> Tables:
         )
         | {"not"},
         denying=_keys(
-            "hardly lack lacks unable non avoid except excepting failed ceased longer "
+            "hardly lack lacks unable non avoid except excepting failed ceased "
             "required necessary mandatory obligatory compulsory optional voluntary need needs"
         )
         - {"not"},
-        ending=_keys("discontinued abolished prohibited acquitted"),
+        ending=_keys("discontinued abolished prohibited acquitted waived cancelled"),
         exceptions=_keys("except excepting rather without"),
         harmless=frozenset((key(a), key(b)) for a, b in (pair.split() for pair in _HARMLESS)),
         auxiliaries=_keys(
@@ -80,16 +89,64 @@ def english() -> Tables:
         ),
         joins=_keys("and or"),
         prefixes=("un", "non", "dis", "in", "im", "ir", "il", "mis"),
-        general=_keys("possible available allowed able permitted case longer any"),
+        general=_keys("possible available allowed able permitted case any"),
         bounds=_keys("open close start end arrive depart enter"),
-        changing=_keys("move relocate transfer translate raise cut change rename convert switch shift migrate upgrade"),
+        changing=_keys(
+            "move relocate transfer translate raise cut change rename convert switch shift migrate upgrade fall rise drop go "
+            "grow shrink increase decrease improve climb slip double"
+        ),
         needed=_keys("required necessary mandatory obligatory compulsory need requirement"),
         units={key(word): (dimension, size) for dimension, size, words in _UNITS for word in words.split()},
         scales={key("thousand"): 1e3, key("million"): 1e6, key("billion"): 1e9, key("trillion"): 1e12, "100": 100},
         months=_keys("january february march april june july august september october november december"),
         weekdays=_keys("monday tuesday wednesday thursday friday saturday sunday"),
+        light={form: line.split()[0] for line in _LIGHT for form in line.split()},
+        past=frozenset(form for line in IRREGULAR_VERBS.strip().splitlines() for form in line.split()[1:])
+        | frozenset("beat put set cut hit read split saw found left bound let cost hurt shut spread quit lit shot".split()),
+        phrases={
+            (key(first), second): key(word)
+            for first, second, word in (line.split() for line in _PHRASES.strip().splitlines())
+        },
+        wide=_keys(
+            "company organization organisation person people man woman group thing place country city state team user party "
+            "member other author government official system product service item one part number amount type kind way study"
+        ),
     )
 
+
+_LIGHT = ("go goes going", "give gives", "make makes made", "use uses used using", "take takes", "get gets got")
+
+_PHRASES = """
+turn on enable
+turn off disable
+switch on enable
+switch off disable
+shut down close
+turn down reject
+give up surrender
+go up rise
+go down fall
+set up establish
+carry out perform
+put off postpone
+call off cancel
+take off depart
+find out discover
+point out indicate
+throw away discard
+look onto face
+break out begin
+break down fail
+hand over deliver
+pick up collect
+fill in complete
+fill out complete
+log in login
+sign in login
+log out logout
+speed up accelerate
+slow down decelerate
+"""
 
 _HARMLESS = (
     "not only",

@@ -19,6 +19,7 @@ maximum : minimum
 upper : lower
 highest : lowest
 high : low
+unlimited : limit
 tall : short
 long : short brief
 lengthen prolong extend : shorten
@@ -260,7 +261,7 @@ enter : leave exit
 entrance entry : exit
 join : leave quit
 come : go
-stay remain : leave
+stay remain : leave resign quit depart
 appear : disappear vanish
 visible : invisible hidden
 show reveal : hide conceal
@@ -320,7 +321,13 @@ repair fix : break damage
 fixed : broken
 intact : damaged broken
 rescue : abandon
-keep retain : discard
+keep retain preserve : discard delete remove lose
+longer : shorter
+easier simpler : harder
+admit confess : deny
+survive : die
+use : disable
+suspend : resume
 hold : release
 catch : release
 push : pull
