@@ -18,7 +18,9 @@ async def test_the_value_is_the_share_of_claims_that_the_passages_support(fixed_
 
 async def test_of_equal_shares_the_one_with_surer_claims_ranks_higher_and_the_label_stays(fixed_judge, answered):
     async def score(*probabilities):
-        verdicts = [ClaimVerdict(index=at, supported=one >= 0.5, probability=one) for at, one in enumerate(probabilities)]
+        verdicts = [
+            ClaimVerdict(index=at, supported=one >= 0.5, probability=one) for at, one in enumerate(probabilities)
+        ]
         return await Faithfulness(fixed_judge(claims=["a"] * len(verdicts), supported=verdicts)).score(answered())
 
     sure, less_sure, at_threshold = await score(0.95), await score(0.6), await score(0.6, 0.6, 0.6, 0.6, 0.1)

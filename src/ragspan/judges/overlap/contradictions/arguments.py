@@ -20,11 +20,55 @@ _BEING = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "g
 _RELATIVE = frozenset({"who", "which", "that"})
 _DETERMINERS = frozenset({"the", "a", "an", "its", "his", "her", "their", "this", "these", "all", "some", "of"})
 _PREPOSITIONS = frozenset(
-    "by in at on from to for with as into onto under over between against through about during within without until".split()
+    [
+        "by",
+        "in",
+        "at",
+        "on",
+        "from",
+        "to",
+        "for",
+        "with",
+        "as",
+        "into",
+        "onto",
+        "under",
+        "over",
+        "between",
+        "against",
+        "through",
+        "about",
+        "during",
+        "within",
+        "without",
+        "until",
+    ]
 )
-_ADVERBS = frozenset("twice once later early late earlier now today yesterday home daily well back away".split())
-_BREAKS = frozenset("than that which who whom whose so then after before while not no never".split())
-_OPENERS = (_DETERMINERS | _PREPOSITIONS | {"when", "if", "that", "whether", "no", "any", "each", "every"}) - {"by", "of"}
+_ADVERBS = frozenset(
+    [
+        "twice",
+        "once",
+        "later",
+        "early",
+        "late",
+        "earlier",
+        "now",
+        "today",
+        "yesterday",
+        "home",
+        "daily",
+        "well",
+        "back",
+        "away",
+    ]
+)
+_BREAKS = frozenset(
+    ["than", "that", "which", "who", "whom", "whose", "so", "then", "after", "before", "while", "not", "no", "never"]
+)
+_OPENERS = (_DETERMINERS | _PREPOSITIONS | {"when", "if", "that", "whether", "no", "any", "each", "every"}) - {
+    "by",
+    "of",
+}
 _TYING = frozenset({"and", "or", "of"})
 _QUOTED = 5
 _LONGEST = 10
@@ -56,7 +100,12 @@ def find_other_argument(claim: SentenceFacts, aligned: Sequence[Aligned], aligne
             if _is_verb(one.facts, theirs.at)
         ]
         for one, theirs in held:
-            if one.share < _ENOUGH or len(one.facts.content) > 2 * _LONGEST or ours.denied != theirs.denied or ("than" in claim.keys and "than" in one.facts.keys):
+            if (
+                one.share < _ENOUGH
+                or len(one.facts.content) > 2 * _LONGEST
+                or ours.denied != theirs.denied
+                or ("than" in claim.keys and "than" in one.facts.keys)
+            ):
                 continue
             slot = _other_slot(claim, ours, one.facts, theirs, aligner)
             if slot and not any(_has(claim, ours, slot, other.facts, frame) for other, frame in held):
@@ -74,15 +123,19 @@ def _other_slot(claim: SentenceFacts, ours: _Frame, facts: SentenceFacts, theirs
     said = {slot: _keys(claim, ours, slot) for slot in ours.slots}
     held = {slot: _keys(facts, theirs, slot) for slot in theirs.slots}
     other = [slot for slot in both if _differ(said[slot], held[slot])]
-    if len(other) == 2 and said[other[0]] & held[other[1]] and said[other[1]] & held[other[0]]:
-        return other[0]
-    if len(other) != 1:
+    if not other:
         return ""
-    slot = other[0]
+    slot, *more = other
+    if more:
+        swapped = said[slot] & held[more[0]] and said[more[0]] & held[slot]
+        return slot if swapped and len(more) == 1 else ""
     rest = claim.content - said[slot]
     if not _holds(rest, facts, aligner):
         return ""
-    if said[slot] & frozenset(facts.keys) and not said[slot] <= frozenset(facts.keys):
+    new = said[slot] - held[slot]
+    if new != said[slot] and _is_named(claim, ours.slots[slot]):
+        return ""
+    if len(new) > 1 and not new.isdisjoint(facts.keys) and not new <= frozenset(facts.keys):
         return ""
     changed = [at for at in ours.slots[slot] if claim.keys[at] not in held[slot]]
     return slot if _could_be_each_other(claim, changed, facts, theirs.slots[slot]) else ""
@@ -90,7 +143,11 @@ def _other_slot(claim: SentenceFacts, ours: _Frame, facts: SentenceFacts, theirs
 
 def _differ(said: frozenset[str], held: frozenset[str]) -> bool:
     """True where the words have nothing in common, or one is replaced: "the support team" for "the billing team"."""
-    return said.isdisjoint(held) or (len(said - held) == 1 == len(held - said) and len(said) == 2 == len(held))
+    return said.isdisjoint(held) or all(map(_is_one_of_two, (said, held), (held, said)))
+
+
+def _is_one_of_two(words: frozenset[str], others: frozenset[str]) -> bool:
+    return len(words - others) == 1 == len(words & others)
 
 
 def _holds(rest: frozenset[str], facts: SentenceFacts, aligner: Aligner) -> bool:
@@ -102,9 +159,7 @@ def _could_be_each_other(
     claim: SentenceFacts, ours: Sequence[int], facts: SentenceFacts, theirs: Sequence[int]
 ) -> bool:
     """Both are names, or neither is: "the company" may be the one that the context calls by its name."""
-    return _is_named(claim, ours) == _is_named(facts, theirs) and not any(
-        claim.keys[at] in _general() for at in ours
-    )
+    return _is_named(claim, ours) == _is_named(facts, theirs) and not any(claim.keys[at] in _general() for at in ours)
 
 
 def _is_named(facts: SentenceFacts, places: Sequence[int]) -> bool:
@@ -226,7 +281,8 @@ def _following(facts: SentenceFacts, at: int, end: int) -> Iterator[tuple[str, l
 
 def _chunks(facts: SentenceFacts, start: int, end: int) -> Iterator[tuple[str, list[int]]]:
     """The content words between two places by what is written in a row, each with the preposition before it."""
-    preposition, places = "", []
+    preposition = ""
+    places: list[int] = []
     for at in range(start, end):
         word = facts.keys[at]
         if word in facts.content:
@@ -252,4 +308,6 @@ def _chunks(facts: SentenceFacts, start: int, end: int) -> Iterator[tuple[str, l
 
 def _is_infinitive(facts: SentenceFacts, at: int) -> bool:
     written = facts.words[at] if at < len(facts.words) else ""
-    return facts.keys[at : at + 1] != () and facts.keys[at] in facts.content and written.islower() and written[-1] != "s"
+    return (
+        facts.keys[at : at + 1] != () and facts.keys[at] in facts.content and written.islower() and written[-1] != "s"
+    )

@@ -12,8 +12,8 @@ from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.arguments import find_other_argument
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.overlap.contradictions.finding import Contradiction
-from ragspan.judges.overlap.contradictions.polarity import find_opposition
 from ragspan.judges.overlap.contradictions.orders import find_swap
+from ragspan.judges.overlap.contradictions.polarity import find_opposition
 from ragspan.judges.overlap.contradictions.scope import find_other_scope
 from ragspan.judges.overlap.contradictions.slots import find_other_name, find_other_quantity
 from ragspan.judges.overlap.contradictions.tables import english

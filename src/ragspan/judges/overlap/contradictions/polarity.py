@@ -161,7 +161,9 @@ def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
     return word in english().bounds and any(sum(one.kind == kind for one in facts.quantities) > 1 for kind in kinds)
 
 
-def _is_clear(claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: frozenset[str]) -> bool:
+def _is_clear(
+    claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: frozenset[str]
+) -> bool:
     ours, theirs = clause.own | clause.inherited | opposed, other.own | other.inherited | opposed
     return all(not theirs.isdisjoint(_heads(claim, clause, at)) for at in clause.negations) and all(
         not ours.isdisjoint(_heads(facts, other, at)) for at in other.negations

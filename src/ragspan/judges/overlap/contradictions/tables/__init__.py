@@ -102,7 +102,7 @@ def english() -> Tables:
         weekdays=_keys("monday tuesday wednesday thursday friday saturday sunday"),
         light={form: line.split()[0] for line in _LIGHT for form in line.split()},
         past=frozenset(form for line in IRREGULAR_VERBS.strip().splitlines() for form in line.split()[1:])
-        | frozenset("beat put set cut hit read split saw found left bound let cost hurt shut spread quit lit shot".split()),
+        | frozenset(_UNCHANGED.split()),
         phrases={
             (key(first), second): key(word)
             for first, second, word in (line.split() for line in _PHRASES.strip().splitlines())
@@ -115,6 +115,9 @@ def english() -> Tables:
 
 
 _LIGHT = ("go goes going", "give gives", "make makes made", "use uses used using", "take takes", "get gets got")
+
+_UNCHANGED = "beat put set cut hit read split saw found left bound let cost hurt shut spread quit lit shot"
+"""Past forms that are also others."""
 
 _PHRASES = """
 turn on enable
