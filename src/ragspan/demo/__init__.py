@@ -6,7 +6,6 @@ The core holds the handbook, the script and the report. An integration answers: 
 
 from __future__ import annotations
 
-from ragspan.demo.handbook import Page, find
-from ragspan.demo.script import SCRIPT, AnsweringFramework, Asked, Way
+from ragspan.demo.script import SCRIPT, AnsweringFramework, Asked, Page, Way, find
 
 __all__ = ["SCRIPT", "AnsweringFramework", "Asked", "Page", "Way", "find"]

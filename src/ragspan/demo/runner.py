@@ -17,8 +17,7 @@ from rich.text import Text
 
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from, engine_from, set_default_engine
-from ragspan.demo.picture import draw
-from ragspan.demo.report import legend, shown_answer
+from ragspan.demo.report import draw, legend, shown_answer
 from ragspan.demo.script import SCRIPT, AnsweringFramework
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import ScoredRecord
