@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan_nats.sink._brake import Brake
+from ragspan_nats.publishing import Brake
 
 
 @pytest.fixture

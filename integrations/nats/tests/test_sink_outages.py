@@ -12,7 +12,7 @@ import pytest
 from brokers import PATIENCE, until
 from submitted import FakeCapture, a_record, records, stored_ids, total
 
-from ragspan_nats.sink import _link
+from ragspan_nats import publishing
 
 
 def ids(count):
@@ -95,7 +95,7 @@ def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_n
 
 
 def test_what_was_in_flight_when_the_connection_was_lost_is_published_again_at_once(broker, make_sink, monkeypatch):
-    monkeypatch.setattr(_link, "_ANSWER_TIMEOUT", 3600.0)
+    monkeypatch.setattr(publishing, "_ANSWER_TIMEOUT", 3600.0)
     sink = make_sink(broker)
     sink.submit(a_record("before"))
     assert sink.flush(PATIENCE)
@@ -121,7 +121,7 @@ def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
     for number in range(60):
         sink.submit(a_record(f"r-{number}", response="x" * 500_000))
     until(lambda: sink.stats().errors.get("publish", 0) > 60, what="every record to be tried twice")
-    unsent = sink._parts.work._publisher._link.way().client.pending_data_size
+    unsent = sink._parts.work._publisher._connection._client.pending_data_size
     broker.thaw()
 
     assert unsent < 2_000_000

@@ -83,6 +83,11 @@ def message_of(record: RagRecord, *, compress_above: int) -> Message:
     return Message(payload=payload, headers=headers)
 
 
+def size_of(message: Message) -> int:
+    """Bytes as the broker counts them, headers included."""
+    return len(message.payload) + _bytes_of(message.headers)
+
+
 def unpacked(message: Message) -> Message:
     """The message as it was before it was compressed.
 
@@ -186,7 +191,7 @@ def fitting(headers: Mapping[str, str], own: Mapping[str, str], payload: bytes, 
     kept = {name: text for name, text in headers.items() if _NAME.fullmatch(name) and not _is_replaced(name, own)}
     needed = {name: text for name, text in kept.items() if name in _NEEDED}
     for chosen in ({**kept, **own}, {**needed, **own}, dict(own)):
-        size = _size(chosen)
+        size = _bytes_of(chosen)
         if size <= _MAX_HEADERS and size + len(payload) <= limit:
             return chosen
     return None
@@ -196,7 +201,7 @@ def _is_replaced(name: str, own: Mapping[str, str]) -> bool:
     return name in own or name.startswith((_BROKERS, _OURS))
 
 
-def _size(headers: Mapping[str, str]) -> int:
+def _bytes_of(headers: Mapping[str, str]) -> int:
     """Bytes that the headers take in a message."""
     return _FRAME + sum(len(name) + len(text.encode()) + _LINE for name, text in headers.items())
 

@@ -18,26 +18,102 @@ process.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragspan.config import DropPolicy, is_enabled
+from ragspan.config import DropPolicy, Settings, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
 from ragspan.engine._record_queue import RecordQueue
+from ragspan.engine.stats import EngineStats
 from ragspan.exceptions import ConfigurationError
-from ragspan.redaction import RedactOption, redact_from
+from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.access import BrokerAccess
-from ragspan_nats.sink._publishing import Publishing
-from ragspan_nats.sink.options import SinkOptions
-from ragspan_nats.sink.stats import SinkStats
-from ragspan_nats.streams import StreamLimits, StreamNames, stream_limits
+from ragspan_nats.streams import StreamLimits, StreamNames, stream_limits, stream_name
 
 if TYPE_CHECKING:  # what these load is needed where a sink is made, not where it is imported
     from opentelemetry.metrics import MeterProvider
 
+    from ragspan_nats.publishing import Publishing
+
 _IN_FLIGHT = 64
 """Records that are published and not acknowledged. A broker that takes five milliseconds gets 12,000 a second so."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SinkStats:
+    """Where every submitted capture is, at one moment.
+
+    `submitted == queued + in_flight + finished + sum(dropped.values())` holds in each of them.
+    """
+
+    submitted: int = 0
+    queued: int = 0
+    in_flight: int = 0
+    """Taken up, and not acknowledged by the stream; while the broker is away these wait as well."""
+    finished: int = 0
+    """`published + nothing_to_publish`."""
+    published: int = 0
+    """Records that the stream has; also those that it had already."""
+    nothing_to_publish: int = 0
+    """Captures that turned out to be no answered request."""
+    dropped: Mapping[str, int]
+    """By `ragspan.engine.DropReason`; reasons that did not occur are left out."""
+    errors: Mapping[str, int]
+    """What went wrong without losing a record, by place: `publish` (no acknowledgement came, or a refusal; it is tried
+    again), `worker`; and what others report to `count_error`, such as `callback`."""
+
+    @classmethod
+    def of(cls, counts: EngineStats) -> SinkStats:
+        """The same counts in a sink's words: for its ledger, to be published is to be scored."""
+        return cls(
+            submitted=counts.submitted,
+            queued=counts.queued,
+            in_flight=counts.in_flight,
+            finished=counts.finished,
+            published=counts.scored,
+            nothing_to_publish=counts.nothing_to_score,
+            dropped=counts.dropped,
+            errors=counts.errors,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SinkOptions:
+    """What `NatsSink` was given.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the message names it, its value and what is allowed.
+    """
+
+    access: BrokerAccess
+    names: StreamNames
+    limits: StreamLimits
+    queue_size: int
+    queue_bytes: int
+    drop: DropPolicy
+    compress_above: int
+    patience: float
+    exit_timeout: float
+    redact: Redact | None
+    name: str
+
+    def __post_init__(self) -> None:
+        _require("access", self.access, "a BrokerAccess", fits=isinstance(self.access, BrokerAccess))
+        _require("limits", self.limits, "StreamLimits", fits=isinstance(self.limits, StreamLimits))
+        for name, least in (("queue_size", 1), ("queue_bytes", 1), ("compress_above", 0)):
+            value = getattr(self, name)
+            fits = type(value) is int and value >= least
+            _require(name, value, f"a whole number, at least {least}", fits=fits)
+        _require("drop", self.drop, "'oldest' or 'newest'", fits=self.drop in {"oldest", "newest"})
+        for name in ("patience", "exit_timeout"):
+            value = getattr(self, name)
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
+            _require(name, value, "a number of seconds, 0 or more", fits=fits)
+        _require("name", self.name, "a text that is not empty", fits=type(self.name) is str and self.name != "")
 
 
 class NatsSink(BackgroundProcessor):
@@ -81,18 +157,20 @@ class NatsSink(BackgroundProcessor):
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
-        is_enabled_ = is_enabled()
+        enabled = is_enabled()
+        if limits is None:
+            limits = stream_limits() if enabled else StreamLimits()
         self._options = SinkOptions(
-            access=_access_to(url, access, reads_environment=is_enabled_),
+            access=_access_to(url, access, reads_environment=enabled),
             names=StreamNames(stream=stream),
-            limits=_limits(limits, reads_environment=is_enabled_),
+            limits=limits,
             queue_size=queue_size,
             queue_bytes=queue_bytes,
             drop=drop,
             compress_above=compress_above,
             patience=patience,
             exit_timeout=exit_timeout,
-            redact=redact_from(redact) if is_enabled_ else None,
+            redact=redact_from(redact) if enabled else None,
             name=name,
         )
         super().__init__(
@@ -106,10 +184,10 @@ class NatsSink(BackgroundProcessor):
                 thread_name=f"{name}-publisher",
                 finished_as=semconv.RESULT_PUBLISHED,
             ),
-            is_enabled=is_enabled_,
+            is_enabled=enabled,
             meter_provider=meter_provider,
         )
-        if is_enabled_:
+        if enabled:
             import ragspan_nats.client  # noqa: F401 - here, where nobody waits, rather than beside the first requests
 
     def stats(self) -> SinkStats:
@@ -117,13 +195,28 @@ class NatsSink(BackgroundProcessor):
         return SinkStats.of(self._counts())
 
     def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Publishing:
+        from ragspan_nats.publishing import Publishing
+
         return Publishing(self._options, account=queue, log=log)
 
 
-def _limits(limits: StreamLimits | None, *, reads_environment: bool) -> StreamLimits:
-    if limits is not None:
-        return limits
-    return stream_limits() if reads_environment else StreamLimits()
+def sink_from_settings(settings: Settings) -> NatsSink:
+    """A sink for the broker that the settings name, with the stream, its limits and the credentials of `RAGSPAN_NATS_*`.
+
+    Raises:
+        ConfigurationError: the address, a credential, the stream's name or a limit is wrong; the message holds no secret.
+    """
+    if settings.sink is None:
+        raise ConfigurationError("RAGSPAN_SINK should be an address, such as 'nats://broker:4222'")
+    return NatsSink(
+        access=BrokerAccess.from_environment(settings.sink),
+        stream=stream_name(),
+        queue_size=settings.queue_size,
+        queue_bytes=settings.queue_bytes,
+        drop=settings.drop,
+        exit_timeout=settings.exit_timeout,
+        redact=settings.redact,
+    )
 
 
 def _access_to(url: str | None, access: BrokerAccess | None, *, reads_environment: bool) -> BrokerAccess:
@@ -134,3 +227,10 @@ def _access_to(url: str | None, access: BrokerAccess | None, *, reads_environmen
     if url is not None and url != getattr(access, "url", url):
         raise ConfigurationError("url and access name two brokers: give one of them")
     return access
+
+
+def _require(argument: str, value: object, allowed: str, *, fits: bool) -> None:
+    if fits:
+        return
+    shown = repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+    raise ConfigurationError(f"{argument} is {shown}, but should be {allowed}")
