@@ -6,8 +6,8 @@ shared. A payload maps names of `Step`'s attributes to their values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import RequestLog
 from ragspan_llama_index.answering import GENERATOR, are_nodes, kind_of, text_of
@@ -26,27 +26,12 @@ from ragspan_llama_index.roles import (
 )
 from ragspan_llama_index.texts import Asked, Beside, Prompt, asked_by_event, text_in
 
-Payload: TypeAlias = dict[str, Any] | None
-NodeSnapshot: TypeAlias = tuple[int, Any, type | None, dict[str, Any]]
-"""A node as it was: the identity of the object that goes from step to step, the score, the node's class and its fields."""
+NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], type | None, dict[str, Any] | None]
+"""A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
+text for the model is not known otherwise, its class and all of its fields."""
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
-
-
-def at_start(role: Role, arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
-    """What a step is given when it begins."""
-    read = _STARTS.get(role)
-    return None if read is None else read(arguments, instance, log)
-
-
-def at_end(role: Role, result: Any, log: RequestLog, *, inside_synthesis: bool) -> Payload:
-    """What a step gives back, unless that is an answer, which may be a stream."""
-    if role == TOOL:
-        return _end_of_tool(result, log)
-    if role == MODEL:
-        return _end_of_model(result, log, inside_synthesis=inside_synthesis)
-    return {"found": nodes_in(result, log)}
 
 
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
@@ -71,42 +56,44 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
 
 
 def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The nodes of a list as they are now, with or without scores."""
+    """The nodes of a list as they are now, with or without scores: what tells them apart, and their own texts."""
     if not isinstance(items, (list, tuple)):
         return ()
     kept = log.kept
     taken: list[NodeSnapshot] = []
     for item in items:
-        try:
-            own = item.__dict__  # the framework's classes take long to look an attribute up
-            node, score = own["node"], own["score"]
-            fields = node.__dict__
-            fields = {**fields, "metadata": fields["metadata"].copy(), "embedding": None}
-            kind: type | None = type(node)
-            text = fields["text"]
+        try:  # the framework's classes take long to look an attribute up
+            fields = item.__dict__
+            score, fields = fields["score"], fields["node"].__dict__
+            name, text, metadata = fields["id_"], fields["text"], fields["metadata"].copy()
         except (AttributeError, KeyError, TypeError):
-            node, score = getattr(item, "node", item), getattr(item, "score", None)
-            kind, fields = _read(node)
-            text = fields["text"]
+            score = getattr(item, "score", None)
+            name, text, metadata = _read(getattr(item, "node", item))
         identity = id(item)
         kept[identity] = (item, text)
-        taken.append((identity, score, kind, fields))
+        taken.append((identity, score, name, text, metadata, None, None))
     return taken
 
 
-def _read(node: Any) -> tuple[type | None, dict[str, Any]]:
-    """The fields of a node without a text field of its own, or of a class that is none of the framework's."""
+def whole_nodes_in(items: Iterable[Any], log: RequestLog) -> Sequence[NodeSnapshot]:
+    """The same with all fields, of nodes whose text for the model is not known otherwise."""
+    taken = []
+    for snapshot, item in zip(nodes_in(list(items), log), items, strict=True):
+        node = getattr(item, "node", item)
+        kind, fields = type(node), None
+        if has_base(kind, "BaseNode"):  # else its plain text has to do
+            fields = {**vars(node), "metadata": snapshot[4], "embedding": None}
+        taken.append((*snapshot[:5], kind, fields))
+    return taken
+
+
+def _read(node: Any) -> tuple[str | None, str, dict[str, Any]]:
+    """Id, text and metadata of a node that has no text field of its own, or whose class is none of the framework's."""
     text = getattr(node, "text", None)
     if not isinstance(text, str):
         text = getattr(getattr(node, "text_resource", None), "text", None)
-    known = {
-        "id_": getattr(node, "id_", None),
-        "metadata": dict(getattr(node, "metadata", None) or ()),
-        "text": text if isinstance(text, str) else "",
-    }
-    if has_base(type(node), "BaseNode"):
-        return type(node), {**vars(node), **known, "embedding": None}
-    return None, known
+    metadata = dict(getattr(node, "metadata", None) or ())
+    return getattr(node, "id_", None), text if isinstance(text, str) else "", metadata
 
 
 def prompt_in(given: Any) -> tuple[Prompt, Beside]:
@@ -157,7 +144,7 @@ def _add_texts(
 # Starts
 
 
-def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     if "start_event" not in arguments:
         return {"asked": _asked(argument(arguments, None, 0), log)}
     event = arguments["start_event"]
@@ -167,16 +154,16 @@ def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> Pay
     return {"is_run": True, "asked": asked, "is_resumed": event is None, "agent_name": name}
 
 
-def _start_of_synthesis(arguments: _Arguments, _: Any, log: RequestLog) -> Payload:
+def _start_of_synthesis(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str, Any]:
     asked = _asked(argument(arguments, "query", 0), log)
     return {"asked": asked, "given": nodes_in(argument(arguments, "nodes", 1), log)}
 
 
-def _start_of_chunks(arguments: _Arguments, _: Any, log: RequestLog) -> Payload:
+def _start_of_chunks(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str, Any]:
     return {"asked": _asked(argument(arguments, "query_str", 0), log), "texts": texts_given(arguments, log)}
 
 
-def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     about = getattr(instance, "__dict__", {})
     store = getattr(about.get("_vector_store"), "__dict__", None)
     source = None
@@ -189,7 +176,7 @@ def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> P
     }
 
 
-def _start_of_postprocessing(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+def _start_of_postprocessing(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     about = getattr(instance, "__dict__", {})
     return {
         "given": nodes_in(argument(arguments, "nodes", 0), log),
@@ -199,7 +186,7 @@ def _start_of_postprocessing(arguments: _Arguments, instance: Any, log: RequestL
     }
 
 
-def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> Payload:
+def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> dict[str, Any]:
     payload: dict[str, Any] = {"tool_name": getattr(getattr(instance, "metadata", None), "name", None)}
     given = next(iter(arguments.get("args", ())), None) if "args" in arguments else arguments.get("input")
     named = arguments.get("kwargs")
@@ -210,7 +197,7 @@ def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> Paylo
     return payload
 
 
-def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> Payload:
+def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     given = argument(arguments, None, 0)
     if "args" in arguments or "kwargs" in arguments:  # the framework's wrapper of `complete` names no argument
         given = next(iter(arguments.get("args", ())), None) or arguments.get("kwargs", {}).get("prompt")
@@ -219,7 +206,7 @@ def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> Pa
     return {"model": _model_name(instance), "prompt": prompt, "beside": beside}
 
 
-def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> Payload:
+def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> dict[str, Any]:
     return {"model": _model_name(instance)}
 
 
@@ -231,7 +218,7 @@ def _model_name(instance: Any) -> str | None:
 
 def _asked(given: Any, log: RequestLog) -> Asked:
     """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
-    text = given if type(given) is str else text_in(given)
+    text = text_in(given)
     if text is None:
         return ()
     log.texts[id(text)] = text
@@ -241,7 +228,7 @@ def _asked(given: Any, log: RequestLog) -> Asked:
 # Ends
 
 
-def _end_of_tool(result: Any, log: RequestLog) -> Payload:
+def end_of_tool(result: Any, log: RequestLog) -> dict[str, Any]:
     content = getattr(result, "content", None)
     payload: dict[str, Any] = {}
     if isinstance(content, str):
@@ -252,7 +239,7 @@ def _end_of_tool(result: Any, log: RequestLog) -> Payload:
     return payload
 
 
-def _end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> Payload:
+def end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
     if kind_of(result) == GENERATOR:
         return {"streams": True, "tokens": []}
     payload = reply_in(result, log, inside_synthesis=inside_synthesis)
@@ -273,7 +260,7 @@ def _counted(text: str | None, log: RequestLog) -> str | None:
     return text
 
 
-_STARTS: Mapping[Role, Callable[[_Arguments, Any, RequestLog], Payload]] = {
+STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, RequestLog], dict[str, Any]]]] = {
     CALL: _start_of_call,
     SYNTHESIS: _start_of_synthesis,
     CHUNKS: _start_of_chunks,

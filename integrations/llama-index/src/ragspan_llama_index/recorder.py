@@ -33,7 +33,15 @@ from ragspan.step_texts import note_error
 from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
 from ragspan_llama_index.answering import GENERATOR, kind_of
 from ragspan_llama_index.fold import record_of, request_of
-from ragspan_llama_index.payloads import Payload, at_end, at_start, nodes_in, reply_in, texts_given
+from ragspan_llama_index.payloads import (
+    STARTS,
+    end_of_model,
+    end_of_tool,
+    nodes_in,
+    reply_in,
+    texts_given,
+    whole_nodes_in,
+)
 from ragspan_llama_index.results import answer_of, watch_chat
 from ragspan_llama_index.roles import (
     ASKING,
@@ -49,6 +57,7 @@ from ragspan_llama_index.roles import (
     UUID_LENGTH,
     ClassFacts,
     Role,
+    argument,
     builds_an_index,
     evaluates,
     facts_about,
@@ -247,10 +256,10 @@ class SpanRecorder:
         self._on_request()
         log.root = span_id
         log.about["tags"] = active_instrument_tags.get() if tags is None else tags
-        self._begin(role, facts, (log, "", "", False, None), span_id, arguments, instance)
-        payload = log.events[-1][4]
-        if payload is not None and "is_run" in payload:
-            log.about |= {"is_run": True, "is_resumed": payload["is_resumed"]}
+        self._enter(role, facts, (log, "", "", False, None), span_id, arguments, instance)
+        if facts.methods.get("run") == CALL and log.events:
+            payload = log.events[0][4] or {}
+            log.about |= {"is_run": True, "is_resumed": payload.get("is_resumed")}
         if OPENINFERENCE in modules and openinference_is_active():
             log.look_for_span(lambda: openinference_anchor(span_id))
 
@@ -263,52 +272,35 @@ class SpanRecorder:
         arguments: Mapping[str, Any],
         instance: Any,
     ) -> None:
-        log, step_id, around, inside_synthesis, _ = place
-        log.find_span()
-        if role in _STANDS_FOR:
-            is_part = inside_synthesis or around in _SYNTHESIS
-            if role == CHUNKS and around == SYNTHESIS:
-                texts = texts_given(arguments, log)
-                log.events.append(("texts", step_id, None, time_ns(), {"texts": texts}, None))
-                place = (log, step_id, CHUNKS, inside_synthesis, None)
-        else:
-            is_part = role == around and role in _NESTED
-        if is_part:
-            self._requests.follow(log, span_id, place)
-        else:
-            self._begin(role, facts, place, span_id, arguments, instance)
-
-    def _begin(
-        self,
-        role: Role,
-        facts: ClassFacts,
-        place: Place,
-        span_id: str,
-        arguments: Mapping[str, Any],
-        instance: Any,
-    ) -> None:
+        """A step begins in a request, or a part of a step that does what it does."""
         log, step_id, around, inside_synthesis, _ = place
         inside_synthesis = inside_synthesis or around in _SYNTHESIS
-        own_role = _STANDS_FOR.get(role, role)
+        if inside_synthesis if role in _STANDS_FOR else role == around and role in _NESTED:
+            if role == CHUNKS and around == SYNTHESIS:
+                place = _note_texts(place, arguments)
+            self._requests.follow(log, span_id, place)
+            return
+        if log.span_finder is not None:
+            log.find_span()
         began_ns = time_ns()
         payload: dict[str, Any] | None = None
-        stream: Stream | None = None
+        beside: Any = None
         try:
             if role == CHAT_WRITER:
-                stream = watch_chat(place, instance, self._end_of_stream)
-                payload = {"answer": stream}
+                beside = watch_chat(place, instance, self._end_of_stream)
+                payload = {"answer": beside}
             else:
-                payload = at_start(role, arguments, instance, log)
-                if role == SEARCH and payload is not None and OPENINFERENCE in modules:
-                    payload["span"] = openinference_anchor(span_id)
+                payload = STARTS[role](arguments, instance, log)
+            if role == SYNTHESIS:
+                beside = [argument(arguments, "nodes", 1)]
+            _find_span(role, span_id, payload)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
-        log.events.append((own_role, span_id, step_id, began_ns, payload, facts))
-        self._requests.follow(log, span_id, (log, span_id, own_role, inside_synthesis, stream))
-        if own_role == SYNTHESIS:
-            log.about["synthesis"] = True
-        elif role == TOOL or (own_role == MODEL and not inside_synthesis):
-            log.about["asks"] = True  # what its searches found may be what its answer rests on
+        role = _STANDS_FOR.get(role, role)
+        if role == TOOL or (role == MODEL and not inside_synthesis):
+            log.about["asks"] = True
+        log.events.append((role, span_id, step_id, began_ns, payload, facts))
+        self._requests.follow(log, span_id, (log, span_id, role, inside_synthesis, beside))
 
     def _is_apart(self, span_id: str) -> bool:
         return span_id in self._apart or span_id in self._requests.ended
@@ -322,38 +314,47 @@ class SpanRecorder:
 
     def _note_end(self, place: Place, result: Any) -> bool:
         """Note what a step returned. True where what comes next belongs to it still: a stream, or the root's end."""
-        log, span_id, role, inside_synthesis, stream = place
+        log, span_id, role, inside_synthesis, beside = place
         ended_ns = time_ns()
-        payload: Payload = None
+        payload: dict[str, Any] | None = None
         try:
             if role in _ANSWERING:
                 payload = answer_of(place, result, self._end_of_stream)
-                stream = payload["answer"] if isinstance(payload["answer"], Stream) else None
+                if beside and isinstance(beside[0], (list, tuple)):  # nodes that it wrote down in a way of its own
+                    payload["given"] = whole_nodes_in(beside[0], log)
+                beside = payload["answer"]
+            elif role == MODEL:
+                payload = end_of_model(result, log, inside_synthesis=inside_synthesis)
             elif role == CHAT_WRITER:
-                if stream is not None:
-                    stream.complete()
+                beside.complete()
             else:
-                payload = at_end(role, result, log, inside_synthesis=inside_synthesis)
+                payload = end_of_tool(result, log) if role == TOOL else {"found": nodes_in(result, log)}
+                _find_span(role, span_id, payload)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
-        if role == SEARCH and payload is not None and OPENINFERENCE in modules:
-            payload["span"] = openinference_anchor(span_id)
         log.events.append(("end", span_id, None, ended_ns, payload, None))
+        if role == MODEL:
+            return payload is not None and "tokens" in payload and self._keep_streaming(place, payload["tokens"])
+        stream = beside if isinstance(beside, Stream) and not beside.over else None
         if span_id == log.root:
             self._end_of_root(log, stream, result)
-            return True
-        if payload is not None and "tokens" in payload:
-            self._live[span_id] = (log, span_id, role, inside_synthesis, payload["tokens"])
-            log.about.setdefault("tokens", []).append(payload["tokens"])
-            return True
-        return stream is not None and not stream.over
+        return stream is not None or span_id == log.root
+
+    def _keep_streaming(self, place: Place, tokens: list[Any]) -> bool:
+        """The words of a model come later, past its span."""
+        log, span_id, role, inside_synthesis, _ = place
+        self._live[span_id] = (log, span_id, role, inside_synthesis, tokens)
+        log.about.setdefault("tokens", []).append(tokens)
+        return True
 
     def _end_of_root(self, log: RequestLog, stream: Stream | None, result: Any) -> None:
-        log.find_span()
-        if result is None and log.about.get("is_run"):
+        if log.span_finder is not None:
+            log.find_span()
+        if result is None and "is_run" in log.about:
             log.about["aborted"] = True  # so ends a run that its caller cancels
-        log.about["awaited"] = stream  # before the look whether it is over: it may end in another thread
-        if stream is None or stream.over:
+        if stream is not None:
+            log.about["awaited"] = stream
+        if stream is None or stream.over:  # it may just have ended in another thread
             self._requests.finish(log)
 
     def _end_of_stream(self, stream: Stream) -> None:
@@ -362,29 +363,47 @@ class SpanRecorder:
             self._requests.finish(place[0])
 
     def _on_end(self, log: RequestLog) -> None:
-        """The request is over: read the nodes again on which the answer may rest, and let go of what is read by its user."""
-        try:
-            self._read_again(log)
-        except Exception as problem:  # noqa: BLE001  a program's own class
-            self._requests.report(problem)
-
-    def _read_again(self, log: RequestLog) -> None:
-        about = log.about
+        """The request is over: let go of streams, and read nodes again where the answer may rest on what was found."""
+        about, texts = log.about, log.texts
         for stream in about.pop("streams", ()):
             stream.forget()
             about.setdefault("tokens", []).append(stream.tokens)
         for tokens in about.pop("tokens", ()):
-            log.texts.update(zip(map(id, tokens), tokens, strict=False))  # another thread may add one
+            texts.update(zip(map(id, tokens), tokens, strict=False))  # another thread may add one
+        nodes = [item for item, text in list(log.kept.values()) if text is not None]
         for _, text in list(log.kept.values()):
             if text is not None:
-                log.texts[id(text)] = text
-        if "asks" in about or "synthesis" not in about:
-            nodes = nodes_in([item for item, text in list(log.kept.values()) if text is not None], log)
-            log.note("nodes", "", None, {snapshot[0]: snapshot for snapshot in nodes})
-        if about.get("is_resumed"):
+                texts[id(text)] = text
+        try:
+            if "asks" in about or all(
+                event[0] != SYNTHESIS for event in log.events
+            ):  # then the answer may rest on what was found
+                log.note("nodes", "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
+            if "is_run" in about:
+                self._note_interruption(log)
+        except Exception as problem:  # noqa: BLE001  a program's own class
+            self._requests.report(problem)
+
+    def _note_interruption(self, log: RequestLog) -> None:
+        if log.about["is_resumed"]:
             log.earlier = tuple(self._interrupted)
-        if about.get("is_run") and (log.abandoned or about.get("aborted")) and request_of(log).is_interrupted:
+        if (log.abandoned or log.about.get("aborted")) and request_of(log).is_interrupted:
             self._interrupted.append(log)
+
+
+def _find_span(role: Role, span_id: str, payload: dict[str, Any] | None) -> None:
+    """Note the span that OpenInference made of a search."""
+    if OPENINFERENCE in modules and role == SEARCH and payload is not None:
+        payload["span"] = openinference_anchor(span_id)
+
+
+def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
+    """A synthesizer wrote its nodes down for the model; what it makes of these texts further on is packed or shortened."""
+    log, step_id, _, inside_synthesis, nodes = place
+    log.events.append(("texts", step_id, None, time_ns(), {"texts": texts_given(arguments, log)}, None))
+    if nodes:
+        nodes.clear()  # nobody need read them again
+    return (log, step_id, CHUNKS, inside_synthesis, None)
 
 
 def _reader_or_maker(reader: Place | None, maker: Place) -> Place:
@@ -396,7 +415,7 @@ def _reader_or_maker(reader: Place | None, maker: Place) -> Place:
 
 def _note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> None:
     """A step of a workflow begins. One that waited inside before an interruption is run again from its beginning."""
-    payload: Payload = None
+    payload = None
     if log.about.get("is_resumed"):
         event = next((value for value in arguments.values() if has_base(type(value), "StartEvent")), None)
         payload = {"asked": asked_by_event(event)}

@@ -15,7 +15,7 @@ from ragspan_llama_index.answering import (
     text_of_tokens,
     texts_in,
 )
-from ragspan_llama_index.payloads import nodes_in
+from ragspan_llama_index.payloads import whole_nodes_in
 from ragspan_llama_index.roles import CALL, MODEL, STEPS
 from ragspan_llama_index.streams import OnEnd, Place, Stream, layers_of, watched
 
@@ -47,7 +47,8 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
             log.texts.update((id(text), text) for text in texts)
     payload["answer"] = answer
     if place[2] == CALL and _only_asked_models(place):  # then what it found was found in a way that no span shows
-        payload["given"] = nodes_in(getattr(part, "source_nodes", None), log)
+        sources = getattr(part, "source_nodes", None)
+        payload["given"] = whole_nodes_in(sources, log) if isinstance(sources, (list, tuple)) else ()
     return payload
 
 
@@ -67,12 +68,12 @@ def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
 
 def _only_asked_models(place: Place) -> bool:
     """Whether the steps directly inside a call are calls of models."""
-    log, span_id, *_ = place
-    for kind, run, parent, *_ in reversed(log.events):
-        if run == span_id and kind == CALL:
+    log, span_id = place[0], place[1]
+    for event in reversed(log.events):
+        if event[2] == span_id and event[0] != MODEL:
+            return event[0] not in STEPS
+        if event[1] == span_id and event[0] == CALL:
             return True
-        if parent == span_id and kind != MODEL and kind in STEPS:
-            return False
     return True
 
 

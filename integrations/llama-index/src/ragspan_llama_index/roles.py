@@ -113,33 +113,39 @@ def _look_up(kind: type) -> ClassFacts:
 
 # Work of the framework that answers nobody is told from an answer by the code that calls it.
 
-_INDEX_FRAMES = 30  # between a synthesizer's span and the index that called it there are about ten
-_EVALUATOR_FRAMES = 8  # between an engine's span and the evaluator that asks it there are about five
-_EVALUATING = frozenset({"aevaluate", "evaluate"})
+_FIRST_FRAME = 5  # of the caller: before it come ragspan, the dispatcher and its decorator
+_INDEX_FRAMES = 25  # between a synthesizer's span and the index that called it there are about five
+_EVALUATOR_FRAMES = 5  # between an engine's span and the evaluator that asks it there is hardly any
 
 
 def builds_an_index() -> bool:
     """Whether the caller is called by the framework's own indices, outside of any query: they ask for summaries."""
-    frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  as below
-    for _ in range(_INDEX_FRAMES):
-        if frame is None:
-            return False
-        if str(frame.f_globals.get("__name__", "")).startswith("llama_index.core.indices."):
-            return True
-        frame = frame.f_back
-    return False
+    return any(
+        str(frame.f_globals.get("__name__", "")).startswith("llama_index.core.indices.")
+        for frame in _callers(_INDEX_FRAMES)
+    )
 
 
 def evaluates() -> bool:
     """Whether the caller is called by an evaluator, which asks an engine of its own whether an answer is good."""
-    frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  the dispatcher, which called our span handler
-    for _ in range(_EVALUATOR_FRAMES):  # at every request
-        if frame is None:
-            return False
-        if frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
-            return True
+    return any(
+        frame.f_code.co_name in {"aevaluate", "evaluate"}
+        and has_base(type(frame.f_locals.get("self")), "BaseEvaluator")
+        for frame in _callers(_EVALUATOR_FRAMES)
+    )
+
+
+def _callers(most: int) -> list[FrameType]:
+    """The frames around a span; few of them, for each takes its time."""
+    callers: list[FrameType] = []
+    try:
+        frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the others are not made then
+    except ValueError:  # the stack is not that deep
+        frame = None
+    while frame is not None and len(callers) < most:
+        callers.append(frame)
         frame = frame.f_back
-    return False
+    return callers
 
 
 def method_of(span_id: str, class_name: str) -> str:

@@ -20,22 +20,13 @@ class SeenNode:
     __slots__ = ("_fields", "_kind", "id", "identity", "is_final", "metadata", "score", "text")
 
     def __init__(self, snapshot: NodeSnapshot) -> None:
+        self.identity, self.score, self.id, self.text, self.metadata, self._kind, self._fields = snapshot
         self.is_final = False
-        self._take(snapshot)
-
-    def _take(self, snapshot: NodeSnapshot) -> None:
-        self.identity, self.score, self._kind, self._fields = snapshot
-        text = self._fields["text"]
-        self.text: str = text if isinstance(text, str) else ""
-        self.id: str | None = self._fields["id_"]
-        self.metadata: Mapping[str, Any] = self._fields["metadata"]
 
     def make_final(self, later: NodeSnapshot | None = None) -> None:
-        """Say that it reached the answer, as it was now or later."""
+        """Say that it reached the answer, as it was then or later."""
         if later is not None and not self.is_final:
-            score = self.score
-            self._take(later)
-            self.score = score
+            _, _, self.id, self.text, self.metadata, self._kind, self._fields = later
         self.is_final = True
 
     def describes_tool(self) -> bool:
@@ -44,7 +35,7 @@ class SeenNode:
 
     def text_for_model(self) -> str:
         """The text with metadata and template, as the framework writes it into prompts, of a node that reached one."""
-        if self._kind is None or not self.is_final:
+        if self._kind is None or self._fields is None or not self.is_final:
             return self.text
         from llama_index.core.schema import MetadataMode
 

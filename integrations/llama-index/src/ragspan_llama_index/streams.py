@@ -29,7 +29,8 @@ from ragspan_llama_index.roles import Role
 
 Place: TypeAlias = tuple[RequestLog, str, Role, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
-inside a synthesis, and what the step streams."""
+inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis the nodes that it has not
+written down."""
 
 OnEnd: TypeAlias = "Callable[[Stream], None]"
 

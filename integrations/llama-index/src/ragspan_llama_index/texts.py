@@ -52,6 +52,9 @@ def text_in(value: Any) -> str | None:
     """The text of a string, a `QueryBundle` or a `ChatMessage`."""
     if isinstance(value, str):
         return value
+    text = getattr(value, "query_str", None)
+    if isinstance(text, str):
+        return text
     for name in ("query_str", "content"):
         text = getattr(value, name, None) if not isinstance(value, dict) else value.get(name)
         if isinstance(text, str):
