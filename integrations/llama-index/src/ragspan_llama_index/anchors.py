@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from llama_index_instrumentation import get_dispatcher
 from opentelemetry.trace import get_current_span
 
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.anchors import anchor_of
+from ragspan_llama_index.roles import SEARCH, Role
 
 OPENINFERENCE = "openinference.instrumentation.llama_index"
 """Its module; never imported here."""
@@ -37,3 +39,9 @@ def openinference_anchor(span_id: str) -> SpanAnchor | None:
                 return None
             return anchor_of(context) if context is not None and context.is_valid else None
     return None
+
+
+def note_span(role: Role, span_id: str, payload: dict[str, Any] | None) -> None:
+    """Note the span that OpenInference made of a search."""
+    if OPENINFERENCE in sys.modules and role == SEARCH and payload is not None:
+        payload["span"] = openinference_anchor(span_id)

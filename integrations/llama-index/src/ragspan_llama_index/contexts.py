@@ -6,15 +6,21 @@ Runs in the worker.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ragspan.matching import PromptText
-from ragspan.records import RetrievedContext
-from ragspan_llama_index.passages import as_context, ranks_in
-from ragspan_llama_index.prompts import Passage, behind, given_to, is_composite, prompts_of, shown_beginnings
-from ragspan_llama_index.roles import CALL, MODEL, SPEAKING, SYNTHESIS, TOOL
+from ragspan.records import RetrievedContext, plain_entries
+from ragspan_llama_index.prompts import (
+    Passage,
+    behind,
+    given_to,
+    is_composite,
+    prompts_of,
+    shown_beginnings,
+    writers_of,
+)
+from ragspan_llama_index.roles import CALL, MODEL, SEARCH, SPEAKING, SYNTHESIS, TOOL
 from ragspan_llama_index.steps import SeenNode, Step
-from ragspan_llama_index.writers import writers_of
 
 Contexts = list[RetrievedContext]
 
@@ -225,3 +231,32 @@ def _once(contexts: Iterable[RetrievedContext]) -> Contexts:
     for context in contexts:
         found.setdefault((context.id, context.text), context)
     return list(found.values())
+
+
+# Nodes as contexts
+
+_SOURCES = ("source", "file_name", "file_path", "url", "title")
+
+
+def as_context(node: SeenNode, text: str, *, rank: int | None, truncated: bool = False) -> RetrievedContext:
+    named = (node.metadata.get(name) for name in _SOURCES)
+    return RetrievedContext(
+        text=text,
+        id=node.id,
+        rank=rank,
+        score=node.score,
+        source=next((source for source in named if isinstance(source, str) and source), None),
+        truncated=truncated,
+        metadata=plain_entries(node.metadata),
+    )
+
+
+def ranks_in(root: Step) -> Mapping[str | None, int]:
+    """By a node's id, its place in the result of the first search that brought it."""
+    ranks: dict[str | None, int] = {}
+    for step in root.walk():
+        if step.role is SEARCH:
+            for place, node in enumerate(step.found or ()):
+                ranks.setdefault(node.id, place)
+    ranks.pop(None, None)
+    return ranks

@@ -12,12 +12,12 @@ from ragspan.records import AnswerStatus, RagRecord, plain_entries
 from ragspan.step_texts import NotedError
 from ragspan_llama_index.contexts import Provenance
 from ragspan_llama_index.payloads import NodeSnapshot
+from ragspan_llama_index.prompts import speakers_in
 from ragspan_llama_index.roles import CALL, CHAT_WRITER, POSTPROCESSING, SPEAKING, STEPS, SYNTHESIS, TOOL
 from ragspan_llama_index.step_records import StepRecords, models_in, report_of
 from ragspan_llama_index.steps import Request, SeenNode, Step
 from ragspan_llama_index.streams import Stream
 from ragspan_llama_index.texts import asked_in, question_in
-from ragspan_llama_index.writers import speakers_in
 
 _SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
 _USER_KEYS = ("user_id", "user.id")

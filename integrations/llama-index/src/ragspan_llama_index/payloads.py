@@ -6,6 +6,7 @@ shared. A payload maps names of `Step`'s attributes to their values.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -94,6 +95,23 @@ def _read(node: Any) -> tuple[str | None, str, dict[str, Any]]:
         text = getattr(getattr(node, "text_resource", None), "text", None)
     metadata = dict(getattr(node, "metadata", None) or ())
     return getattr(node, "id_", None), text if isinstance(text, str) else "", metadata
+
+
+def note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> None:
+    """A step of a workflow begins. One that waited inside before an interruption is run again from its beginning."""
+    payload = None
+    if log.about.get("is_resumed"):
+        event = next((value for value in arguments.values() if has_base(type(value), "StartEvent")), None)
+        payload = {"asked": asked_by_event(event)}
+    log.note("work", span_id, None, payload)
+
+
+def is_cancelled() -> bool:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a step that is not asynchronous, in a thread
+        return False
+    return task is not None and getattr(task, "cancelling", lambda: 1)() > 0  # before Python 3.11 a task does not tell
 
 
 def prompt_in(given: Any) -> tuple[Prompt, Beside]:

@@ -15,7 +15,6 @@ Nothing is decided here that can be decided later: `fold` makes the record of a 
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -30,14 +29,16 @@ from ragspan.capturing.log import RequestLog
 from ragspan.capturing.requests import OpenRequests
 from ragspan.records import RecordSink, RetrievedContext, is_abandonment
 from ragspan.step_texts import note_error
-from ragspan_llama_index.anchors import OPENINFERENCE, openinference_anchor, openinference_is_active
+from ragspan_llama_index.anchors import OPENINFERENCE, note_span, openinference_anchor, openinference_is_active
 from ragspan_llama_index.answering import GENERATOR, kind_of
 from ragspan_llama_index.fold import record_of, request_of
 from ragspan_llama_index.payloads import (
     STARTS,
     end_of_model,
     end_of_tool,
+    is_cancelled,
     nodes_in,
+    note_work,
     reply_in,
     texts_given,
     whole_nodes_in,
@@ -61,10 +62,8 @@ from ragspan_llama_index.roles import (
     builds_an_index,
     evaluates,
     facts_about,
-    has_base,
 )
-from ragspan_llama_index.streams import Place, Stream, pulled
-from ragspan_llama_index.texts import asked_by_event
+from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker
 
 _MAX_SPANS = 50_000  # that are set apart
 _MAX_INTERRUPTED = 128
@@ -122,7 +121,7 @@ class SpanRecorder:
                 if role is not None:
                     stream = pulled.get()
                     if stream is not None and stream.place is not None:
-                        place = _reader_or_maker(place, stream.place)
+                        place = reader_or_maker(place, stream.place)
                     if place is None:
                         self._enter_at_top(role, facts, id_, bound_args.arguments, instance, parent_id, tags)
                     else:
@@ -130,7 +129,7 @@ class SpanRecorder:
                     return
             if place is not None:  # a part of the step around it
                 if instance is None:
-                    _note_work(place[0], id_, bound_args.arguments)
+                    note_work(place[0], id_, bound_args.arguments)
                 self._requests.follow(place[0], id_, place)
             elif parent_id is not None and self._is_apart(parent_id):
                 self._set_apart(id_)
@@ -156,7 +155,7 @@ class SpanRecorder:
                     if self._note_end(place, result) or id_ == log.root:
                         return  # what reads a stream begins below this span, later
                 elif instance is None:
-                    if result is not None or not _is_cancelled():  # cancelled at its work it returns nothing, too
+                    if result is not None or not is_cancelled():  # cancelled at its work it returns nothing, too
                         log.note("work over", id_)
                 elif kind_of(result) == GENERATOR:
                     return  # the same
@@ -293,7 +292,7 @@ class SpanRecorder:
                 payload = STARTS[role](arguments, instance, log)
             if role == SYNTHESIS:
                 beside = [argument(arguments, "nodes", 1)]
-            _find_span(role, span_id, payload)
+            note_span(role, span_id, payload)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
         role = _STANDS_FOR.get(role, role)
@@ -329,7 +328,7 @@ class SpanRecorder:
                 beside.complete()
             else:
                 payload = end_of_tool(result, log) if role == TOOL else {"found": nodes_in(result, log)}
-                _find_span(role, span_id, payload)
+                note_span(role, span_id, payload)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
         log.events.append(("end", span_id, None, ended_ns, payload, None))
@@ -391,12 +390,6 @@ class SpanRecorder:
             self._interrupted.append(log)
 
 
-def _find_span(role: Role, span_id: str, payload: dict[str, Any] | None) -> None:
-    """Note the span that OpenInference made of a search."""
-    if OPENINFERENCE in modules and role == SEARCH and payload is not None:
-        payload["span"] = openinference_anchor(span_id)
-
-
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
     """A synthesizer wrote its nodes down for the model; what it makes of these texts further on is packed or shortened."""
     log, step_id, _, inside_synthesis, nodes = place
@@ -404,27 +397,3 @@ def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
     if nodes:
         nodes.clear()  # nobody need read them again
     return (log, step_id, CHUNKS, inside_synthesis, None)
-
-
-def _reader_or_maker(reader: Place | None, maker: Place) -> Place:
-    """Where something belongs that begins while a token is made: to what makes the token, or to who reads it."""
-    if reader is None or reader[0] is not maker[0]:
-        return maker
-    return maker if maker[2] == SYNTHESIS and not reader[3] else reader
-
-
-def _note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> None:
-    """A step of a workflow begins. One that waited inside before an interruption is run again from its beginning."""
-    payload = None
-    if log.about.get("is_resumed"):
-        event = next((value for value in arguments.values() if has_base(type(value), "StartEvent")), None)
-        payload = {"asked": asked_by_event(event)}
-    log.note("work", span_id, None, payload)
-
-
-def _is_cancelled() -> bool:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # a step that is not asynchronous, in a thread
-        return False
-    return task is not None and getattr(task, "cancelling", lambda: 1)() > 0  # before Python 3.11 a task does not tell

@@ -10,7 +10,7 @@ from typing import Any
 from ragspan.provider_replies import facts_of
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.step_texts import ErrorReport, Message, NotedError, ToolRequest
-from ragspan_llama_index.passages import as_context
+from ragspan_llama_index.contexts import as_context
 from ragspan_llama_index.roles import CALL, MODEL, POSTPROCESSING, SEARCH, SYNTHESIS, TOOL, Role, method_of
 from ragspan_llama_index.steps import Request, SeenNode, Step
 from ragspan_llama_index.texts import question_in

@@ -25,7 +25,7 @@ from ragspan.capturing.log import RequestLog
 from ragspan.records import is_abandonment
 from ragspan.step_texts import NotedError, note_error
 from ragspan_llama_index.answering import text_of_tokens
-from ragspan_llama_index.roles import Role
+from ragspan_llama_index.roles import SYNTHESIS, Role
 
 Place: TypeAlias = tuple[RequestLog, str, Role, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
@@ -103,6 +103,13 @@ class Stream:
 
 pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
 """The stream of which a token is being made by the caller: models are often not asked before."""
+
+
+def reader_or_maker(reader: Place | None, maker: Place) -> Place:
+    """Where something belongs that begins while a token is made: to what makes the token, or to who reads it."""
+    if reader is None or reader[0] is not maker[0]:
+        return maker
+    return maker if maker[2] == SYNTHESIS and not reader[3] else reader
 
 
 _MAX_LAYERS = 10
