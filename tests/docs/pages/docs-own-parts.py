@@ -6,7 +6,7 @@ from reader_program import make_chain
 
 chain = make_chain()
 printed = sys.stdout = io.StringIO()
-expected = [["cites_its_contexts", "faithfulness"], [], ["context_adherence"], ["faithfulness"], [], []]
+expected = [["cites_its_contexts", "faithfulness"], [], ["context_adherence"], ["faithfulness"], [], [], ["pass"], []]
 
 
 async def ask_house_model(messages, *, schema, temperature):
