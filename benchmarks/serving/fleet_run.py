@@ -175,8 +175,8 @@ def counted(fleet: Fleet) -> dict[str, int]:
     counts = fleet.sink.get("/counts")
     return {
         "acknowledged": sum(one["acknowledged"] for one in figures),
-        "given back": sum(sum(one["given_back"].values()) for one in figures),
-        "put aside": sum(sum(one["put_aside"].values()) for one in figures),
+        "given back": sum(sum(one["nacked"].values()) for one in figures),
+        "put aside": sum(sum(one["dead_lettered"].values()) for one in figures),
         "spans": counts["spans"],
         "scores": counts["scores"],
     }

@@ -35,7 +35,7 @@ def main():
     sink = default_sink()
     if given.max_records is not None:
         limits = StreamLimits(max_records=given.max_records)
-        sink = NatsSink(variable("RAGSPAN_SINK"), limits=limits, patience=given.patience)
+        sink = NatsSink(variable("RAGSPAN_SINK"), limits=limits, retry_timeout=given.patience)
     slowest = 0.0
     for number in range(given.first, given.first + given.count):
         record = a_record(number)

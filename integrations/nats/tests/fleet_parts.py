@@ -132,7 +132,7 @@ class Fleet:
         time.sleep(seconds)
 
     def in_work(self):
-        """Messages that workers have in hand, as the broker knows; None while there is no consumer."""
+        """Messages that workers have in flight, as the broker knows; None while there is no consumer."""
         return self.broker.ask(_in_work)
 
     def ends_so_far(self):

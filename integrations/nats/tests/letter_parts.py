@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from worker_parts import a_record, an_arrival
 
 from ragspan.cli import app
-from ragspan_nats.dead_letters.letters import dead_letters, put_aside
+from ragspan_nats.dead_letters.letters import dead_letters, publish_dead_letter
 from ragspan_nats.message import message_of
 from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
 
@@ -22,7 +22,9 @@ def make_streams(broker, **limits):
 def aside(broker, *, reason="invalid_record", detail="it is none", **message):
     """Put a message aside, as a worker does."""
     arrival = an_arrival(**message)
-    broker.ask(lambda client: put_aside(client.jetstream(), NAMES, arrival, reason=reason, detail=detail, timeout=10))
+    broker.ask(
+        lambda client: publish_dead_letter(client.jetstream(), NAMES, arrival, reason=reason, detail=detail, timeout=10)
+    )
     return arrival
 
 

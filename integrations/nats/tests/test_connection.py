@@ -149,7 +149,7 @@ def test_without_the_right_certificates_nothing_is_published(make_broker, make_s
     access = BrokerAccess(
         url=url_of(broker, "ann:SECRET", scheme="tls"), ca_file=None if missing == "authority" else str(keys.ca)
     )
-    sink = make_sink(None, access=access, patience=1.0)
+    sink = make_sink(None, access=access, retry_timeout=1.0)
     sink.submit(a_record())
 
     assert sink.flush(PATIENCE)

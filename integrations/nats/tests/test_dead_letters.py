@@ -14,7 +14,7 @@ from worker_parts import PARENT, a_record, an_arrival
 
 from ragspan.cli import app
 from ragspan_nats.dead_letters import command as command_module
-from ragspan_nats.dead_letters.letters import dead_letters, give_back, put_aside
+from ragspan_nats.dead_letters.letters import dead_letters, publish_dead_letter, return_dead_letter
 from ragspan_nats.message import Message, message_of, record_of
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
 
@@ -55,7 +55,7 @@ class TestList:
         aside_record(fleet, reason="judge_outage", detail="all", number=5)
 
         (letter,) = listed(fleet)
-        assert letter.pop("put_aside")[:2] == "20"
+        assert letter.pop("dead_lettered")[:2] == "20"
         assert letter == {
             "number": 1,
             "reason": "judge_outage",
@@ -160,7 +160,7 @@ class TestRetry:
 
             jetstream.delete_msg = die
             with pytest.raises(Crash):
-                await give_back(jetstream, NAMES, letter)
+                await return_dead_letter(jetstream, NAMES, letter)
 
         fleet.ask(crash)
         assert (len(returned(fleet)), len(found(fleet))) == (1, 1)
@@ -175,7 +175,7 @@ class TestRetry:
 
         async def return_all(client):
             jetstream = client.jetstream()
-            await asyncio.gather(*(give_back(jetstream, NAMES, letter) for letter in letters * 2))
+            await asyncio.gather(*(return_dead_letter(jetstream, NAMES, letter) for letter in letters * 2))
 
         fleet.ask(return_all)
         assert (len(returned(fleet)), found(fleet)) == (20, [])
@@ -189,9 +189,9 @@ class TestRetry:
             jetstream, seen = client.jetstream(), 0
             async for letter in dead_letters(jetstream, NAMES):
                 seen += 1
-                assert await give_back(jetstream, NAMES, letter)
+                assert await return_dead_letter(jetstream, NAMES, letter)
                 arrival = an_arrival(payload=letter.payload, headers=dict(letter.headers))
-                await put_aside(jetstream, NAMES, arrival, reason="again", detail="", timeout=10)
+                await publish_dead_letter(jetstream, NAMES, arrival, reason="again", detail="", timeout=10)
             return seen
 
         assert fleet.ask(returning) == 3
@@ -206,7 +206,7 @@ class TestRetry:
             async for letter in dead_letters(jetstream, NAMES):
                 seen.append(letter.record_id)
                 await jetstream.delete_msg(NAMES.dead_stream, 2)
-                await put_aside(jetstream, NAMES, an_arrival(), reason="newer", detail="", timeout=10)
+                await publish_dead_letter(jetstream, NAMES, an_arrival(), reason="newer", detail="", timeout=10)
             return seen
 
         assert fleet.ask(looking) == ["record-0"]

@@ -18,7 +18,7 @@ from ragspan_nats.worker import worker as worker_module
 from ragspan_nats.worker.health import Health, HealthPage
 from ragspan_nats.worker.options import WorkerOptions
 
-WELL = Health(is_alive=True, is_ready=True, figures={"in_hand": 2, "acknowledged": 5})
+WELL = Health(is_alive=True, is_ready=True, figures={"in_flight": 2, "acknowledged": 5})
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_the_status_says_whether_all_is_well(make_page, is_alive, is_ready, heal
 
 
 def test_the_page_holds_the_figures(make_page):
-    assert ask(make_page(), "/healthz")[1] == {"alive": True, "ready": True, "in_hand": 2, "acknowledged": 5}
+    assert ask(make_page(), "/healthz")[1] == {"alive": True, "ready": True, "in_flight": 2, "acknowledged": 5}
 
 
 def test_the_page_says_how_things_are_now(make_page):
@@ -240,7 +240,7 @@ async def test_a_loop_that_hangs_is_seen_and_so_is_its_recovery(make_page, broke
     """A real worker, whose event loop a test brings to a standstill."""
     monkeypatch.setattr(worker_module, "_TICK", 0.05)
     monkeypatch.setattr(worker_module, "_HANGS", 2.0)
-    worker = worker_of(broker, options=WorkerOptions(grace=0.0, ack_wait=3.0))
+    worker = worker_of(broker, options=WorkerOptions(drain_timeout=0.0, ack_wait=3.0))
     page = make_page(worker.health)
     running = asyncio.create_task(worker.run())
     await asyncio.to_thread(until, lambda: ask(page, "/readyz")[0] == 200)
@@ -260,13 +260,13 @@ async def test_a_loop_that_hangs_is_seen_and_so_is_its_recovery(make_page, broke
 
 
 async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make_broker, worker_of):
-    worker = worker_of(make_broker(), options=WorkerOptions(grace=0.0))
+    worker = worker_of(make_broker(), options=WorkerOptions(drain_timeout=0.0))
     page = make_page(worker.health)
     running = asyncio.create_task(worker.run())
 
     assert await asyncio.to_thread(ask, page, "/healthz") == (
         200,
-        {"alive": True, "ready": False, "in_hand": 0, "acknowledged": 0, "given_back": {}, "put_aside": {}},
+        {"alive": True, "ready": False, "in_flight": 0, "acknowledged": 0, "nacked": {}, "dead_lettered": {}},
     )
     assert (await asyncio.to_thread(ask, page, "/readyz"))[0] == 503
     worker.stop()

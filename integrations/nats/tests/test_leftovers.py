@@ -180,14 +180,14 @@ def test_nothing_is_touched_while_anything_is_in_hand(broker, stream):
     stream(ack_wait=2.0)
     broker.publish(NAMES.records, b"lost")
     deliver(broker, 1)
-    broker.publish(NAMES.records, b"in hand")
+    broker.publish(NAMES.records, b"in flight")
     seen_at = time.monotonic()
     deliver(broker, 1, forget=False)
 
     look(broker)
 
     if time.monotonic() - seen_at < 2.0:  # else the consumer may have given it up as well
-        assert [message.payload for message in broker.messages(NAMES.stream)] == [b"lost", b"in hand"]
+        assert [message.payload for message in broker.messages(NAMES.stream)] == [b"lost", b"in flight"]
 
 
 def test_what_others_keep_in_the_stream_is_theirs(broker, stream):

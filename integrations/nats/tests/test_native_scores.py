@@ -358,7 +358,7 @@ def test_a_score_whose_span_nobody_keeps_is_not_judged_again(make, make_writer, 
     assert writer.stats().dropped == {reason: 1}
 
 
-def test_an_answer_that_a_writer_fails_at_is_given_back_as_such(make, make_writer, caplog):
+def test_an_answer_that_a_writer_fails_at_is_nacked_as_such(make, make_writer, caplog):
     writer = make_writer(lambda key: Delivered())
     writer.items_of = lambda scored, span: 1 / 0
     waiting, delivery = make(writer), exported()
@@ -384,7 +384,7 @@ def test_writers_are_let_go_of(make, make_writer):
 
 def test_a_writer_holds_for_as_long_whatever_its_worker_holds():
     """Else it would give scores up that the worker keeps for it, and they would be judged again."""
-    options = WorkerOptions(max_in_hand=1000, export_patience=3600.0)
+    options = WorkerOptions(max_in_flight=1000, export_retry_timeout=3600.0)
     delivery = _for_what_is_in_flight(DeliveryOptions(), options)
 
     assert delivery.queue_size > 1000 * 8 * 10  # eight metrics, ten passages

@@ -104,7 +104,7 @@ def test_what_becomes_of_native_scores_is_in_the_workers_metrics(broker, start, 
 @pytest.mark.slow
 def test_a_worker_that_stops_before_native_scores_are_written_gives_the_record_back(broker, start, backend, phoenix):
     publish(broker, a_record())
-    worker = start("--grace=0.5")
+    worker = start("--drain-timeout=0.5")
     worker.until(lambda: phoenix.refusals, what="an annotation")
     worker.until(lambda: backend.records() == {"record-1"}, what="the span")
     assert worker.stop() == 0

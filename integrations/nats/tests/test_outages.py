@@ -4,7 +4,7 @@ import pytest
 
 from ragspan_nats.worker.delivery import ACKNOWLEDGE, JudgeBackoff, Verdict
 
-AWAY = Verdict(ending="give_back", reason="judge_outage")
+AWAY = Verdict(ending="nak", reason="judge_outage")
 
 
 @pytest.fixture
@@ -54,16 +54,16 @@ def test_a_record_that_is_scored_ends_the_outage_at_once(outages):
 
 
 def test_a_record_that_ends_for_another_reason_says_nothing_about_the_judge(outages, clock):
-    outages.note(Verdict(ending="give_back", reason="export_failed"))
+    outages.note(Verdict(ending="nak", reason="export_failed"))
     assert outages.limit(16) == 16
     outages.note(AWAY)
-    outages.note(Verdict(ending="put_aside", reason="export_failed"))
+    outages.note(Verdict(ending="dead_letter", reason="export_failed"))
     clock.now += 1
 
     assert outages.limit(16) == 1
 
 
 def test_a_dead_letter_of_an_outage_belongs_to_it(outages):
-    outages.note(Verdict(ending="put_aside", reason="judge_outage"))
+    outages.note(Verdict(ending="dead_letter", reason="judge_outage"))
 
     assert outages.limit(16) == 0

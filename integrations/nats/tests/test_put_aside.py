@@ -32,7 +32,7 @@ class TestPutAside:
         (letter,) = found(fleet)
         assert (letter.reason, letter.detail, letter.deliveries) == ("judge_outage", "all of it", 5)
         assert (letter.record_id, letter.payload, letter.is_whole) == ("record-1", message.payload, True)
-        assert before - 1 < letter.put_aside_at < time.time() + 1
+        assert before - 1 < letter.dead_lettered_at < time.time() + 1
         again = record_of(Message(payload=letter.payload, headers=letter.headers))
         assert again == a_record(parent=PARENT)
 
@@ -68,7 +68,7 @@ HOSTILE = {
     "markup": {"Nats-Msg-Id": "[/bold][red]x[/nothing]", "Ragspan-Detail": "[/]"},
     "the broker's own": {"Nats-Expected-Stream": "other", "Nats-Expected-Last-Sequence": "99", "Nats-Rollup": "all"},
     "ours": {"Ragspan-Reason": "forged", "Ragspan-Deliveries": "many", "Ragspan-Left-Out": "5", "Ragspan-Record": "x"},
-    "no numbers": {EARLIER_DELIVERIES: "-1", "Ragspan-Put-Aside-At": "1e400"},
+    "no numbers": {EARLIER_DELIVERIES: "-1", "Ragspan-Dead-Lettered-At": "1e400"},
     "huge": {"X-Note": "x" * 900_000, "Nats-Msg-Id": "y" * 100_000},
     "many": {f"X-{number}": "x" * 100 for number in range(9_000)},
     "huge name": {"X" * 100_000: "1"},

@@ -374,7 +374,7 @@ def test_nothing_is_published_where_ragspan_is_turned_off(broker, make_sink, mon
         ({"queue_size": True}, "queue_size is True"),
         ({"drop": "all"}, "drop is 'all', but should be 'oldest' or 'newest'"),
         ({"compress_above": -1}, "compress_above is -1"),
-        ({"patience": -1}, "patience is -1, but should be a number of seconds, 0 or more"),
+        ({"retry_timeout": -1}, "retry_timeout is -1, but should be a number of seconds, 0 or more"),
         ({"exit_timeout": float("nan")}, "exit_timeout is nan"),
         ({"exit_timeout": float("inf")}, "exit_timeout is inf"),
         ({"name": ""}, "name is ''"),

@@ -34,7 +34,7 @@ def as_user(broker, name, password):
 
 def test_a_full_stream_is_counted_as_such(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=5, discard="new")
-    sink = make_sink(broker, patience=1.0)
+    sink = make_sink(broker, retry_timeout=1.0)
     for record in records(20):
         sink.submit(record)
 
@@ -46,7 +46,7 @@ def test_a_full_stream_is_counted_as_such(broker, make_sink):
 
 def test_a_stream_that_is_made_by_the_sink_refuses_what_it_has_no_room_for(broker, make_sink):
     """It must not make room by giving up what nobody has scored yet."""
-    sink = make_sink(broker, patience=0.5, limits=StreamLimits(max_bytes=10_000))
+    sink = make_sink(broker, retry_timeout=0.5, limits=StreamLimits(max_bytes=10_000))
     for number in range(20):
         sink.submit(a_record(f"r-{number}", response="x" * 2000))
 
@@ -76,7 +76,7 @@ def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
 
 def test_a_full_stream_is_asked_ever_more_rarely(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=1, discard="new")
-    sink = make_sink(broker, patience=3.0)
+    sink = make_sink(broker, retry_timeout=3.0)
     sink.submit(a_record("fills"))
     assert sink.flush(PATIENCE)
     sink.submit(a_record("waits"))
@@ -90,7 +90,7 @@ def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
     broker = make_broker(jetstream="max_file_store: 20000")
     broker.start()
     broker.make_stream(name="ragspan", subjects=["ragspan.records"])
-    sink = make_sink(broker, patience=1.0, compress_above=100_000)
+    sink = make_sink(broker, retry_timeout=1.0, compress_above=100_000)
     for number in range(20):
         sink.submit(a_record(f"r-{number}", response="x" * 2000))
 
@@ -115,7 +115,7 @@ def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded
 @pytest.mark.slow
 def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sink, caplog):
     guarded.make_stream(name="ragspan", subjects=["ragspan.records"])
-    sink = make_sink(as_user(guarded, "reader", "none"), patience=3.0)
+    sink = make_sink(as_user(guarded, "reader", "none"), retry_timeout=3.0)
     sink.submit(a_record(response="SECRET"))
 
     assert sink.flush(PATIENCE)

@@ -130,7 +130,7 @@ def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
 
 
 def test_a_record_is_given_up_when_the_patience_is_over(make_broker, make_sink):
-    sink = make_sink(make_broker(), patience=0.3)
+    sink = make_sink(make_broker(), retry_timeout=0.3)
     for record in records(100):  # more than are in flight
         sink.submit(record)
 
@@ -286,7 +286,7 @@ def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, 
 def test_a_broker_without_jetstream_is_no_broker_for_records(make_broker, make_sink, caplog):
     broker = make_broker(has_jetstream=False)
     broker.start()
-    sink = make_sink(broker, patience=1.0)
+    sink = make_sink(broker, retry_timeout=1.0)
     sink.submit(a_record())
 
     assert sink.flush(PATIENCE)

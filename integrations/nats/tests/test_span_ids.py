@@ -190,7 +190,7 @@ def test_what_is_scored_again_later_leaves_no_span_behind():
     assert ids_of(again) == ids_of(spans_of(a_record()))
 
 
-def test_a_record_that_was_given_back_in_the_meantime_leaves_no_span_behind():
+def test_a_record_that_was_nacked_in_the_meantime_leaves_no_span_behind():
     maker = SpanMaker()
     delivery = a_delivery()
     maker.open(delivery)

@@ -46,7 +46,7 @@ def test_a_record_is_done_with_unless_the_service_failed(outcomes, number):
 def test_a_record_comes_again_when_the_service_failed(outcomes):
     found = verdict(*outcomes)
 
-    assert (found.ending, found.reason) == ("give_back", "judge_outage")
+    assert (found.ending, found.reason) == ("nak", "judge_outage")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 20])
@@ -66,14 +66,14 @@ def test_the_last_delivery_keeps_the_scores_that_are_there(number):
 def test_the_last_delivery_without_any_score_is_put_aside(number):
     found = verdict(SILENT, OUTAGE, INVALID, number=number)
 
-    assert (found.ending, found.reason) == ("put_aside", "judge_outage")
+    assert (found.ending, found.reason) == ("dead_letter", "judge_outage")
 
 
 def test_with_one_delivery_nothing_comes_again():
     options = WorkerOptions(max_deliveries=1)
 
     assert verdict(SCORE, OUTAGE, options=options) is ACKNOWLEDGE
-    assert verdict(OUTAGE, options=options).ending == "put_aside"
+    assert verdict(OUTAGE, options=options).ending == "dead_letter"
 
 
 def test_the_detail_names_the_kinds_of_errors_and_no_text():

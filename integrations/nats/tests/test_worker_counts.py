@@ -8,9 +8,9 @@ from ragspan.testing import InMemoryTelemetry
 from ragspan_nats.worker.counts import Counts, WorkerStats
 from ragspan_nats.worker.delivery import ACKNOWLEDGE, Verdict
 
-OUTAGE = Verdict(ending="give_back", reason="judge_outage", delay=5.0)
-STOPPED = Verdict(ending="give_back", reason="stopped")
-INVALID = Verdict(ending="put_aside", reason="invalid_record", detail="text")
+OUTAGE = Verdict(ending="nak", reason="judge_outage", delay=5.0)
+STOPPED = Verdict(ending="nak", reason="stopped")
+INVALID = Verdict(ending="dead_letter", reason="invalid_record", detail="text")
 
 
 @pytest.fixture
@@ -28,28 +28,28 @@ def test_deliveries_are_counted_by_their_end_and_reason(telemetry):
         counts.ended(verdict)
 
     assert counts.stats() == WorkerStats(
-        in_hand=7,
+        in_flight=7,
         acknowledged=2,
-        given_back={"judge_outage": 2, "stopped": 1},
-        put_aside={"invalid_record": 1},
+        nacked={"judge_outage": 2, "stopped": 1},
+        dead_lettered={"invalid_record": 1},
     )
 
 
 def test_the_metrics_say_the_same(telemetry):
-    in_hand = [3]
-    counts = Counts(telemetry.meter_provider, lambda: in_hand[0])
+    in_flight = [3]
+    counts = Counts(telemetry.meter_provider, lambda: in_flight[0])
     for verdict in (ACKNOWLEDGE, ACKNOWLEDGE, OUTAGE, INVALID):
         counts.ended(verdict)
 
     measured = telemetry.measurements()
     assert sorted(measured["ragspan.fleet.deliveries"], key=str) == [
         ({"ragspan.result": "acknowledged"}, 2),
-        ({"ragspan.result": "given_back", "ragspan.reason": "judge_outage"}, 1),
-        ({"ragspan.result": "put_aside", "ragspan.reason": "invalid_record"}, 1),
+        ({"ragspan.result": "dead_lettered", "ragspan.reason": "invalid_record"}, 1),
+        ({"ragspan.result": "nacked", "ragspan.reason": "judge_outage"}, 1),
     ]
-    assert measured["ragspan.fleet.in_hand"] == [({}, 3)]
-    in_hand[0] = 1
-    assert telemetry.measurements()["ragspan.fleet.in_hand"] == [({}, 1)]
+    assert measured["ragspan.fleet.in_flight"] == [({}, 3)]
+    in_flight[0] = 1
+    assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 1)]
 
 
 def test_statistics_that_were_taken_stay_as_they_were(telemetry):
@@ -58,4 +58,4 @@ def test_statistics_that_were_taken_stay_as_they_were(telemetry):
     before = counts.stats()
     counts.ended(OUTAGE)
 
-    assert (before.given_back, counts.stats().given_back) == ({"judge_outage": 1}, {"judge_outage": 2})
+    assert (before.nacked, counts.stats().nacked) == ({"judge_outage": 1}, {"judge_outage": 2})

@@ -42,7 +42,7 @@ def test_a_record_that_comes_again_writes_no_span_no_event_and_no_measurement(si
 
     spans = signals.maker.score(delivery, OUTCOMES)
 
-    assert delivery.verdict.ending == "give_back"
+    assert delivery.verdict.ending == "nak"
     assert (list(spans), signals.events(), signals.measurements()) == ([], [], [])
 
 
@@ -51,7 +51,7 @@ def test_a_record_that_is_put_aside_writes_nothing_either(signals):
 
     spans = signals.maker.score(delivery, {"completeness": OUTAGE})
 
-    assert delivery.verdict.ending == "put_aside"
+    assert delivery.verdict.ending == "dead_letter"
     assert (list(spans), signals.events(), signals.measurements()) == ([], [], [])
 
 
@@ -79,7 +79,7 @@ def test_events_point_at_the_span_that_is_exported(signals):
     assert event.attributes["log.record.uid"] == "record-1/faithfulness"
 
 
-def test_a_record_that_is_given_back_while_it_is_scored_writes_nothing(signals):
+def test_a_record_that_is_nacked_while_it_is_scored_writes_nothing(signals):
     delivery = a_delivery()
     signals.maker.open(delivery)
 
@@ -104,7 +104,7 @@ def test_two_messages_that_hold_records_with_the_same_id_are_two_deliveries(sign
     kept = signals.maker.emit(one, span=anchors[0])
     withheld = signals.maker.emit(other, {"completeness": OUTAGE}, span=anchors[1])
 
-    assert (one.verdict.ending, other.verdict.ending) == ("acknowledge", "give_back")
+    assert (one.verdict.ending, other.verdict.ending) == ("ack", "nak")
     assert len(kept) == 3
     assert list(withheld) == []
     assert len(signals.events()) == 1

@@ -39,7 +39,7 @@ def run(broker, backend, monkeypatch):
 
     def start(*, options=None, **settings):
         settings = Settings(metrics=ONE_METRIC, **settings)
-        options = options or WorkerOptions(grace=0.0)
+        options = options or WorkerOptions(drain_timeout=0.0)
         worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, names=NAMES)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
@@ -64,10 +64,10 @@ def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge
     judge.hold_all()
     large = [replace(a_record(number), metadata={"k": "x" * (MAX_JSON // 3)}) for number in range(7)]
     publish(broker, *large)
-    options = WorkerOptions(max_in_hand_bytes=2 * MAX_JSON)
+    options = WorkerOptions(max_in_flight_bytes=2 * MAX_JSON)
     worker = run(options=options, judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
 
-    until(lambda: worker.stats().in_hand == 3, what="as many as there is room for", patience=60)
+    until(lambda: worker.stats().in_flight == 3, what="as many as there is room for", patience=60)
     assert not worker._may_receive()  # another one of the largest size
     judge.release()
     until(lambda: is_empty(broker), what="the rest", patience=60)
@@ -80,13 +80,13 @@ def test_a_judge_that_computes_and_reports_an_outage_leaves_the_record_in_the_st
     publish(broker, a_record(1))
     worker = run(judging=judging)
 
-    until(lambda: worker.stats().given_back, what="an end", patience=60)
-    assert worker.stats().given_back == {"judge_outage": 1}
+    until(lambda: worker.stats().nacked, what="an end", patience=60)
+    assert worker.stats().nacked == {"judge_outage": 1}
     assert worker.stats().acknowledged == 0
     assert not is_empty(broker)
 
 
-def test_a_message_that_is_read_when_the_worker_stops_is_given_back(run, broker, judge, monkeypatch):
+def test_a_message_that_is_read_when_the_worker_stops_is_nacked(run, broker, judge, monkeypatch):
     read = worker_module._read
     is_reading, may_read = threading.Event(), threading.Event()
 
@@ -103,8 +103,8 @@ def test_a_message_that_is_read_when_the_worker_stops_is_given_back(run, broker,
     until(worker._stop.is_set)
     may_read.set()
 
-    until(lambda: worker.stats().given_back, what="an end", patience=60)
-    assert worker.stats().given_back == {"stopped": 1}
+    until(lambda: worker.stats().nacked, what="an end", patience=60)
+    assert worker.stats().nacked == {"stopped": 1}
     assert judge.asked == []
 
 

@@ -27,9 +27,7 @@ def test_help_names_every_option_and_what_comes_back():
 
     assert done.returncode == 0, done.stderr
     named = re.findall(r"--[a-z-]+", done.stdout)
-    wanted = (
-        "broker stream concurrency metrics judge ack-wait max-deliveries max-ack-pending grace export-patience health"
-    )
+    wanted = "broker stream concurrency metrics judge ack-wait max-deliveries max-ack-pending drain-timeout export-retry-timeout health"
     assert {f"--{name}" for name in wanted.split()} <= set(named)
     assert "Exit codes: 0" in " ".join(done.stdout.split())
 

@@ -290,7 +290,7 @@ class Publishing:
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
         publisher = self._publisher_here()
-        limit = Deadline(self._options.patience)
+        limit = Deadline(self._options.retry_timeout)
         if await publisher.ready(limit) is None:
             self._account.end_dropped(item, publisher.obstacle)
             return

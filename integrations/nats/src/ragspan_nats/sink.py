@@ -6,7 +6,7 @@ Guarantees:
 - Every submitted capture ends in exactly one counted way: published, nothing to publish, or dropped with a reason. At every
   moment `submitted = queued + in flight + finished + dropped`. Published means that the stream has acknowledged it.
 - What waits is bounded by number and by bytes, what is in flight by number. Nothing grows with the requests served.
-- A broker that is away, slow or full costs records once the patience is over, or the queue is full, and nothing else.
+- A broker that is away, slow or full costs records once the retry timeout is over, or the queue is full, and nothing else.
 - A record is in the stream once, however often it is submitted or published, within the stream's window for duplicates.
 - `flush` and `shutdown` return when their timeout is over (and a grace of a tenth of a second), whatever hangs.
 - The child of a fork has a fresh, empty sink, with a connection of its own. At the end of the process what waits is
@@ -96,7 +96,7 @@ class SinkOptions:
     queue_bytes: int
     drop: DropPolicy
     compress_above: int
-    patience: float
+    retry_timeout: float
     exit_timeout: float
     redact: Redact | None
     name: str
@@ -109,7 +109,7 @@ class SinkOptions:
             fits = type(value) is int and value >= least
             _require(name, value, f"a whole number, at least {least}", fits=fits)
         _require("drop", self.drop, "'oldest' or 'newest'", fits=self.drop in {"oldest", "newest"})
-        for name in ("patience", "exit_timeout"):
+        for name in ("retry_timeout", "exit_timeout"):
             value = getattr(self, name)
             fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
             _require(name, value, "a number of seconds, 0 or more", fits=fits)
@@ -129,7 +129,7 @@ class NatsSink(BackgroundProcessor):
         queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
         drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
         compress_above: bytes of JSON from which on a record is compressed, 0 or more.
-        patience: seconds for which a record is tried that the broker does not take, 0 or more. More than the stream's
+        retry_timeout: seconds for which a record is tried that the broker does not take, 0 or more. More than the stream's
             window for duplicates, and a record whose acknowledgement was lost may be there twice.
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
         redact: runs over every text of a record before it is published, as for `ScoringEngine`.
@@ -151,7 +151,7 @@ class NatsSink(BackgroundProcessor):
         queue_bytes: int = 64 * 1024 * 1024,
         drop: DropPolicy = "oldest",
         compress_above: int = 8192,
-        patience: float = 600.0,
+        retry_timeout: float = 600.0,
         exit_timeout: float = 10.0,
         redact: RedactOption = None,
         name: str = "ragspan",
@@ -168,7 +168,7 @@ class NatsSink(BackgroundProcessor):
             queue_bytes=queue_bytes,
             drop=drop,
             compress_above=compress_above,
-            patience=patience,
+            retry_timeout=retry_timeout,
             exit_timeout=exit_timeout,
             redact=redact_from(redact) if enabled else None,
             name=name,

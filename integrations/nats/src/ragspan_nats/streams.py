@@ -184,7 +184,7 @@ async def ensure_consumer(
         jetstream: the broker.
         names: of the stream.
         ack_wait: seconds without a sign from a worker after which a message goes to another.
-        max_ack_pending: messages that all workers together may have in hand.
+        max_ack_pending: messages that all workers together may have in flight.
 
     Raises:
         nats.errors.Error: the broker does not let us, or cannot.

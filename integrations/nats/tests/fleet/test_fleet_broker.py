@@ -41,7 +41,7 @@ def test_a_worker_that_is_started_before_its_broker_waits_for_it(make_fleet, mak
 
 
 def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_fleet, make_broker):
-    worker = make_fleet(make_broker()).worker("--grace", 60, ready=False)
+    worker = make_fleet(make_broker()).worker("--drain-timeout", 60, ready=False)
     worker.until_it_says("cannot be used")
     worker.stop()
 
@@ -62,7 +62,7 @@ def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
     fleet.until(lambda: len(fleet.judge.asked) >= 32, what="work in all hands")
     fleet.broker.freeze()
     fleet.judge.release()
-    fleet.until(lambda: len(fleet.backend.records()) >= 32, what="scores of what is in hand")
+    fleet.until(lambda: len(fleet.backend.records()) >= 32, what="scores of what is in flight")
     fleet.pause(4)
     fleet.broker.thaw()
     fleet.until_empty()
@@ -81,7 +81,7 @@ def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoi
     fleet.judge.release()
     fleet.until_empty()
     network.go_on()
-    fleet.until(lambda: cut_off.figures()["in_hand"] == 0, what="the first worker to be rid of them")
+    fleet.until(lambda: cut_off.figures()["in_flight"] == 0, what="the first worker to be rid of them")
 
     ends = fleet.ends(records)
     assert set(ends.scored) == set(records)
@@ -96,13 +96,13 @@ def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fle
     fleet.judge.hold(*(f"record-{number}" for number in range(6)))
     worker = fleet.worker()
     old = fleet.publish(3)
-    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in flight")
     fleet.broker.drop_stream(NAMES.stream)
     new = fleet.publish(3)
-    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
     fleet.judge.release(*old)
     fleet.until(lambda: fleet.backend.records() == set(old), what="scores of the old records")
-    fleet.until(lambda: worker.figures()["in_hand"] == 3, what="an end of the old records")
+    fleet.until(lambda: worker.figures()["in_flight"] == 3, what="an end of the old records")
     assert fleet.broker.stream(NAMES.stream).messages == 3
     fleet.judge.release()
     fleet.until_empty()
@@ -117,12 +117,12 @@ def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(flee
     fleet.judge.hold(*(f"record-{number}" for number in range(6)))
     worker = fleet.worker("--concurrency", 3)
     old = fleet.publish(3)
-    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in flight")
     fleet.broker.drop_stream(NAMES.stream)
     new = fleet.publish(3)
     fleet.judge.release(*old)
-    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in hand")
-    fleet.until(lambda: worker.figures()["in_hand"] == 3, what="an end of the old records")
+    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
+    fleet.until(lambda: worker.figures()["in_flight"] == 3, what="an end of the old records")
     fleet.pause(2)
     assert fleet.broker.stream(NAMES.stream).messages == 3
     fleet.judge.release()

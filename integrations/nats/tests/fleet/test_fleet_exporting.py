@@ -14,7 +14,7 @@ def test_scores_wait_for_a_backend_that_is_away_and_are_judged_once(make_fleet, 
     fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records to be judged")
     fleet.pause(4)
     assert broker.stream("ragspan").messages == 30
-    assert worker.figures()["in_hand"] == 30
+    assert worker.figures()["in_flight"] == 30
     fleet.backend.listen()
     fleet.until_empty()
 
@@ -60,7 +60,7 @@ def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_h
     """Also where the exporter has a patience of its own."""
     fleet.backend.refused = "record-3"
     settings = {"OTEL_TRACES_EXPORTER": exporter}
-    fleet.worker("--export-patience", 3, "--max-deliveries", 1, environment=settings)
+    fleet.worker("--export-retry-timeout", 3, "--max-deliveries", 1, environment=settings)
     records = fleet.publish(10)
     fleet.until(lambda: len(fleet.backend.records()) == 9, what="the others to be exported")
     fleet.until_empty()

@@ -11,7 +11,7 @@ def test_a_judge_that_takes_longer_than_ack_wait_gets_each_record_once(fleet):
     fleet.judge.hold_all()
     fleet.start(2, "--ack-wait", 2.5)
     records = fleet.publish(20)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
     fleet.pause(6)
     fleet.judge.release()
     fleet.until_empty()
@@ -23,31 +23,29 @@ def test_a_judge_that_takes_longer_than_ack_wait_gets_each_record_once(fleet):
 
 
 def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
-    """What was in hand when it began is given back; after that single records show whether it is over."""
+    """What was in flight when it began is given back; after that single records show whether it is over."""
     fleet.judge.status = 500
     worker = fleet.worker("--concurrency", 2)
     records = fleet.publish(100)
-    fleet.until(
-        lambda: worker.figures()["given_back"].get("judge_outage", 0) > 2, what="a single record that fails, too"
-    )
+    fleet.until(lambda: worker.figures()["nacked"].get("judge_outage", 0) > 2, what="a single record that fails, too")
     fleet.judge.status = 200
     fleet.until_empty()
 
-    given_back = worker.figures()["given_back"]["judge_outage"]
-    assert given_back in {3, 4}
+    nacked = worker.figures()["nacked"]["judge_outage"]
+    assert nacked in {3, 4}
     # Each request is tried three times, and the outage may end between two tries of one that then succeeds.
-    assert len(fleet.judge.asked) <= (given_back + 1) * 3 + 99
+    assert len(fleet.judge.asked) <= (nacked + 1) * 3 + 99
     ends = fleet.ends(records)
     assert set(ends.scored) == set(records)
     assert not ends.again
-    assert sorted(spans[0].delivery for spans in ends.scored.values()) == [1] * (100 - given_back) + [2] * given_back
+    assert sorted(spans[0].delivery for spans in ends.scored.values()) == [1] * (100 - nacked) + [2] * nacked
 
 
 def test_a_judge_that_is_overrun_is_asked_again_later(fleet):
     fleet.judge.status = 429
     worker = fleet.worker("--concurrency", 2)
     records = fleet.publish(2)
-    fleet.until(lambda: worker.figures()["given_back"].get("judge_outage") == 2, what="two records given back")
+    fleet.until(lambda: worker.figures()["nacked"].get("judge_outage") == 2, what="two records given back")
     fleet.judge.status = 200
     fleet.until_empty()
 
@@ -63,18 +61,18 @@ def test_a_judge_that_refuses_for_good_leaves_dead_letters(fleet):
     ends = fleet.ends(records)
     assert ends.dead == dict.fromkeys(records, "judge_outage")
     assert ends.scored == {}
-    assert worker.figures()["given_back"] == {"judge_outage": 2}
+    assert worker.figures()["nacked"] == {"judge_outage": 2}
 
 
 def test_a_worker_without_its_judge_is_alive_and_says_what_it_gave_back(fleet):
     fleet.judge.status = 500
     worker = fleet.worker()
     fleet.publish(2)
-    fleet.until(lambda: worker.figures()["given_back"].get("judge_outage") == 2, what="two records given back")
+    fleet.until(lambda: worker.figures()["nacked"].get("judge_outage") == 2, what="two records given back")
 
     figures = worker.figures()
     assert figures["alive"]
     assert figures["ready"]
-    assert figures["in_hand"] == 0
+    assert figures["in_flight"] == 0
     assert fleet.backend.answers() == []
     assert fleet.broker.stream("ragspan").messages == 2

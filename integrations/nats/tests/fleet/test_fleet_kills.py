@@ -1,4 +1,4 @@
-"""Workers that are killed: nothing that they had in hand is lost, and what they had exported already says so."""
+"""Workers that are killed: nothing that they had in flight is lost, and what they had exported already says so."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def test_a_record_that_kills_every_worker_becomes_a_dead_letter(fleet):
     ends = fleet.ends(records)
     assert ends.dead == {"record-0": "deliveries_used_up"}
     assert set(ends.scored) == {"record-1"}
-    assert [worker.figures().get("put_aside") for worker in workers if worker.is_running] == [{"deliveries_used_up": 1}]
+    assert [worker.figures().get("dead_lettered") for worker in workers if worker.is_running] == [
+        {"deliveries_used_up": 1}
+    ]
 
 
 def test_a_worker_that_dies_after_the_export_leaves_one_answer_that_came_twice(fleet):
@@ -94,7 +96,7 @@ def test_a_worker_that_was_frozen_for_longer_than_ack_wait_spoils_nothing(fleet)
     fleet.judge.release()
     fleet.until_empty()
     frozen.send(signal.SIGCONT)
-    fleet.until(lambda: frozen.figures().get("in_hand") == 0, what="the first worker to be rid of them")
+    fleet.until(lambda: frozen.figures().get("in_flight") == 0, what="the first worker to be rid of them")
 
     ends = fleet.ends(records)
     assert ends.again == set(records)

@@ -39,11 +39,11 @@ def test_headers_that_are_none_hold_nothing_up(fleet):
     ends = fleet.ends(records)
     assert set(ends.scored) == set(records)
     assert ends.others == ["invalid_record"] * len(poison)
-    assert worker.figures()["given_back"] == {}
+    assert worker.figures()["nacked"] == {}
 
 
 def test_a_strange_record_is_scored_like_any_other(fleet):
-    worker = fleet.worker("--export-patience", 2, "--max-deliveries", 1)
+    worker = fleet.worker("--export-retry-timeout", 2, "--max-deliveries", 1)
     strange = strange_records()
     records = fleet.publish(5)
     for payload in strange.values():

@@ -1,4 +1,4 @@
-"""Workers that are told to stop with work in hand."""
+"""Workers that are told to stop with work in flight."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_has_in_hand(fleet):
     fleet.judge.hold_all()
     worker = fleet.worker(*LONG, "--concurrency", 4)
     records = fleet.publish(10)
-    fleet.until(lambda: len(fleet.judge.asked) == 4, what="four records in hand")
+    fleet.until(lambda: len(fleet.judge.asked) == 4, what="four records in flight")
     worker.stop()
     fleet.until(lambda: not worker.figures()["ready"], what="the worker to stop taking records")
     fleet.judge.release()
@@ -33,9 +33,9 @@ def test_a_worker_that_is_told_to_stop_finishes_what_it_has_in_hand(fleet):
 
 def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_worker(fleet):
     fleet.judge.hold_all()
-    stopped = fleet.worker(*LONG, "--grace", 1)
+    stopped = fleet.worker(*LONG, "--drain-timeout", 1)
     records = fleet.publish(5)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
     stopped.stop()
     assert stopped.ended() == 0
     assert "0 records scored, 5 given back, 0 put aside" in stopped.log
@@ -53,9 +53,9 @@ def test_what_cannot_be_finished_within_the_grace_is_scored_at_once_by_another_w
 
 def test_a_second_signal_gives_everything_back_at_once(fleet):
     fleet.judge.hold_all()
-    stopped = fleet.worker(*LONG, "--grace", 60)
+    stopped = fleet.worker(*LONG, "--drain-timeout", 60)
     records = fleet.publish(5)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
     stopped.stop()
     fleet.until(lambda: not stopped.figures()["ready"], what="the worker to stop taking records")
     stopped.stop()
@@ -79,7 +79,7 @@ def test_a_record_that_comes_while_the_only_worker_stops_uses_up_one_delivery_at
 
 
 def test_a_worker_with_nothing_to_do_stops_at_once(fleet):
-    worker = fleet.worker("--grace", 60)
+    worker = fleet.worker("--drain-timeout", 60)
     worker.stop()
 
     assert worker.ended(patience=15) == 0
@@ -89,7 +89,7 @@ def test_a_worker_with_nothing_to_do_stops_at_once(fleet):
 def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
     """They are given back: the next worker exports them anew."""
     fleet.backend.hold_replies()
-    stopped = fleet.worker(*LONG, "--grace", 1)
+    stopped = fleet.worker(*LONG, "--drain-timeout", 1)
     records = fleet.publish(5)
     fleet.until(fleet.backend.answers, what="an export")
     stopped.stop()

@@ -36,7 +36,7 @@ def test_a_record_that_was_submitted_twice_is_scored_once(fleet):
     records = fleet.publish(3)
     for record in records:
         fleet.publish_again(record)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in hand")
+    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
     fleet.judge.release()
     fleet.until_empty()
 
@@ -48,10 +48,10 @@ def test_a_worker_takes_no_more_records_than_it_scores_at_a_time(fleet):
     fleet.judge.hold_all()
     worker = fleet.worker("--concurrency", 3)
     records = fleet.publish(50)
-    fleet.until(lambda: len(fleet.judge.asked) == 3, what="three records in hand")
+    fleet.until(lambda: len(fleet.judge.asked) == 3, what="three records in flight")
     fleet.pause(1)
     assert fleet.in_work() == 3
-    assert worker.figures()["in_hand"] == 3
+    assert worker.figures()["in_flight"] == 3
     fleet.judge.release()
     fleet.until_empty()
 

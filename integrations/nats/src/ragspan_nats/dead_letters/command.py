@@ -17,7 +17,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.access import BrokerAccess, broker_address
 from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.dead_letters.letters import DeadLetter, dead_letter, dead_letters, give_back
+from ragspan_nats.dead_letters.letters import DeadLetter, dead_letter, dead_letters, return_dead_letter
 from ragspan_nats.streams import StreamNames, stream_name
 
 app = typer.Typer(
@@ -151,10 +151,10 @@ def _print_table(letters: Sequence[DeadLetter]) -> None:
 
 
 def _facts(letter: DeadLetter) -> dict[str, object]:
-    put_aside = datetime.fromtimestamp(letter.put_aside_at, tz=timezone.utc)
+    dead_lettered = datetime.fromtimestamp(letter.dead_lettered_at, tz=timezone.utc)
     return {
         "number": letter.sequence,
-        "put_aside": put_aside.isoformat(timespec="seconds"),
+        "dead_lettered": dead_lettered.isoformat(timespec="seconds"),
         "reason": letter.reason,
         "deliveries": letter.deliveries,
         "record": letter.record_id,
@@ -172,7 +172,7 @@ async def _retry(at: _At, wanted: Sequence[int], reason: str | None) -> None:
     left: list[int] = []
     try:
         async for number, letter in _chosen(at, wanted, reason):
-            if letter is not None and await give_back(at.jetstream, at.names, letter):
+            if letter is not None and await return_dead_letter(at.jetstream, at.names, letter):
                 returned += 1
             else:
                 left.append(number)

@@ -24,10 +24,10 @@ REASON = "Ragspan-Reason"
 DETAIL = "Ragspan-Detail"
 DELIVERIES = "Ragspan-Deliveries"
 RECORD = "Ragspan-Record"
-PUT_ASIDE_AT = "Ragspan-Put-Aside-At"
+DEAD_LETTERED_AT = "Ragspan-Dead-Lettered-At"
 LEFT_OUT = "Ragspan-Left-Out"
 """Bytes of a payload that had no room beside these headers."""
-_OWN = frozenset({REASON, DETAIL, DELIVERIES, RECORD, PUT_ASIDE_AT, LEFT_OUT, MESSAGE_ID})
+_OWN = frozenset({REASON, DETAIL, DELIVERIES, RECORD, DEAD_LETTERED_AT, LEFT_OUT, MESSAGE_ID})
 _TIMEOUT = 10.0  # seconds
 _LAST_MOMENT = 253_402_300_799  # Unix seconds of the end of the year 9999
 
@@ -44,7 +44,7 @@ class DeadLetter:
     """How often it had been delivered."""
     record_id: str
     """As the publisher named the message; empty if it did not."""
-    put_aside_at: float
+    dead_lettered_at: float
     """Unix seconds; 0 if that is not known."""
     payload: bytes
     is_whole: bool
@@ -53,7 +53,7 @@ class DeadLetter:
     """Those of the message as it was published."""
 
 
-async def put_aside(
+async def publish_dead_letter(
     jetstream: JetStreamContext, names: StreamNames, arrival: Arrival, *, reason: str, detail: str, timeout: float
 ) -> None:
     """Put a message among the dead letters.
@@ -70,7 +70,7 @@ async def put_aside(
         REASON: header_text(reason),
         DETAIL: header_text(detail),
         DELIVERIES: str(arrival.earlier + arrival.number),
-        PUT_ASIDE_AT: f"{time.time():.3f}",
+        DEAD_LETTERED_AT: f"{time.time():.3f}",
     }
     payload = arrival.payload
     headers = fitting(arrival.headers, own, payload, max_payload_of(jetstream))
@@ -118,7 +118,7 @@ async def dead_letter(jetstream: JetStreamContext, names: StreamNames, sequence:
         return None
 
 
-async def give_back(jetstream: JetStreamContext, names: StreamNames, letter: DeadLetter) -> bool:
+async def return_dead_letter(jetstream: JetStreamContext, names: StreamNames, letter: DeadLetter) -> bool:
     """Return a dead letter to the stream of records, and take it out of the dead letters.
 
     It goes by another message id than before, which the stream would take for a duplicate. A crash in between returns it
@@ -157,7 +157,7 @@ def _letter(sequence: int, message: RawStreamMsg) -> DeadLetter:
         detail=headers.get(DETAIL, ""),
         deliveries=int(_number(headers.get(DELIVERIES))),
         record_id=headers.get(RECORD, ""),
-        put_aside_at=_number(headers.get(PUT_ASIDE_AT)),
+        dead_lettered_at=_number(headers.get(DEAD_LETTERED_AT)),
         payload=message.data or b"",
         is_whole=LEFT_OUT not in headers,
         headers={name: text for name, text in headers.items() if name not in _OWN},

@@ -50,14 +50,14 @@ def worker(
         int, typer.Option(metavar="N", help="Of a record, before it becomes a dead letter.")
     ] = _DEFAULTS.max_deliveries,
     max_ack_pending: Annotated[
-        int, typer.Option(metavar="N", help="Records that all workers together may have in hand.")
+        int, typer.Option(metavar="N", help="Records that all workers together may have in flight.")
     ] = _DEFAULTS.max_ack_pending,
-    grace: Annotated[
-        float, typer.Option(metavar="SECONDS", help="For what is in hand, after SIGTERM; the rest is given back.")
-    ] = _DEFAULTS.grace,
-    export_patience: Annotated[
+    drain_timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For what is in flight, after SIGTERM; the rest is given back.")
+    ] = _DEFAULTS.drain_timeout,
+    export_retry_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="For a backend that does not take the scores.")
-    ] = _DEFAULTS.export_patience,
+    ] = _DEFAULTS.export_retry_timeout,
     health: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve /healthz and /readyz there, such as 0.0.0.0:8080.")
     ] = None,
@@ -69,7 +69,7 @@ def worker(
     _CERTIFICATE_FILE and _KEY_FILE. Any number of workers share a stream. Where it is missing it is made, with the limits of
     RAGSPAN_NATS_MAX_RECORDS, _MAX_BYTES and _REPLICAS.
 
-    SIGTERM and Ctrl-C: no new records, those in hand are finished within --grace or given back; a second one gives all back.
+    SIGTERM and Ctrl-C: no new records, those in flight are finished within --drain-timeout or given back; a second one gives all back.
 
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """
@@ -93,8 +93,8 @@ def worker(
                 ack_wait=ack_wait,
                 max_deliveries=max_deliveries,
                 max_ack_pending=max_ack_pending,
-                grace=grace,
-                export_patience=export_patience,
+                drain_timeout=drain_timeout,
+                export_retry_timeout=export_retry_timeout,
             ),
         )
         page = HealthPage(health, made.health) if health is not None else None
@@ -112,8 +112,8 @@ def worker(
 
 
 def _summary(stats: WorkerStats) -> str:
-    given_back, put_aside = sum(stats.given_back.values()), sum(stats.put_aside.values())
-    return f"{stats.acknowledged} records scored, {given_back} given back, {put_aside} put aside"
+    nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
+    return f"{stats.acknowledged} records scored, {nacked} given back, {dead_lettered} put aside"
 
 
 async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.dead_letters.letters import put_aside
+from ragspan_nats.dead_letters.letters import publish_dead_letter
 from ragspan_nats.message import MESSAGE_ID, fitting, headers_of, max_payload_of
 from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer, ensure_streams
 from ragspan_nats.worker.delivery import EARLIER_DELIVERIES, Arrival, Verdict, earlier_deliveries_in
@@ -168,23 +168,25 @@ class Consumer:
 
     async def end(self, arrival: Arrival, verdict: Verdict) -> Verdict:
         """Tell the broker how a delivery ends; what has become of it in fact."""
-        if verdict.ending == "put_aside" and not await self._put_aside(arrival, verdict):
-            verdict = Verdict(ending="give_back", reason="not_put_aside", delay=_LATER)
-        if verdict.ending != "give_back":
+        if verdict.ending == "dead_letter" and not await self._dead_letter(arrival, verdict):
+            verdict = Verdict(ending="nak", reason="not_dead_lettered", delay=_LATER)
+        if verdict.ending != "nak":
             said = b"+ACK"
         elif verdict.delay:
             said = b"-NAK " + json.dumps({"delay": int(verdict.delay * 1e9)}).encode()
         else:
             said = b"-NAK"
         is_confirmed = await self._tell(arrival, said)
-        return verdict if is_confirmed else Verdict(ending="give_back", reason="not_confirmed")
+        return verdict if is_confirmed else Verdict(ending="nak", reason="not_confirmed")
 
-    async def _put_aside(self, arrival: Arrival, verdict: Verdict) -> bool:
+    async def _dead_letter(self, arrival: Arrival, verdict: Verdict) -> bool:
         from nats.js.errors import NoStreamResponseError
 
         async def publish() -> None:
             reason, detail = verdict.reason or "", verdict.detail
-            await put_aside(jetstream, self._names, arrival, reason=reason, detail=detail, timeout=_CONFIRMATION)
+            await publish_dead_letter(
+                jetstream, self._names, arrival, reason=reason, detail=detail, timeout=_CONFIRMATION
+            )
 
         try:
             jetstream = await self._connection.jetstream()

@@ -17,12 +17,12 @@ from ragspan_nats.worker.delivery import Verdict
 class WorkerStats:
     """What a worker has done so far. Each figure counts deliveries."""
 
-    in_hand: int = 0
+    in_flight: int = 0
     acknowledged: int = 0
     """Scored, exported, and out of the stream."""
-    given_back: dict[str, int] = field(default_factory=dict)
+    nacked: dict[str, int] = field(default_factory=dict)
     """To be delivered again, by reason."""
-    put_aside: dict[str, int] = field(default_factory=dict)
+    dead_lettered: dict[str, int] = field(default_factory=dict)
     """Dead letters, by reason."""
 
 
@@ -31,14 +31,14 @@ class Counts:
 
     Args:
         meter_provider: where the metrics go.
-        in_hand: how many there are at the moment.
+        in_flight: how many there are at the moment.
     """
 
-    def __init__(self, meter_provider: MeterProvider, in_hand: Callable[[], int]) -> None:
-        self._in_hand = in_hand
+    def __init__(self, meter_provider: MeterProvider, in_flight: Callable[[], int]) -> None:
+        self._in_flight = in_flight
         self._acknowledged = 0
-        self._given_back: Counter[str] = Counter()
-        self._put_aside: Counter[str] = Counter()
+        self._nacked: Counter[str] = Counter()
+        self._dead_lettered: Counter[str] = Counter()
         meter = meter_of(meter_provider)
         self._deliveries = meter.create_counter(
             semconv.METRIC_FLEET_DELIVERIES,
@@ -46,10 +46,10 @@ class Counts:
             description="Deliveries of records to workers that have ended: acknowledged, given back, or put aside.",
         )
         meter.create_observable_gauge(
-            semconv.METRIC_FLEET_IN_HAND,
+            semconv.METRIC_FLEET_IN_FLIGHT,
             [self._observe],
             unit="{record}",
-            description="Records that this worker has in hand.",
+            description="Records that this worker has in flight.",
         )
 
     def ended(self, verdict: Verdict) -> None:
@@ -58,25 +58,25 @@ class Counts:
         if verdict.reason is None:
             self._acknowledged += 1
         else:
-            (self._given_back if verdict.ending == "give_back" else self._put_aside)[verdict.reason] += 1
+            (self._nacked if verdict.ending == "nak" else self._dead_lettered)[verdict.reason] += 1
             attributes[semconv.REASON] = verdict.reason
         self._deliveries.add(1, attributes)
 
     def stats(self) -> WorkerStats:
         """How things stand."""
         return WorkerStats(
-            in_hand=self._in_hand(),
+            in_flight=self._in_flight(),
             acknowledged=self._acknowledged,
-            given_back=dict(self._given_back),
-            put_aside=dict(self._put_aside),
+            nacked=dict(self._nacked),
+            dead_lettered=dict(self._dead_lettered),
         )
 
     def _observe(self, _: CallbackOptions) -> Iterator[Observation]:
-        yield Observation(self._in_hand())
+        yield Observation(self._in_flight())
 
 
 _RESULTS = {
-    "acknowledge": semconv.RESULT_ACKNOWLEDGED,
-    "give_back": semconv.RESULT_GIVEN_BACK,
-    "put_aside": semconv.RESULT_PUT_ASIDE,
+    "ack": semconv.RESULT_ACKNOWLEDGED,
+    "nak": semconv.RESULT_NACKED,
+    "dead_letter": semconv.RESULT_DEAD_LETTERED,
 }

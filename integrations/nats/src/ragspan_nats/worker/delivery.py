@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EARLIER_DELIVERIES = "Ragspan-Earlier-Deliveries"
 """Header of a message that was put into the stream once more: how often it had been delivered before."""
 
-Ending: TypeAlias = Literal["acknowledge", "give_back", "put_aside"]
+Ending: TypeAlias = Literal["ack", "nak", "dead_letter"]
 
 Reason: TypeAlias = Literal[
     "judge_outage",
@@ -27,7 +27,7 @@ Reason: TypeAlias = Literal[
     "emitter_error",
     "lost",
     "stopped",
-    "not_put_aside",
+    "not_dead_lettered",
     "not_confirmed",
     "invalid_record",
     "redaction_failed",
@@ -96,8 +96,8 @@ class Verdict:
     """Seconds until the broker delivers it again, when it is given back."""
 
 
-ACKNOWLEDGE = Verdict(ending="acknowledge")
-STOPPED = Verdict(ending="give_back", reason="stopped")
+ACKNOWLEDGE = Verdict(ending="ack")
+STOPPED = Verdict(ending="nak", reason="stopped")
 
 
 @dataclass(slots=True, eq=False)
@@ -116,7 +116,7 @@ class Delivery:
     """None until it is scored."""
     is_ending: bool = False
     """The broker is being told how it ends."""
-    is_given_back: bool = False
+    is_nacked: bool = False
     """The broker is being told that another worker may have it."""
     is_orphan: bool = False
     """Its stream is gone, so the broker is told nothing."""
@@ -146,10 +146,10 @@ def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Ver
         return ACKNOWLEDGE
     detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
     if number < options.max_deliveries:
-        return Verdict(ending="give_back", reason="judge_outage", detail=detail, delay=options.back_off(number))
+        return Verdict(ending="nak", reason="judge_outage", detail=detail, delay=options.back_off(number))
     if has_scores:
         return ACKNOWLEDGE
-    return Verdict(ending="put_aside", reason="judge_outage", detail=detail)
+    return Verdict(ending="dead_letter", reason="judge_outage", detail=detail)
 
 
 class JudgeBackoff:
@@ -169,7 +169,7 @@ class JudgeBackoff:
 
     def note(self, verdict: Verdict) -> None:
         """A delivery ends so."""
-        if verdict.ending == "acknowledge":
+        if verdict.ending == "ack":
             self._failures, self._until = 0, 0.0
         elif verdict.reason == "judge_outage" and self._clock() >= self._until:
             self._until = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]

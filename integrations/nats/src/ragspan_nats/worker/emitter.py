@@ -189,7 +189,7 @@ class _DeliveryHandle:
     def finish(self, scored: ScoredRecord) -> None:
         delivery = self._delivery
         verdict = verdict_on(scored, delivery.arrival.number, self._options)
-        if verdict.ending != "acknowledge":
+        if verdict.ending != "ack":
             self.abandon()
             delivery.verdict = verdict
             return

@@ -73,8 +73,8 @@ class FleetScoring:
         others = [emitter for emitter in emitters if not isinstance(emitter, (OTelEmitter, ScoreWriter))]
         for writer in writers:
             writer.delivery = _for_what_is_in_flight(writer.delivery, options)
-        self._native_scores = NativeScores(writers, others, timeout=options.export_patience, log=log)
-        self._export = SpanExport(exporters, timeout=options.export_patience, log=log)
+        self._native_scores = NativeScores(writers, others, timeout=options.export_retry_timeout, log=log)
+        self._export = SpanExport(exporters, timeout=options.export_retry_timeout, log=log)
         self._emitter = DeliveryEmitter(spans, others, current, options)
         self._engine = engine_from(settings, self._providers, emitters=[self._emitter])
 
@@ -92,16 +92,16 @@ class FleetScoring:
             try:
                 scored = await asyncio.wait_for(self._engine.score(RedactedRecord(record)), self._time_limit)
             except asyncio.TimeoutError:
-                return Verdict(ending="give_back", reason="lost")
+                return Verdict(ending="nak", reason="lost")
         delivery.has_left_judge.set()
         if not isinstance(scored, ScoredRecord):
-            return Verdict(ending="give_back", reason="lost", detail=scored.reason)
+            return Verdict(ending="nak", reason="lost", detail=scored.reason)
         if delivery.verdict is None:
             return self._failed(delivery, "emitter_error", "an emitter raised; the log says what")
-        if delivery.verdict.ending != "acknowledge":
+        if delivery.verdict.ending != "ack":
             return delivery.verdict
         if not await self._export.export(delivery.spans):
-            detail = f"the backend did not take its spans for {self._options.export_patience:g} seconds"
+            detail = f"the backend did not take its spans for {self._options.export_retry_timeout:g} seconds"
             return self._failed(delivery, "export_failed", detail)
         failure = await self._native_scores.write(scored)
         return ACKNOWLEDGE if failure is None else self._failed(delivery, *failure)
@@ -121,7 +121,7 @@ class FleetScoring:
 
     def _failed(self, delivery: Delivery, reason: Reason, detail: str) -> Verdict:
         delay = self._options.back_off(delivery.arrival.number)
-        return Verdict(ending="give_back", reason=reason, detail=detail, delay=delay)
+        return Verdict(ending="nak", reason=reason, detail=detail, delay=delay)
 
 
 def _check(settings: Settings) -> None:
@@ -159,5 +159,5 @@ def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) ->
         queue_size=delivery.queue_size + options.room * _SCORES_OF_A_RECORD,
         queue_bytes=delivery.queue_bytes + options.room * _BYTES_OF_A_RECORD,
         linger=min(delivery.linger, _LINGER),
-        retry_window=max(delivery.retry_window, options.export_patience + _SLACK),
+        retry_window=max(delivery.retry_window, options.export_retry_timeout + _SLACK),
     )

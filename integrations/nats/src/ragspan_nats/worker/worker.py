@@ -60,7 +60,7 @@ _HANGS = 10.0  # seconds without a tick after which the loop counts as hanging
 _HEARTBEAT = 5.0  # seconds between two heartbeats, at most; and for each
 _RECOVERY = 10.0  # seconds between two looks for what the broker has lost sight of, and for each
 _LAST_WORDS = 5.0  # seconds for giving back what is left
-_WORDS = {"give_back": "given back", "put_aside": "put aside"}
+_WORDS = {"nak": "given back", "dead_letter": "put among the dead letters"}
 
 
 class Worker:
@@ -156,7 +156,7 @@ class Worker:
             self._requests_are_over.set()
             for taker in takers:
                 taker.cancel()
-            await self._give_back()
+            await self._nak_the_rest()
             for task in (*beside, stopped):
                 task.cancel()
             await self._scoring.shutdown()
@@ -201,13 +201,13 @@ class Worker:
             not self._stop.is_set()
             and being_scored + wanted <= self._judge_backoff.limit(self._options.concurrency)
             and len(self._in_flight) + wanted <= self._options.room
-            and size + wanted * MAX_JSON <= self._options.max_in_hand_bytes
+            and size + wanted * MAX_JSON <= self._options.max_in_flight_bytes
         )
 
     async def _begin(self, arrival: Arrival) -> None:
         """Bring a message on its way; returns when it is scored, or will not be."""
         before = self._in_flight.get(arrival.message)
-        if before is not None and not before.is_given_back:  # the broker did not hear of us for a while
+        if before is not None and not before.is_nacked:  # the broker did not hear of us for a while
             before.arrival = replace(arrival, number=max(arrival.number, before.arrival.number))
             return
         delivery = self._in_flight[arrival.message] = Delivery(arrival)
@@ -224,12 +224,12 @@ class Worker:
             verdict = STOPPED
         except Exception as error:  # noqa: BLE001 - a mistake of ours: one record's must not end the worker
             self._log.trouble("worker", "a record could not be scored: %s", type(error).__name__)
-            verdict = Verdict(ending="give_back", reason="lost")
+            verdict = Verdict(ending="nak", reason="lost")
         self._judge_backoff.note(verdict)
         is_last = delivery.arrival.number >= self._options.max_deliveries
-        if verdict.ending == "give_back" and verdict.reason != "stopped" and is_last:
-            verdict = replace(verdict, ending="put_aside")
-        delivery.is_ending, delivery.is_given_back = True, verdict.ending == "give_back"
+        if verdict.ending == "nak" and verdict.reason != "stopped" and is_last:
+            verdict = replace(verdict, ending="dead_letter")
+        delivery.is_ending, delivery.is_nacked = True, verdict.ending == "nak"
         delivery.has_left_judge.set()
         self._changed.set()
         try:
@@ -251,15 +251,15 @@ class Worker:
             return STOPPED
         if arrival.number > self._options.max_deliveries:
             detail = f"delivered {arrival.number} times, and no worker came to an end with it"
-            return Verdict(ending="put_aside", reason="deliveries_used_up", detail=detail)
+            return Verdict(ending="dead_letter", reason="deliveries_used_up", detail=detail)
         try:
             async with self._reading:
                 record, delivery.size = await asyncio.to_thread(_read, arrival, self._redact)
         except RedactionError as error:
-            return Verdict(ending="put_aside", reason="redaction_failed", detail=str(error))
+            return Verdict(ending="dead_letter", reason="redaction_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
-            return Verdict(ending="put_aside", reason="invalid_record", detail=detail)
+            return Verdict(ending="dead_letter", reason="invalid_record", detail=detail)
         self._changed.set()  # it takes less than the most that was reserved
         if self._stop.is_set():  # as of now: reading it took a moment
             return STOPPED
@@ -299,7 +299,7 @@ class Worker:
 
     def _alive(self) -> list[Arrival]:
         """Those of which the broker should hear. One that is given back would wait for `ack_wait` in place of its delay."""
-        return [one.arrival for one in self._in_flight.values() if not (one.is_given_back or one.is_orphan)]
+        return [one.arrival for one in self._in_flight.values() if not (one.is_nacked or one.is_orphan)]
 
     async def _recover_orphans(self) -> None:
         while True:
@@ -315,11 +315,13 @@ class Worker:
         """Let what is in flight end within the grace."""
         hurried = asyncio.create_task(self._hurry.wait())
         finished = asyncio.create_task(_all_done(self._deliveries))
-        await asyncio.wait([hurried, finished], timeout=self._options.grace, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [hurried, finished], timeout=self._options.drain_timeout, return_when=asyncio.FIRST_COMPLETED
+        )
         for task in (hurried, finished):
             task.cancel()
 
-    async def _give_back(self) -> None:
+    async def _nak_the_rest(self) -> None:
         """Give back what has not ended, first of all what is not scored yet: others can begin with that at once."""
         self._consumer.is_stopping = True
         self._cancel(one for one in self._in_flight.values() if not one.has_left_judge.is_set())
