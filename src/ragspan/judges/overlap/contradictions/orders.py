@@ -10,7 +10,7 @@ from ragspan.judges.overlap.contradictions.facts import SentenceFacts, tells
 from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.tables import Tables
 
-_ENOUGH = 0.6
+_ENOUGH, _MOST = 0.6, 0.8
 _REACH = 8
 _OTHER = {"before": "after", "after": "before", "than": "than"}
 
@@ -39,7 +39,7 @@ def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned], language: Tables
             continue
         for pivot in pivots:
             other = pivot if pivot in one.facts.keys else _OTHER[pivot]
-            if other not in one.facts.keys:
+            if other not in one.facts.keys or (pivot != "than" and one.share < _MOST):
                 continue
             said, held = _sides(claim, pivot), _sides(one.facts, other)
             turned = pivot == "than" and _is_turned(claim, one.facts, language)

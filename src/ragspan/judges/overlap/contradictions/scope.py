@@ -37,7 +37,8 @@ _DUTIES = {
     for duty, words in {
         "must": "must shall required mandatory obligatory compulsory need needs",
         "optional": "optional voluntary",
-        "may": "may might could can",
+        "may": "may might could",
+        "can": "can",
         "will": "will",
     }.items()
     for word in words.split()
@@ -130,7 +131,7 @@ def _other_duty(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | N
         if best.supposed or not _is_about_same(clause, best):
             continue
         other, context = _duty(facts, best)
-        if (duty, other) in _APART or (other, duty) in _APART:
+        if (duty, other) in _APART or (other, duty) in _APART or (duty, other) == ("must", "can"):
             return Contradiction(kind="modality", response=word, context=context)
     return None
 
