@@ -15,7 +15,7 @@ from ragspan.testing import FakeJudge, InMemoryTelemetry
 
 
 def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine, assert_conserved):
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for number in range(5):
         telemetry = InMemoryTelemetry()
         metric = ragspan.metrics.ContextAdherence(FakeJudge(), polls=1)
@@ -29,10 +29,10 @@ def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine
         assert engine.shutdown(fakes.PATIENCE).abandoned == 0
         assert [span.name for span in telemetry.spans()] == [f"invoke_workflow answer {number}"]
         assert assert_conserved(engine).scored == 1
-    for thread in threading.enumerate():
-        if thread.name.startswith("ragspan"):
-            thread.join(fakes.PATIENCE)
-    assert threading.active_count() <= before
+    threads = [thread for thread in threading.enumerate() if thread not in before]
+    for thread in threads:
+        thread.join(fakes.PATIENCE)
+    assert not [thread.name for thread in threads if thread.is_alive()]
 
 
 def test_one_engine_is_not_disturbed_by_the_end_of_another_with_the_same_parts(fakes, make_engine):

@@ -16,20 +16,6 @@ async def test_the_value_is_the_share_of_claims_that_the_passages_support(fixed_
     assert judge.asked == [("claims",), ("verdicts", ["a", "b", "c", "d"])]
 
 
-async def test_of_equal_shares_the_one_with_surer_claims_ranks_higher_and_the_label_stays(fixed_judge, answered):
-    async def score(*probabilities):
-        verdicts = [
-            ClaimVerdict(index=at, supported=one >= 0.5, probability=one) for at, one in enumerate(probabilities)
-        ]
-        return await Faithfulness(fixed_judge(claims=["a"] * len(verdicts), supported=verdicts)).score(answered())
-
-    sure, less_sure, at_threshold = await score(0.95), await score(0.6), await score(0.6, 0.6, 0.6, 0.6, 0.1)
-
-    assert 1.0 == sure.value > less_sure.value > 0.99999
-    assert at_threshold.value == pytest.approx(0.8)
-    assert [one.label for one in (sure, less_sure, at_threshold)] == ["pass"] * 3
-
-
 async def test_the_evidence_holds_each_verdict_with_its_claim_in_the_claims_order(fixed_judge, answered):
     verdicts = [ClaimVerdict(index=1, supported=False, explanation="why"), ClaimVerdict(index=0, supported=True)]
 

@@ -11,7 +11,6 @@ from ragspan.datasets.evaluation import evaluate
 from ragspan.datasets.results import EvaluatedRow, Evaluation, MetricSummary
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.judges.base import Judge
-from ragspan.metrics.faithfulness import RANKING, Faithfulness
 from ragspan.metrics.named import require_known
 from ragspan.outcomes import Score
 
@@ -72,8 +71,7 @@ def _shortfall(summary: MetricSummary, minimum: float, skipped: int) -> str | No
     if summary.mean is None:
         reasons = ", ".join(f"{reason} {count}" for reason, count in summary.not_scored.items()) or "there are no rows"
         return f"{wanted}, but nothing was scored: {reasons}"
-    ranking = RANKING if summary.metric == Faithfulness.name else 0.0  # it lowers no share by more
-    if summary.mean < minimum - ranking:
+    if summary.mean < minimum:
         return f"{wanted}, but has {summary.mean:.4g} over {summary.scored} scored rows"
     if skipped:
         return (

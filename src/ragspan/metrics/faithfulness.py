@@ -24,9 +24,6 @@ class Faithfulness(JudgedMetric[Judge]):
     The threshold is higher than that of other metrics because half of an answer invented is no good answer: with the
     default one claim in five may be unsupported, and none of up to four.
 
-    Of responses with equal shares, those rank higher of whose claims a judge that computes probabilities is surer: up to
-    a millionth of the value is how sure it is. The label follows from the share alone.
-
     Source: faithfulness in Ragas, which divides by the verdicts returned and has NaN where there is no claim.
     """
 
@@ -72,11 +69,9 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
         return NotApplicable(reason="no_claims")
     found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
     verdicts = [replace(verdict, claim=claim) for verdict, claim in zip(found, claims, strict=True)]
-    share = supported_share(verdicts)
     return metric.scored(
         record,
-        value=ranked(share, verdicts) if verifier is metric.judge else share,
-        label="pass" if share >= metric.threshold else "fail",
+        value=supported_share(verdicts),
         explanation=_explanation(verdicts),
         evidence=verdicts,
         details={"claims": len(claims)},
@@ -87,18 +82,6 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
     """Supported claims / claims (faithfulness as Ragas defines it)."""
     return sum(verdict.supported for verdict in verdicts) / len(verdicts)
-
-
-def ranked(share: float, verdicts: Sequence[ClaimVerdict]) -> float:
-    """The share, but for a millionth, which is how sure the judge is of the claims, so that equal shares still rank."""
-    sure = [min(1.0, verdict.probability / _SURE) for verdict in verdicts if verdict.probability is not None]
-    return share + RANKING * (sum(sure) / len(sure) - share) if len(sure) == len(verdicts) else share
-
-
-RANKING = 1e-6
-"""Less than one claim in 400, the most that the embedded judge reads, changes."""
-_SURE = 0.9
-"""A probability that counts as certain."""
 
 
 def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
