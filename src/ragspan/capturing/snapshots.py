@@ -23,7 +23,8 @@ _MAX_NODES = 1000
 _MAX_NODES_OF_STEP = 10_000
 _MAX_FIELDS = 200
 _TAIL = 200  # of a long list, the end holds the last messages
-_MAX_ITEMS = 20_000
+_MAX_DOCUMENTS = 20_000  # of one list
+_MAX_ITEMS = 2000  # of one list of a step that may hold documents deeper
 _MAX_TEXT_OF_STEP = 20_000
 _MAX_TYPES = 4096  # programs may make classes as they go
 _FEW = 4
@@ -174,7 +175,7 @@ class Copying:
         items = list(value)
         copies = self._copies(items[:_FEW], depth + 1)
         if copies and self._is_document(items[0]):
-            return copies + self._copies(items[_FEW:_MAX_ITEMS], depth + 1)
+            return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
         self._left -= len(copies)
         if len(items) <= _FEW:
             return copies
