@@ -17,7 +17,8 @@ def after_block():
     shown = printed.getvalue()
     for metric in expected.pop(0):
         assert metric in shown, shown
-    printed.truncate(0)
+    printed.seek(0)
+    printed.truncate()
 
 
 def at_end():
