@@ -16,6 +16,14 @@ from ragspan.datasets.journal import journal_of
 from ragspan.datasets.run import Plan, run
 
 
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C interrupts, also where the tests run in a shell's background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press_ctrl_c():
     os.kill(os.getpid(), signal.SIGINT)
 
@@ -65,6 +73,7 @@ def test_before_a_row_is_done_nothing_is_left_behind(judge, rows, tmp_path):
 
 PROGRAM = """
 import json, os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
 reading, writing = os.pipe()
 os.dup2(reading, 0)
 
