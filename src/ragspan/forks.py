@@ -38,9 +38,11 @@ def keep_inherited(work: object) -> None:
 
 
 def _tell(watched: dict[weakref.ref[Any], Callable[[Any], None]]) -> None:
-    for reference, call in list(watched.items()):
-        owner = reference()
-        if owner is not None:
+    for reference in list(
+        watched
+    ):  # of the keys only: pairs are new objects, for which a collection may change the dictionary
+        owner, call = reference(), watched.get(reference)
+        if owner is not None and call is not None:
             with contextlib.suppress(Exception):
                 call(owner)
 

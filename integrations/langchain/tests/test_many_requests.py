@@ -42,6 +42,7 @@ def resident_kilobytes():
 
 
 @pytest.mark.slow
+@pytest.mark.alone  # other tests of the process take memory, too
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's figures of the process")
 def test_twenty_thousand_requests_leave_nothing_open_and_take_no_more_memory():
     sink = CountingSink()
