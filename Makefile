@@ -37,7 +37,7 @@ demo: install  ## answer eight questions, well and badly, and show each answer w
 PARALLEL := -n auto --maxprocesses=8 --dist loadfile
 
 test: install  ## the tests that take no longer than seconds, in parallel
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not alone"
 
 test-all: test  ## every test: after those, the slow ones, and those alone that want the machine for themselves
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not alone"
@@ -73,6 +73,7 @@ $(VENV)/.installed: $(PROJECTS)
 	@$(PYTHON) -m venv $(VENV) || { echo "Python cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv 2>/dev/null || true
 	$(call install_into,$(VENV),constraints.txt,$(MEMBERS))
+	$(call install_into,$(VENV),constraints.txt,--no-deps -e integrations/hhem)
 	@touch $@
 
 test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed)  ## the LlamaIndex tests on other releases of it
@@ -88,14 +89,14 @@ test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.install
 	@touch $@
 
 test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which the others skip; compares with transformers
-	.venv-hhem/bin/python -m pytest -q -k hhem tests/judges/hhem tests/test_defaults.py
+	.venv-hhem/bin/python -m pytest -q integrations/hhem/tests
 
 # torch by pip, whose configuration may name a place for builds without CUDA, a tenth of the size; uv does not read it.
 .venv-hhem/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
 	@echo "Installing torch into $(@D) ..."
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(HHEM_TORCH)
-	$(call install_into,$(@D),constraints.txt,-e '.[hhem]' $(HHEM_TORCH) $(HHEM_TOOLS))
+	$(call install_into,$(@D),constraints.txt,-e . -e integrations/hhem $(HHEM_TORCH) $(HHEM_TOOLS))
 	@touch $@
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip

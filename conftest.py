@@ -159,3 +159,21 @@ def fake_openai(monkeypatch):
     yield endpoint
     endpoint.close()
     assert not endpoint.troubles
+
+
+class ManualClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def advance(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()

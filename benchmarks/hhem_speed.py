@@ -23,9 +23,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.judges.hhem.files import WEIGHTS_FILE
-from ragspan.judges.hhem.network import Network, Sizes
-from ragspan.judges.hhem.prompt import END, PAD
+from ragspan_hhem.model import WEIGHTS_FILE
+from ragspan_hhem.network import Network, Sizes
+from ragspan_hhem.prompt import END, PAD
 
 PUBLISHED = Sizes(vocabulary=32128, width=768, heads=12, head_width=64, forward_width=2048, layers=12, buckets=32)
 LENGTHS = (64, 300, 800)  # ten of the longest are what the verifier still computes as one batch

@@ -12,9 +12,9 @@ The second has ragspan beside its peers, for one request of a program. Each hand
 attached as its documentation says for production, its background export on and directed to an endpoint on this machine;
 `peers/` says how. The thread's time is what the request itself waits for. The process's time goes on until everything is
 exported, and so has what runs in background threads too, which takes the processor and the interpreter's lock from other
-requests. ragspan with its engine scores in a helper process, whose time is not in these figures: it is another
-processor's, if there is one. `make peers` installs the peers; what is not installed, or could not be kept from the network,
-is left out with the reason.
+requests. ragspan with its engine scores in a helper process, which another processor runs, if there is one: the time of all
+processes together is what a scored answer costs, from callback to export, with four metrics of the embedded judge.
+`make peers` installs the peers; what is not installed, or could not be kept from the network, is left out with the reason.
 
 LlamaIndex is left to find its own caches: `TIKTOKEN_CACHE_DIR` and `NLTK_DATA` must not be set.
 """
@@ -72,7 +72,8 @@ def show_peers(framework: str, results: Sequence[Cost | LeftOut]) -> None:
 def peer_table(framework: str, scenario: str, costs: Sequence[Cost]) -> Table:
     title = f"{framework}, {scenario}: microseconds of a request above a no-op handler, median (quartiles)"
     table = Table(title=title, caption=f"Without a handler: {min(cost.bare_us for cost in costs):.0f} in the thread.")
-    for heading in ("handler", "calling thread", "of the cheapest peer", "process", "of the cheapest peer", "exported"):
+    of_peer = "of the cheapest peer"
+    for heading in ("handler", "calling thread", of_peer, "process", of_peer, "all processes", "exported"):
         table.add_column(heading, justify="left" if heading == "handler" else "right")
     thread, process = cheapest(costs, "thread_us"), cheapest(costs, "process_us")
     for cost in costs:
@@ -82,6 +83,7 @@ def peer_table(framework: str, scenario: str, costs: Sequence[Cost]) -> Table:
             ratio(cost.thread_us, thread),
             figure(cost.process_us, cost.process_quartiles_us),
             ratio(cost.process_us, process),
+            figure(cost.all_us, cost.all_quartiles_us),
             f"{cost.exported_bytes / 1000:.1f} kB",
         )
     return table
@@ -100,7 +102,7 @@ def ratio(value: float, peer: float | None) -> str:
 
 
 def console() -> Console:
-    return Console(width=None if sys.stdout.isatty() else 130)
+    return Console(width=None if sys.stdout.isatty() else 150)
 
 
 def programs(framework_name: str, *, quick: bool) -> list[Result]:

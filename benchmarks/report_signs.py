@@ -17,7 +17,7 @@ from typing import Any
 
 from ragspan.datasets import Evaluation, evaluate
 from ragspan.datasets.report import signs_of
-from ragspan.datasets.summary import Tally
+from ragspan.datasets.results import MetricSummary, MetricTally
 
 _METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 _PARTS: Mapping[str, Collection[bool]] = {"all": (True, False), "supported": (True,), "unsupported": (False,)}
@@ -29,13 +29,13 @@ def read(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def tally_of(evaluation: Evaluation, is_in: Callable[[int], bool]) -> Tally:
+def summaries_of(evaluation: Evaluation, is_in: Callable[[int], bool]) -> dict[str, MetricSummary]:
     """The scores of those rows, counted from 0, that are in a part."""
-    tally = Tally(evaluation.metrics)
+    tallies = {metric: MetricTally() for metric in evaluation.metrics}
     for result in evaluation.results():
         if is_in(result.row - 1):
-            tally.add(result, evaluation.summary[result.metric].threshold)
-    return tally
+            tallies[result.metric].add(result, evaluation.summary[result.metric].threshold)
+    return {metric: tally.summary(metric) for metric, tally in tallies.items()}
 
 
 def main() -> None:
@@ -48,7 +48,7 @@ def main() -> None:
             chosen = [row["supported"] in wanted for row in rows]
             share = sum(row["supported"] for row in rows if row["supported"] in wanted) / sum(chosen)
             print(f"{path.name.partition('.')[0]}, {part}: {sum(chosen)} answers, {share:.0%} supported by people")
-            for metric, summary in tally_of(evaluation, chosen.__getitem__).summary().items():
+            for metric, summary in summaries_of(evaluation, chosen.__getitem__).items():
                 signs = ", ".join(f"{sign.title} ({sign.level})" for sign in signs_of(summary)) or "none"
                 passed = summary.passed / max(1, summary.scored)
                 print(f"  {metric:20} mean {summary.mean or 0:.2f}  {passed:4.0%} pass  {signs}")

@@ -16,7 +16,7 @@ from application import METRICS, Application
 from backends.mlflow import MLflow
 from backends.phoenix import Phoenix
 from backends.server import ARTEFACTS, eventually
-from ragspan.delivery.spans import PatientSpanExporter
+from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan_mlflow import MLflowAssessments
 from ragspan_phoenix import PhoenixAnnotations
 from traffic import SCRIPT
@@ -33,7 +33,7 @@ class Told:
 
     server: object
     application: Application
-    exporter: PatientSpanExporter
+    exporter: RetryingSpanExporter
 
     def answers(self):
         return list(self.application.seen.scored)
@@ -55,7 +55,7 @@ def both(tmp_path_factory, nothing_from_outside):
 
 
 def _application_of(phoenix: Phoenix) -> Told:
-    exporter = PatientSpanExporter(OTLPSpanExporter(f"{phoenix.url}/v1/traces"))
+    exporter = RetryingSpanExporter(OTLPSpanExporter(f"{phoenix.url}/v1/traces"))
     writer = PhoenixAnnotations(base_url=phoenix.url)
     resource = {"openinference.project.name": PROJECT}
     return Told(phoenix, Application(exporter, writer=writer, resource=resource), exporter)
@@ -123,9 +123,9 @@ def test_every_answer_was_scored(told):
 def test_no_score_and_no_span_was_lost_on_the_way(told):
     scores, spans = told.application.writer.stats(), told.exporter.stats()
 
-    assert (scores.refused, scores.dropped, scores.waiting) == ({}, {}, 0)
+    assert (scores.rejected, scores.dropped, scores.waiting) == ({}, {}, 0)
     assert scores.delivered == scores.offered >= len(METRICS) * len(told.answers())
-    assert (spans.refused, spans.dropped, spans.waiting) == ({}, {}, 0)
+    assert (spans.rejected, spans.dropped, spans.waiting) == ({}, {}, 0)
 
 
 def test_phoenix_has_every_score_once(phoenix_told):

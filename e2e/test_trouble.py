@@ -98,4 +98,4 @@ def test_what_a_tool_never_takes_is_counted_when_the_application_ends(applicatio
 
     stats = application.writer.stats()
     assert (stats.delivered, stats.waiting) == (0, 0)
-    assert sum(stats.dropped.values()) + sum(stats.refused.values()) == stats.offered == SCORES
+    assert sum(stats.dropped.values()) + sum(stats.rejected.values()) == stats.offered == SCORES

@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from ragspan import ScoringEngine
-from ragspan.delivery.spans import PatientSpanExporter
+from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
@@ -35,7 +35,7 @@ URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:6006"
 # The answers' spans and their scores go to the same Phoenix, and both are kept while it is away.
 provider = TracerProvider(resource=Resource.create({"openinference.project.name": "ragspan"}))
 provider.add_span_processor(
-    BatchSpanProcessor(PatientSpanExporter(OTLPSpanExporter(f"{URL}/v1/traces"), exit_timeout=1.0))
+    BatchSpanProcessor(RetryingSpanExporter(OTLPSpanExporter(f"{URL}/v1/traces"), exit_timeout=1.0))
 )
 phoenix = PhoenixAnnotations(base_url=URL, capture_content=True)
 

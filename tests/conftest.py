@@ -147,21 +147,3 @@ def make_otlp_listener(monkeypatch):
 @pytest.fixture
 def otlp_listener(make_otlp_listener):
     return make_otlp_listener()
-
-
-class ManualClock:
-    """A clock that stands still until a test moves it."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-    def advance(self, seconds):
-        self.now += seconds
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ragspan import commands
+from ragspan import cli
 from ragspan.cli import app
 
 greeting = typer.Typer()
@@ -26,7 +26,7 @@ def registered(monkeypatch):
 
     def register(**entries):
         found = [EntryPoint(name, value, "ragspan_command") for name, value in entries.items()]
-        monkeypatch.setattr(commands, "entry_points", lambda group: found if group == "ragspan_command" else [])
+        monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "ragspan_command" else [])
 
     return register
 

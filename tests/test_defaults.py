@@ -6,7 +6,7 @@ import ragspan
 from ragspan import Budget, ConfigurationError, RagRecord, Settings
 from ragspan.config import METRIC_NAMES
 from ragspan.defaults import budget_from, set_default_engine
-from ragspan.judges import HHEMVerifier, OpenAIJudge, OverlapJudge, Price
+from ragspan.judges import OpenAIJudge, OverlapJudge, Price
 from ragspan.judges.named import judge_from
 from ragspan.metrics.named import metrics_from
 
@@ -151,24 +151,6 @@ def test_a_paid_judge_without_a_key_says_what_to_set(monkeypatch):
         ragspan.default_engine()
 
 
-def test_hhem_is_made_for_the_model_and_device_that_are_named():
-    pytest.importorskip("torch", reason="the extra hhem is not installed")
-    settings = Settings(metrics=("faithfulness_hhem",), hhem_model="models/hhem", hhem_device="cuda:0")
-
-    [metric] = metrics_from(settings)
-
-    assert metric.name == "faithfulness_hhem"
-    assert isinstance(metric.judge, OverlapJudge)
-    assert metric.verifier == HHEMVerifier(model="models/hhem", device="cuda:0")
-
-
-def test_hhem_is_the_published_model_unless_another_is_named():
-    pytest.importorskip("torch", reason="the extra hhem is not installed")
-    settings = Settings(budget_requests_per_minute=9, budget_fallback="hhem")
-
-    assert budget_from(settings) == Budget(requests_per_minute=9, fallback=HHEMVerifier())
-
-
 @pytest.mark.parametrize(
     "variables",
     [
@@ -176,8 +158,8 @@ def test_hhem_is_the_published_model_unless_another_is_named():
         {"RAGSPAN_BUDGET_REQUESTS_PER_MINUTE": "9", "RAGSPAN_BUDGET_FALLBACK": "hhem"},
     ],
 )
-def test_hhem_without_its_packages_is_refused_when_the_engine_is_made(monkeypatch, variables):
-    monkeypatch.setitem(sys.modules, "torch", None)
+def test_hhem_without_its_package_is_refused_when_the_engine_is_made(monkeypatch, variables):
+    monkeypatch.setitem(sys.modules, "ragspan_hhem", None)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 

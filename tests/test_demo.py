@@ -156,7 +156,7 @@ def test_an_endpoint_where_nobody_listens_is_told_and_fails():
 @pytest.mark.parametrize(
     ("arguments", "environment", "complaint"),
     [
-        (["--framework", "haystack"], {}, "--framework is 'haystack', but should be one of: langchain, llama-index"),
+        (["--framework", "haystack"], {}, "--framework is 'haystack', but should be one of langchain, llama-index"),
         ([], {"RAGSPAN_SAMPLE_RATE": "2"}, "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
     ],
 )

@@ -16,6 +16,8 @@ from brokers import server_program
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
+pytestmark = pytest.mark.slow
+
 
 def run(name, *arguments):
     done = subprocess.run(
@@ -76,7 +78,6 @@ def test_a_row_without_contexts_is_named(tmp_path):
 NOBODY = "http://127.0.0.1:9"  # the discard port, where nobody listens
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -154,7 +155,6 @@ def service():
     served.close()
 
 
-@pytest.mark.slow
 def test_a_service_streams_its_answers_and_scores_them_before_it_ends(service):
     answers = [service.get(f"/ask?question=When&session=s{number}") for number in range(3)]
 
@@ -171,7 +171,6 @@ def fleet_environment(**variables):
     return {**os.environ, **variables}
 
 
-@pytest.mark.slow
 def test_a_fleet_scores_all_answers_of_an_application_and_ends():
     done = subprocess.run(
         [sys.executable, EXAMPLES / "fleet" / "run.py"],
@@ -198,7 +197,6 @@ def test_a_fleet_scores_all_answers_of_an_application_and_ends():
     assert done.stdout.endswith("all 12 answers are scored\n")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux to see what is left")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_fleet_that_is_interrupted_leaves_nothing_running(number):

@@ -54,11 +54,12 @@ def test_an_unknown_name_is_an_attribute_error():
                 "FaithfulnessWithHHEM",
             ],
         ),
-        ("ragspan.judges", ["HHEMVerifier", "OpenAIJudge", "OverlapJudge"]),
+        ("ragspan.judges", ["OpenAIJudge", "OverlapJudge"]),
         ("ragspan.telemetry", ["OTelEmitter"]),
         ("ragspan.datasets", ["Evaluation", "ResultFile", "aevaluate", "evaluate"]),
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink", "assert_scores"]),
-        ("ragspan.delivery", ["DeliveryOptions", "Destination", "ScoreWriter"]),
+        ("ragspan.delivery", ["DeliveryOptions", "ScoreBackend", "ScoreWriter"]),
+        ("ragspan_hhem", ["HHEMVerifier"]),
         ("ragspan_nats", ["BrokerAccess", "NatsSink", "SinkStats", "StreamLimits"]),
         ("ragspan_phoenix", ["PhoenixAnnotations"]),
         ("ragspan_langchain", ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]),
@@ -84,7 +85,7 @@ def loaded_after(statement):
         "import ragspan",
         "from ragspan import ScoringEngine, capture, default_engine",
         "import ragspan.judges, ragspan.metrics",
-        "from ragspan.judges import HHEMVerifier",
+        "from ragspan_hhem import HHEMVerifier",
     ],
 )
 def test_importing_ragspan_imports_no_framework_and_no_client(statement):

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from ragspan import Generation, RagRecord, RecordError, Retrieval, RetrievedContext
-from ragspan.record_json import MAX_DEPTH, MAX_JSON, MAX_PASSAGES, MAX_STEPS, MAX_VALUES
+from ragspan.record_json import MAX_CONTEXTS, MAX_DEPTH, MAX_JSON, MAX_STEPS, MAX_VALUES
 
 ROOM = MAX_JSON - 200
 
@@ -41,13 +41,13 @@ TOO_MUCH = {
     "long integers": lambda: record_with(metadata=f'{{"k":{a_list("1" * 4_000, ROOM // 4_001)}}}'),
     "bytes": lambda: record_with(response='"' + "r" * MAX_JSON + '"'),
     "depth": lambda: record_with(metadata='{"k":' + "[" * 900 + "]" * 900 + "}"),
-    "more contexts than allowed": lambda: record_with(contexts=a_list('{"text":"a"}', MAX_PASSAGES + 1)),
+    "more contexts than allowed": lambda: record_with(contexts=a_list('{"text":"a"}', MAX_CONTEXTS + 1)),
     "more searches than allowed": lambda: record_with(retrievals=a_list(SEARCH, MAX_STEPS + 1)),
     "more model calls than allowed": lambda: record_with(generations=a_list(CALL, MAX_STEPS + 1)),
 }
 MUCH = {
     "values": lambda: record_with(metadata=f'{{"k":{a_list("[]", MAX_VALUES // 2 - 10)}}}'),
-    "contexts": lambda: record_with(contexts=a_list('{"text":"a"}', MAX_PASSAGES)),
+    "contexts": lambda: record_with(contexts=a_list('{"text":"a"}', MAX_CONTEXTS)),
     "steps": lambda: record_with(retrievals=a_list(SEARCH, MAX_STEPS // 2), generations=a_list(CALL, MAX_STEPS // 2)),
     "keys": lambda: record_with(metadata="{" + ",".join(f'"{number:x}":0' for number in range(MAX_VALUES - 10)) + "}"),
     "decimals": lambda: record_with(metadata=f'{{"k":{a_list("0." + "1" * 290, ROOM // 293)}}}'),
@@ -93,12 +93,12 @@ def test_the_limits_are_for_texts_as_for_bytes():
 
 
 @pytest.mark.parametrize("place", ["evidence", "retrievals"])
-def test_passages_count_wherever_they_are(place):
-    passages = a_list('{"text":"c"}', MAX_PASSAGES // 2 + 1)
-    others = passages if place == "evidence" else f'[{SEARCH[:-1]},"contexts":{passages}}}]'
+def test_contexts_count_wherever_they_are(place):
+    contexts = a_list('{"text":"c"}', MAX_CONTEXTS // 2 + 1)
+    others = contexts if place == "evidence" else f'[{SEARCH[:-1]},"contexts":{contexts}}}]'
 
-    with pytest.raises(RecordError, match="passages"):
-        RagRecord.from_json(record_with(contexts=passages, **{place: others}))
+    with pytest.raises(RecordError, match="contexts"):
+        RagRecord.from_json(record_with(contexts=contexts, **{place: others}))
 
 
 def test_a_record_of_many_searches_with_metadata_is_read():

@@ -167,7 +167,7 @@ def test_the_size_counts_every_text_once():
         (SimpleNamespace(text="other"), "other"),
     ],
 )
-def test_passages_of_frameworks_become_contexts(passage, text):
+def test_documents_of_frameworks_become_contexts(passage, text):
     assert as_contexts([passage])[0].text == text
 
 

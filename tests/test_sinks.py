@@ -7,7 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import ragspan
-from ragspan import ConfigurationError, Settings, defaults, sinks
+from ragspan import ConfigurationError, Settings, defaults
 from ragspan.testing import RecordingSink
 
 
@@ -26,7 +26,7 @@ def registered(monkeypatch):
         EntryPoint("far", f"{__name__}:FarSink", "ragspan_sink"),
         EntryPoint("lost", "nowhere:Sink", "ragspan_sink"),
     ]
-    monkeypatch.setattr(sinks, "entry_points", lambda group: entries if group == "ragspan_sink" else [])
+    monkeypatch.setattr(defaults, "entry_points", lambda group: entries if group == "ragspan_sink" else [])
     monkeypatch.setattr(defaults, "_sink", None)
     monkeypatch.setattr(defaults, "_engine", None)
 
@@ -77,7 +77,7 @@ def test_when_all_is_turned_off_nothing_is_sent_anywhere(registered, monkeypatch
 @pytest.mark.parametrize("address", ["near://user:secret@x", "lost://user:secret@x"])
 def test_an_address_that_nothing_can_send_to_is_an_error_without_its_secrets(registered, address):
     with pytest.raises(ConfigurationError) as told:
-        sinks.sink_from(Settings(sink=address))
+        defaults.sink_from(Settings(sink=address))
 
     assert "secret" not in str(told.value)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from agreeing.judgements import Judgement
-from ragspan.judges import HHEMVerifier, Judge, OpenAIJudge, OverlapJudge
+from ragspan.judges import Judge, OpenAIJudge, OverlapJudge
 from ragspan.judges.session import metered
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure, Outcome, Score, Usage
@@ -47,6 +47,8 @@ def metrics_of(judge: str, *, base_url: str | None = None) -> list[Metric]:
     """
     kind, _, model = judge.partition(":")
     if kind == "hhem":
+        from ragspan_hhem import HHEMVerifier
+
         verifier = HHEMVerifier(model=model) if model else HHEMVerifier()
         return [FaithfulnessWithHHEM(OverlapJudge(), verifier)]
     asked: Judge

@@ -109,7 +109,7 @@ def finding(form: str, task: str) -> object:
         "completeness": {"reasoning": _REASON, "value": 1.0},
         "claims": ["Beta settles card payments.", "It does so after midnight."],
         "claim_verdicts": [{"number": number, "reasoning": _REASON, "verdict": "supported"} for number in numbers],
-        "passage_verdicts": [{"number": number, "reasoning": _REASON, "verdict": "useful"} for number in numbers],
+        "context_verdicts": [{"number": number, "reasoning": _REASON, "verdict": "useful"} for number in numbers],
     }
     return findings[form]
 

@@ -60,7 +60,7 @@ def of_ragspan(form: str, task: str) -> object:
         "completeness": {"reasoning": REASON, "value": 1.0},
         "claims": list(CLAIMS),
         "claim_verdicts": [{"number": number, "reasoning": REASON, "verdict": "supported"} for number in numbers],
-        "passage_verdicts": [{"number": number, "reasoning": REASON, "verdict": "useful"} for number in numbers],
+        "context_verdicts": [{"number": number, "reasoning": REASON, "verdict": "useful"} for number in numbers],
     }
     return findings[form]
 

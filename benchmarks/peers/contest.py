@@ -50,6 +50,9 @@ class Cost:
     process_us: float
     """Processor time of the process, with its background threads."""
     process_quartiles_us: tuple[float, float]
+    all_us: float
+    """Processor time of the process and of those that it has started: what a scored answer costs altogether."""
+    all_quartiles_us: tuple[float, float]
     noise_us: float
     """What a second handler that does nothing adds to the thread's time."""
     bare_us: float
@@ -134,8 +137,11 @@ def cost(contest: Contest, contestant: Contestant, turns: Sequence[dict[str, Any
     if reason := why_void(contestant, turns, exported):
         return LeftOut(framework=contest.framework, contestant=contestant.name, reason=reason)
     _, *turns = turns
-    threads = [turn["turn"]["handler"][0] - turn["turn"]["no-op"][0] for turn in turns]
-    processes = [turn["turn"]["handler"][1] - turn["turn"]["no-op"][1] for turn in turns]
+    above = [
+        [ours - none for ours, none in zip(turn["turn"]["handler"], turn["turn"]["no-op"], strict=True)]
+        for turn in turns
+    ]
+    threads, processes, together = zip(*above, strict=True)
     return Cost(
         framework=contest.framework,
         scenario=contest.scenario,
@@ -146,6 +152,8 @@ def cost(contest: Contest, contestant: Contestant, turns: Sequence[dict[str, Any
         thread_quartiles_us=quartiles(threads),
         process_us=statistics.median(processes),
         process_quartiles_us=quartiles(processes),
+        all_us=statistics.median(together),
+        all_quartiles_us=quartiles(together),
         noise_us=statistics.median(turn["turn"]["no-op again"][0] - turn["turn"]["no-op"][0] for turn in turns),
         bare_us=statistics.median(turn["turn"]["bare"][0] for turn in turns),
         exported_bytes=exported,

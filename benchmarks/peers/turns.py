@@ -3,9 +3,9 @@
     python -m peers.turns FRAMEWORK CONTESTANT SINK
 
 A turn is so many runs of a program in a row without any handler, with one that does nothing, with another of these, and
-with the contestant's, in changing order. Two times are taken of each: the processor time of the calling thread during the
-runs; and that of the whole process from the first run until everything is exported, which is what runs in background
-threads as well.
+with the contestant's, in changing order. Three times are taken of each: the processor time of the calling thread during
+the runs; that of the whole process from the first run until everything is exported, which is what runs in background
+threads as well; and that of the process with all that it has started, such as ragspan's helper.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import gc
 import importlib
 import itertools
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from contextlib import closing
 from interleaved import Framework, Scenario
 from judging.contest import keep_output_for_the_report
 from serving.processes import say
+from serving.processor_time import descendants, is_measurable, of_process
 
 from peers.attachment import Attachment
 from peers.contestants import BY_NAME
@@ -33,22 +35,29 @@ FRAMEWORKS = {"langchain": "scenarios.langchain_rag", "llama-index": "scenarios.
 
 def one_turn(
     scenario: Scenario, variants: dict[str, Attachment], order: Iterator[tuple[str, ...]], runs: int
-) -> dict[str, tuple[float, float]]:
-    """Microseconds of a run: of the calling thread, and of the process."""
+) -> dict[str, tuple[float, float, float]]:
+    """Microseconds of a run: of the calling thread, of the process, and of all processes."""
     gc.collect()
     gc.freeze()
     return {name: timed(scenario, variants[name], runs) for name in next(order)}
 
 
-def timed(scenario: Scenario, attachment: Attachment, runs: int) -> tuple[float, float]:
+def timed(scenario: Scenario, attachment: Attachment, runs: int) -> tuple[float, float, float]:
     with attachment.active():
+        others = seconds_of_others()
         thread, process = time.thread_time_ns(), time.process_time_ns()
         for _ in range(runs):
             scenario.run(attachment.handlers)
         thread = time.thread_time_ns() - thread
         attachment.settle()
         process = time.process_time_ns() - process
-    return thread / runs / 1000, process / runs / 1000
+        others = seconds_of_others() - others
+    return thread / runs / 1000, process / runs / 1000, (process / 1000 + others * 1e6) / runs
+
+
+def seconds_of_others() -> float:
+    """Processor time of the processes that this one has started, in hundredths; 0 where the system does not say."""
+    return sum(map(of_process, descendants(os.getpid()))) if is_measurable() else 0.0
 
 
 def attachments(framework: Framework, name: str, contestant: str, sink: str) -> dict[str, Attachment]:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 
 from ragspan import RagRecord
+from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
-from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
+from ragspan_nats.settings import StreamLimits, StreamNames
 from serving.broker import unused_ports
 from serving.processes import HOST, PATIENCE, Program
 

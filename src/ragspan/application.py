@@ -19,16 +19,15 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, Synchrono
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.config import CaptureContent, Settings, has_variable, settings_with
-from ragspan.defaults import emitter_from, engine_from, set_default_engine, set_default_sink
+from ragspan.defaults import emitter_from, engine_from, set_default_engine, set_default_sink, sink_from
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.judges import Judge
 from ragspan.metrics import Metric
 from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
-from ragspan.sinks import sink_from
 from ragspan.telemetry import Emitter, environment
-from ragspan.telemetry.installed import backend_emitter
+from ragspan.telemetry.base import backend_emitter
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"

@@ -6,15 +6,43 @@ import importlib.util
 import os
 import runpy
 import sys
-from importlib.metadata import version
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command as command_of
 
-from ragspan.commands import Commands
 from ragspan.datasets.command import evaluate
 from ragspan.exceptions import ConfigurationError
+
+_COMMANDS = "ragspan_command"
+"""The entry-point group of other packages' commands: a `typer.Typer` each, loaded when it is called or its help is shown."""
+
+
+class Commands(TyperGroup):
+    """The commands of the core, and those of installed packages after them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *sorted(_registered())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        entry = _registered().get(cmd_name)
+        if entry is None:
+            return None
+        loaded: typer.Typer = entry.load()
+        command = command_of(loaded)
+        command.name = cmd_name
+        return command
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=_COMMANDS)}
+
 
 app = typer.Typer(
     name="ragspan",
@@ -129,16 +157,17 @@ def doctor(
         raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
     from rich.console import Console
 
-    from ragspan.doctor import examine, exit_code
-    from ragspan.doctor.report import as_json, shown, verdict
+    from ragspan.doctor import TITLES, Finding, as_json, exit_code, shown, verdict
+    from ragspan.doctor.examination import examine
 
     console = Console(highlight=False)
-    diagnoses = []
-    for diagnosis in examine(timeout=timeout):
-        diagnoses.append(diagnosis)
-        console.print(shown(diagnosis))
-    findings = [finding for diagnosis in diagnoses for finding in diagnosis.findings]
-    console.print(verdict(findings))
+    findings: list[Finding] = []
+    for finding in examine(timeout=timeout):
+        if not findings or findings[-1].check != finding.check:
+            console.print(f"\n{TITLES[finding.check]}", style="bold")
+        console.print(shown(finding))
+        findings.append(finding)
+    console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)
     if json is not None:
         try:
@@ -146,7 +175,7 @@ def doctor(
         except OSError as error:
             typer.echo(f"ragspan doctor: --json: {error}", err=True)
             code = 2
-    if any(diagnosis.is_hanging for diagnosis in diagnoses):
+    if any(finding.is_hanging for finding in findings):
         sys.stdout.flush()
         os._exit(code)  # the interpreter's end would wait for what hangs
     raise typer.Exit(code)

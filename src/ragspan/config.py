@@ -9,10 +9,12 @@ import difflib
 import logging
 import math
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, get_args
 
+from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, wrong
 from ragspan.exceptions import ConfigurationError
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
@@ -34,8 +36,17 @@ METRIC_NAMES = (
     "chunk_utilization",
 )
 
+_DIMENSION = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+DIMENSION_NAMES = Rule(
+    "at most five names of letters, digits and underscores, such as 'release,tenant'",
+    lambda names: (
+        not isinstance(names, str)
+        and len(names) <= 5  # noqa: PLR2004
+        and all(isinstance(name, str) and _DIMENSION.fullmatch(name) for name in names)
+    ),
+)
+
 _logger = logging.getLogger("ragspan")
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,6 +116,9 @@ class Settings:
     as ragspan-phoenix and ragspan-mlflow bring, which write to the spans that `otel` makes or finds."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
+    dimensions: tuple[str, ...] = ()
+    """`RAGSPAN_DIMENSIONS`: keys of the request's metadata, such as `release,prompt_version,tenant`, at most five, whose values
+    go on spans, events and the histogram of scores."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
     redact: Callable[[str], str] | str | Literal[False] | None = None
@@ -189,16 +203,12 @@ def has_variable(name: str) -> bool:
     return variable(name) is not None
 
 
-def _wrong(name: str, value: str, allowed: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} is {value!r}, but should be {allowed}")
-
-
 def _boolean(name: str, value: str) -> bool:
     if value.lower() in {"1", "true", "yes", "on"}:
         return True
     if value.lower() in _NO:
         return False
-    raise _wrong(name, value, "true or false")
+    raise wrong(name, value, "true or false")
 
 
 def _genai_content(name: str, value: str) -> CaptureContent:
@@ -208,7 +218,7 @@ def _genai_content(name: str, value: str) -> CaptureContent:
     try:
         return _boolean(name, value)
     except ConfigurationError:
-        raise _wrong(name, value, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT") from None
+        raise wrong(name, value, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT") from None
 
 
 def _text(_name: str, value: str) -> str:
@@ -218,7 +228,7 @@ def _text(_name: str, value: str) -> str:
 def _function(name: str, value: str) -> str:
     module, _, function = value.partition(":")
     if not all(part.isidentifier() for part in [*module.split("."), function]):
-        raise _wrong(name, value, "module:function, such as 'privacy:mask'")
+        raise wrong(name, value, "module:function, such as 'privacy:mask'")
     return value
 
 
@@ -226,51 +236,47 @@ def _judge(name: str, value: str) -> str:
     kind, colon, model = value.partition(":")
     if value == "overlap" or (kind == "openai" and colon and model.strip()):
         return value
-    raise _wrong(name, value, "'overlap' or 'openai:<model>', such as 'openai:gpt-4o-mini'")
+    raise wrong(name, value, "'overlap' or 'openai:<model>', such as 'openai:gpt-4o-mini'")
+
+
+def _listed(value: str) -> tuple[str, ...]:
+    """What stands between commas, each once."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
 
 
 def _metrics(name: str, value: str) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+    chosen = _listed(value)
     unknown = [metric for metric in chosen if metric not in METRIC_NAMES]
     if unknown or not chosen:
-        raise _wrong(name, value, f"one or more of {', '.join(METRIC_NAMES)}, separated by commas")
+        raise wrong(name, value, f"one or more of {', '.join(METRIC_NAMES)}, separated by commas")
     return chosen
 
 
 def _names(name: str, value: str) -> tuple[str, ...]:
-    chosen = tuple(dict.fromkeys(part.strip().lower() for part in value.split(",") if part.strip()))
+    chosen = _listed(value.lower())
     if not chosen:
-        raise _wrong(name, value, "one or more names, separated by commas, such as 'otel,phoenix'")
+        raise wrong(name, value, "one or more names, separated by commas, such as 'otel,phoenix'")
     return chosen
 
 
-def _choice(*allowed: str) -> Callable[[str, str], str]:
-    def read(name: str, value: str) -> str:
-        if value.lower() not in allowed:
-            raise _wrong(name, value, " or ".join(map(repr, allowed)))
-        return value.lower()
-
-    return read
+def _dimensions(name: str, value: str) -> tuple[str, ...]:
+    chosen = _listed(value)
+    if not chosen or not DIMENSION_NAMES.fits(chosen):
+        raise wrong(name, value, DIMENSION_NAMES.allowed)
+    return chosen
 
 
-def _number(kind: Callable[[str], _T], allowed: str, fits: Callable[[_T], bool]) -> Callable[[str, str], _T]:
-    def read(name: str, value: str) -> _T:
+def _read(rule: Rule, kind: Callable[[str], Any] = str.lower) -> Callable[[str, str], Any]:
+    def read(name: str, value: str) -> Any:
         try:
-            number = kind(value)
+            found = kind(value)
         except ValueError:
-            raise _wrong(name, value, allowed) from None
-        if not fits(number):
-            raise _wrong(name, value, allowed)
-        return number
+            raise wrong(name, value, rule.allowed) from None
+        if not rule.fits(found):
+            raise wrong(name, value, rule.allowed)
+        return found
 
     return read
-
-
-_at_least_one = _number(int, "a whole number, at least 1", lambda number: number >= 1)
-_share = _number(float, "a number from 0 to 1", lambda number: 0 <= number <= 1)
-_amount = _number(float, "a number above 0", lambda number: 0 < number < math.inf)
-_seconds = _number(float, "a number of seconds, 0 or more", lambda number: 0 <= number < math.inf)
-_some_seconds = _number(float, "a number of seconds, more than 0", lambda number: 0 < number < math.inf)
 
 
 def _address(name: str, value: str) -> str:
@@ -286,7 +292,7 @@ def _price(name: str, value: str) -> tuple[float, ...]:
     except ValueError:
         price = ()
     if len(price) not in {2, 3} or not all(0 <= amount < math.inf for amount in price):
-        raise _wrong(
+        raise wrong(
             name, value, "dollars for a million tokens of input and output, such as '0.15/0.60', or '0.15/0.60/0.075'"
         )
     return price
@@ -294,13 +300,13 @@ def _price(name: str, value: str) -> tuple[float, ...]:
 
 def _metric_shares(name: str, value: str) -> dict[str, float]:
     shares: dict[str, float] = {}
-    for part in filter(None, map(str.strip, value.split(","))):
+    for part in _listed(value):
         metric, _, share = map(str.strip, part.partition("="))
         if metric not in METRIC_NAMES:
-            raise _wrong(
+            raise wrong(
                 name, value, f"shares of {', '.join(METRIC_NAMES)}, such as 'faithfulness=0.1,completeness=0.5'"
             )
-        shares[metric] = _share(name, share)
+        shares[metric] = _read(SHARE, float)(name, share)
     return shares
 
 
@@ -323,40 +329,30 @@ _HIDING: dict[str, tuple[HiddenContent, ...]] = {
     "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
 }
 
-_VARIABLES: dict[str, tuple[str, Callable[[str, str], object]]] = {
-    "RAGSPAN_ENABLED": ("enabled", _boolean),
-    "RAGSPAN_JUDGE": ("judge", _judge),
-    "RAGSPAN_JUDGE_BASE_URL": ("judge_base_url", _text),
-    "RAGSPAN_JUDGE_API_KEY": ("judge_api_key", _text),
-    "RAGSPAN_JUDGE_PRICE": ("judge_price", _price),
-    "RAGSPAN_METRICS": ("metrics", _metrics),
-    "RAGSPAN_HHEM_MODEL": ("hhem_model", _text),
-    "RAGSPAN_HHEM_DEVICE": ("hhem_device", _text),
-    "RAGSPAN_SAMPLE_RATE": ("sample_rate", _share),
-    "RAGSPAN_METRIC_SAMPLE_RATES": ("metric_sample_rates", _metric_shares),
-    "RAGSPAN_SCORE_UNSAMPLED": ("score_unsampled", _boolean),
-    "RAGSPAN_MAX_RECORDS_PER_SECOND": ("max_records_per_second", _amount),
-    "RAGSPAN_BUDGET_USD_PER_DAY": ("budget_usd_per_day", _amount),
-    "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": ("budget_tokens_per_minute", _amount),
-    "RAGSPAN_BUDGET_REQUESTS_PER_MINUTE": ("budget_requests_per_minute", _at_least_one),
-    "RAGSPAN_BUDGET_FALLBACK": ("budget_fallback", _choice("overlap", "hhem", "skip")),
-    "RAGSPAN_CONCURRENCY": ("concurrency", _at_least_one),
-    "RAGSPAN_QUEUE_SIZE": ("queue_size", _at_least_one),
-    "RAGSPAN_QUEUE_BYTES": ("queue_bytes", _at_least_one),
-    "RAGSPAN_DROP": ("drop", _choice("oldest", "newest")),
-    "RAGSPAN_METRIC_TIMEOUT": ("metric_timeout", _some_seconds),
-    "RAGSPAN_EXIT_TIMEOUT": ("exit_timeout", _seconds),
-    "RAGSPAN_DRAIN_ON_SIGTERM": ("drain_on_sigterm", _boolean),
-    "RAGSPAN_SCORE_WAIT": ("score_wait", _seconds),
-    "RAGSPAN_JUDGING": ("judging", _choice("helper", "thread")),
-    "RAGSPAN_EXPORT": ("export", _choice("application", "helper")),
-    "RAGSPAN_SINK": ("sink", _address),
-    "RAGSPAN_EMITTERS": ("emitters", _names),
-    "RAGSPAN_SPANS": ("spans", _choice("answer", "scores")),
-    "RAGSPAN_OPENINFERENCE": ("openinference", _boolean),
-    "RAGSPAN_REDACT": ("redact", _function),
-    "RAGSPAN_EXPLANATIONS": ("explanations", _boolean),
-    "RAGSPAN_CAPTURE_CONTENT": ("capture_content", _boolean),
+_READERS: dict[Callable[[str, str], object], str] = {
+    _boolean: "enabled score_unsampled drain_on_sigterm openinference explanations capture_content",
+    _text: "judge_base_url judge_api_key hhem_model hhem_device",
+    _judge: "judge",
+    _price: "judge_price",
+    _metrics: "metrics",
+    _metric_shares: "metric_sample_rates",
+    _address: "sink",
+    _names: "emitters",
+    _function: "redact",
+    _dimensions: "dimensions",
+    _read(SHARE, float): "sample_rate",
+    _read(AMOUNT, float): "max_records_per_second budget_usd_per_day budget_tokens_per_minute",
+    _read(SECONDS, float): "exit_timeout score_wait",
+    _read(SOME_SECONDS, float): "metric_timeout",
+    _read(WHOLE, int): "budget_requests_per_minute concurrency queue_size queue_bytes",
+    _read(choice(*get_args(BudgetFallback))): "budget_fallback",
+    _read(choice(*get_args(DropPolicy))): "drop",
+    _read(choice(*get_args(JudgingPlace))): "judging",
+    _read(choice(*get_args(ExportPlace))): "export",
+    _read(choice(*get_args(SpanStyle))): "spans",
+}
+_VARIABLES = {
+    f"{_PREFIX}{field.upper()}": (field, read) for read, fields in _READERS.items() for field in fields.split()
 }
 
 
@@ -377,11 +373,6 @@ def _prefixes_of_others() -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     return tuple(f"{_PREFIX}{entry.name.upper()}_" for entry in entry_points(group="ragspan_sink"))
-
-
-def names_by_field() -> dict[str, str]:
-    """The variable that each field of `Settings` is read from."""
-    return {field: name for name, (field, _) in _VARIABLES.items()}
 
 
 def _warn_about_unknown_names(environment: Mapping[str, str]) -> None:

@@ -6,7 +6,9 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
+from importlib.metadata import entry_points
 
+from ragspan.arguments import has_methods
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
@@ -14,11 +16,11 @@ from ragspan.judges.named import hhem_from
 from ragspan.metrics import Metric
 from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
-from ragspan.sinks import sink_from
 from ragspan.telemetry import Emitter, OTelEmitter
+from ragspan.telemetry.base import installed_emitter
 from ragspan.telemetry.environment import EnvironmentProviders
-from ragspan.telemetry.installed import installed_emitter
 
+_SINK = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _logger = logging.getLogger("ragspan")
 _lock = threading.RLock()  # reentrant: a signal handler may ask for the engine while it is made
 _engine: ScoringEngine | None = None
@@ -73,10 +75,7 @@ def sink_or_default(sink: RecordSink | None) -> RecordSink:
     """
     if sink is None:
         return default_sink()
-    if isinstance(sink, type) or not callable(getattr(sink, "submit", None)):
-        raise ConfigurationError(
-            f"sink is a {type(sink).__name__}, but should be a ScoringEngine, another object with a method submit, or None"
-        )
+    _SINK.check("sink", sink)
     return sink
 
 
@@ -180,6 +179,7 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
         spans=settings.spans,
         capture_content=settings.capture_content,
         explanations=settings.explanations,
+        dimensions=settings.dimensions,
         openinference=settings.openinference,
         tracer_provider=providers.tracer_provider if providers else None,
         meter_provider=providers.meter_provider if providers else None,
@@ -198,3 +198,27 @@ def budget_from(settings: Settings) -> Budget | None:
         requests_per_minute=settings.budget_requests_per_minute,
         fallback=hhem_from(settings) if settings.budget_fallback == "hhem" else settings.budget_fallback,
     )
+
+
+def sink_from(settings: Settings) -> RecordSink:
+    """A new sink of the package that takes records at the address in `settings.sink`, such as `nats://broker:4222`.
+
+    Raises:
+        ConfigurationError: none is registered for it, or it cannot be made; the message holds no password of the address.
+    """
+    scheme = (settings.sink or "").partition("://")[0].lower()
+    entries = {entry.name: entry for entry in entry_points(group="ragspan_sink")}
+    if scheme not in entries:
+        known = ", ".join(sorted(entries)) or "none"
+        raise ConfigurationError(
+            f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there "
+            f"(there are: {known}); ragspan's own are in packages such as ragspan-{scheme}"
+        )
+    try:
+        make = entries[scheme].load()
+    except ImportError as error:
+        raise ConfigurationError(
+            f"RAGSPAN_SINK has an address of the kind {scheme!r}, whose package cannot be loaded: {error}"
+        ) from error
+    sink: RecordSink = make(settings)
+    return sink

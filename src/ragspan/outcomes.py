@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ragspan.notebook import table
-from ragspan.records import RagRecord, SpanAnchor, named_texts
+from ragspan.notebook import named_texts, table
+from ragspan.records import RagRecord, SpanAnchor
 
 Label: TypeAlias = Literal["pass", "fail"]
 _MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}

@@ -24,6 +24,17 @@ class ReplyFacts:
     """Those of the input that the provider read from its cache."""
     response_id: str | None
 
+    def of_generation(self) -> dict[str, Any]:
+        """The fields of a `Generation` that only the provider knows."""
+        return {
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "finish_reason": self.finish_reason,
+            "response_id": self.response_id,
+            "response_model": self.model,
+            "cached_tokens": self.cached_tokens,
+        }
+
 
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
     """Look into the raw reply and whatever else a framework keeps of it: mappings, or a provider's own objects."""

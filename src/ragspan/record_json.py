@@ -1,4 +1,4 @@
-"""JSON that somebody else wrote, read within limits.
+"""Values as JSON knows them, and JSON that somebody else wrote, read within limits.
 
 The limits bound what it costs to read a record, whatever the text holds: a fraction of a second, and some tens of megabytes.
 """
@@ -6,6 +6,9 @@ The limits bound what it costs to read a record, whatever the text holds: a frac
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ragspan.exceptions import RecordError
@@ -16,11 +19,12 @@ MAX_VALUES = 100_000
 """Values in it: texts, numbers, lists, objects."""
 MAX_DEPTH = 32
 """Lists and objects inside each other; `RagRecord.to_json` writes 21 at most."""
-MAX_PASSAGES = 10_000
+MAX_CONTEXTS = 10_000
 """Contexts, evidence, what the searches returned and what rerankers were given and left, together."""
 MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together; each becomes a span."""
 
+_MAX_PLAIN_DEPTH = 20  # of what we write
 _MAX_DIGITS = 300
 """Of a number. One with more takes long to read, and may be too large for a float."""
 
@@ -99,3 +103,41 @@ def _number(digits: str) -> str:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
+
+
+def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
+    """The entries of a framework's metadata that are plain data, which a record can carry anywhere."""
+    return {
+        key: value
+        for key, value in metadata.items()
+        if isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))
+    }
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
+    if depth > _MAX_PLAIN_DEPTH:
+        return type(value).__name__
+    if value is None or type(value) in (str, bool, int):
+        return value
+    if isinstance(value, (str, int, float)):
+        return _plain_scalar(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name), depth + 1) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {_key(key): plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, depth + 1) for item in value]
+    return type(value).__name__
+
+
+def _plain_scalar(value: str | float) -> str | float:
+    if isinstance(value, str):
+        return str.__str__(value)  # an enum's own __str__ would give its name
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if math.isfinite(value) else "float"
+
+
+def _key(key: object) -> str:
+    return key if isinstance(key, str) else str(key) if isinstance(key, (int, float)) else type(key).__name__

@@ -12,12 +12,12 @@ import sys
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
-from ragspan.notebook import table
-from ragspan.record_json import MAX_PASSAGES, MAX_STEPS, check, read_json
+from ragspan.notebook import named_texts, table
+from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, plain, read_json
 from ragspan.step_texts import ErrorReport, Message, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
@@ -71,15 +71,6 @@ class RetrievedContext:
     def __post_init__(self) -> None:
         if self.score is not None:  # of whatever numeric type the retriever's library has
             object.__setattr__(self, "score", _finite(self.score))
-
-
-def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
-    """The entries of a framework's metadata that are plain data, which a record can carry anywhere."""
-    return {
-        key: value
-        for key, value in metadata.items()
-        if isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))
-    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -299,8 +290,8 @@ class RagRecord:
             texts += [call.arguments, call.result]
         for model in self.generations:
             texts += [message.text for message in (*model.prompt, *([model.reply] if model.reply else ()))]
-        for passages in (self.contexts or (), self.evidence, *self._documents()):
-            texts += [passage.text for passage in passages]
+        for contexts in (self.contexts or (), self.evidence, *self._documents()):
+            texts += [context.text for context in contexts]
         unique = {id(text): text for text in texts if text is not None}
         return sum(map(sys.getsizeof, unique.values()))
 
@@ -335,30 +326,16 @@ class RagRecord:
         """
         import msgspec
 
-        plain = read_json(text)
+        values = read_json(text)
         try:
-            record = msgspec.convert(plain, cls)
+            record = msgspec.convert(values, cls)
         except msgspec.ValidationError as error:
-            told = re.sub(
-                "enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL
-            )  # all that it ever quotes
+            told = re.sub("enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL)  # the only quote
             raise RecordError(f"this JSON is no record: {told}") from None
-        passages = (record.contexts or (), record.evidence, *record._documents())  # noqa: SLF001  its own class
-        check("passages", sum(map(len, passages)), MAX_PASSAGES)
+        contexts = (record.contexts or (), record.evidence, *record._documents())  # noqa: SLF001  its own class
+        check("contexts", sum(map(len, contexts)), MAX_CONTEXTS)
         check("steps", len(record.steps), MAX_STEPS)
         return record
-
-
-def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
-    """A record's texts with their names, as notebooks show them; of many contexts the first."""
-    contexts = record.contexts or ()
-    shown = [
-        (f"context {number} of {len(contexts)}", context.text)
-        for number, context in enumerate(contexts[:_CONTEXTS_IN_NOTEBOOKS], start=1)
-    ]
-    if not contexts:
-        shown = [("contexts", "not observed" if record.contexts is None else "none")]
-    return [("question", record.question), *shown, ("response", record.response)]
 
 
 class Capture(Protocol):
@@ -382,69 +359,35 @@ class RecordSink(Protocol):
         ...
 
 
-def as_contexts(passages: Iterable[Any]) -> tuple[RetrievedContext, ...]:
-    """Passages as contexts.
+def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
+    """Documents as contexts.
 
-    A context may be a `RetrievedContext`, a string, or an object that keeps its text as frameworks do: `page_content`
+    A document may be a `RetrievedContext`, a string, or an object that keeps its text as frameworks do: `page_content`
     (LangChain), `get_content()` (LlamaIndex) or `text`.
 
     Raises:
-        TypeError: something in `passages` has no text; or `passages` is a single string.
+        TypeError: something in `documents` has no text; or `documents` is a single string.
     """
-    if isinstance(passages, (str, bytes)):
+    if isinstance(documents, (str, bytes)):
         raise TypeError("contexts are a sequence of texts or documents, not a single string: write [text]")
-    return tuple(_as_context(passage) for passage in passages)
+    return tuple(_as_context(document) for document in documents)
 
 
-def _as_context(passage: Any) -> RetrievedContext:
-    if isinstance(passage, RetrievedContext):
-        return passage
-    if isinstance(passage, str):
-        return RetrievedContext(text=passage)
-    get_content = getattr(passage, "get_content", None)
-    text = getattr(passage, "page_content", None)
+def _as_context(document: Any) -> RetrievedContext:
+    if isinstance(document, RetrievedContext):
+        return document
+    if isinstance(document, str):
+        return RetrievedContext(text=document)
+    get_content = getattr(document, "get_content", None)
+    text = getattr(document, "page_content", None)
     if not isinstance(text, str):
-        text = get_content() if callable(get_content) else getattr(passage, "text", None)
+        text = get_content() if callable(get_content) else getattr(document, "text", None)
     if not isinstance(text, str):
-        raise TypeError(f"a context is a string or has a text, but a {type(passage).__name__} has none")
-    own_id = getattr(passage, "id", None) or getattr(passage, "node_id", None)
-    metadata = getattr(passage, "metadata", None)
+        raise TypeError(f"a context is a string or has a text, but a {type(document).__name__} has none")
+    own_id = getattr(document, "id", None) or getattr(document, "node_id", None)
+    metadata = getattr(document, "metadata", None)
     return RetrievedContext(
         text=text,
         id=str(own_id) if isinstance(own_id, (str, int, uuid.UUID)) else None,
         metadata=metadata if isinstance(metadata, Mapping) else {},
     )
-
-
-def plain(value: Any, depth: int = 0) -> Any:
-    """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
-    if depth > _MAX_DEPTH:
-        return type(value).__name__
-    if value is None or type(value) in _PLAIN_TYPES:
-        return value
-    if isinstance(value, (str, int, float)):
-        return _plain_scalar(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name), depth + 1) for item in fields(value)}
-    if isinstance(value, Mapping):
-        return {_key(key): plain(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item, depth + 1) for item in value]
-    return type(value).__name__
-
-
-def _plain_scalar(value: str | float) -> str | float:
-    if isinstance(value, str):
-        return str.__str__(value)  # an enum's own __str__ would give its name
-    if isinstance(value, int):
-        return int(value)
-    return float(value) if math.isfinite(value) else "float"
-
-
-def _key(key: object) -> str:
-    return key if isinstance(key, str) else str(key) if isinstance(key, (int, float)) else type(key).__name__
-
-
-_CONTEXTS_IN_NOTEBOOKS = 3
-_PLAIN_TYPES = (str, bool, int)
-_MAX_DEPTH = 20

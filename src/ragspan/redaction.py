@@ -12,10 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
+from ragspan.arguments import wrong
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.outcomes import NotApplicable, Outcome, Score
-from ragspan.records import RagRecord, SpanAnchor, plain
+from ragspan.record_json import plain
+from ragspan.records import RagRecord, SpanAnchor
 
 Redact: TypeAlias = Callable[[str], str]
 """Takes a text and returns what may leave the process of it."""
@@ -166,7 +168,7 @@ class _Pass:
 def _imported(name: str) -> Redact:
     module, _, function = name.partition(":")
     if not module or not function:
-        raise ConfigurationError(f"{_VARIABLE} is {name!r}, but should be module:function, such as 'privacy:mask'")
+        raise wrong(_VARIABLE, name, "module:function, such as 'privacy:mask'")
     try:
         found = getattr(importlib.import_module(module), function, None)
     except Exception as error:  # the module is the application's, and may raise anything when it is imported

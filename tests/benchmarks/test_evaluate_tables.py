@@ -37,4 +37,4 @@ def test_a_table_six_times_as_large_needs_no_more_memory(file_format):
     small, large = (line.replace(",", "").split() for line in done.stdout.splitlines()[1:])
 
     assert int(large[1]) > 5 * int(small[1]) > 1000
-    assert float(large[3]) - float(small[3]) < MAX_GROWTH
+    assert float(large[4]) - float(small[4]) < MAX_GROWTH

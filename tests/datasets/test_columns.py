@@ -51,7 +51,10 @@ def test_optional_parts_are_read_where_their_standard_columns_are_there():
             "no column 'anwser' to read the response from; there are: 'question', 'contexts', 'answer'; did you mean 'answer'",
         ),
         ({"answer": "output"}, "name the right one with answer_column= or --answer-column"),
-        ({"contexts": "answer.contexts"}, "'answer' holds no dictionaries"),
+        (
+            {"contexts": "answer.contexts"},
+            "no column 'answer.contexts' to read the contexts from; there are: 'question', 'contexts', 'answer'",
+        ),
         ({"id": "number"}, "no column 'number' to read the id from"),
     ],
 )
@@ -64,7 +67,7 @@ def test_a_missing_column_is_an_error_that_names_what_there_is(choices, message)
 
 def test_a_key_that_no_row_has_is_an_error_that_names_the_nearest():
     with pytest.raises(
-        TableError, match=r"there are: 'prediction\.contexts', 'prediction\.deep'; did you mean 'prediction\.contexts'"
+        TableError, match=r"'prediction\.contexts', 'prediction\.deep', .*; did you mean 'prediction\.contexts'"
     ):
         reads(NESTED, contexts="prediction.context", answer="question")
 

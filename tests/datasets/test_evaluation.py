@@ -11,15 +11,32 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from ragspan.config import Settings, settings_with
 from ragspan.datasets import ResultFile, aevaluate, evaluate
+from ragspan.datasets import run as run_module
+from ragspan.datasets.evaluation import metrics_for
 from ragspan.datasets.journal import journal_of
+from ragspan.datasets.run import Plan, described, run
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.outcomes import NotApplicable, Score, ScoredRecord, Usage
+from ragspan.judges import OpenAIJudge
+from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 from ragspan.testing import FakeJudge, RecordingEmitter
 
 METRICS = ["faithfulness", "context_utilization"]
 PATIENCE = 20.0
+
+
+def records_of(rows):
+    return [
+        RagRecord(question=row["question"], contexts=row["contexts"], response=row["answer"], record_id=row["id"])
+        for row in rows
+    ]
+
+
+def jsonl_of(rows, write_jsonl):
+    return str(write_jsonl(rows))
 
 
 def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge):
@@ -40,13 +57,6 @@ def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge
     assert evaluation.summary["faithfulness"].not_scored == {"no_contexts": 1, "no_response": 1}
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple])
-def test_every_kind_of_table_has_the_same_results(rows, judge, make):
-    assert list(evaluate(make(rows), METRICS, judge=judge).results()) == list(
-        evaluate(rows, METRICS, judge=judge).results()
-    )
-
-
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_the_output_has_the_results_and_the_journal_is_gone(rows, judge, tmp_path, ending):
     output = tmp_path / f"results.{ending}"
@@ -54,30 +64,6 @@ def test_the_output_has_the_results_and_the_journal_is_gone(rows, judge, tmp_pat
 
     assert list(ResultFile(output).results()) == list(evaluation.results())
     assert [path.name for path in tmp_path.iterdir()] == [output.name]
-
-
-def test_unknown_contexts_are_told_from_none_and_no_cell_is_nan(judge):
-    rows = pd.DataFrame({"question": ["a", "b"], "contexts": [math.nan, []], "answer": ["r", "r"]})
-    frame = evaluate(rows, "faithfulness", judge=judge).to_pandas()
-
-    assert list(frame["reason"]) == ["contexts_unknown", "no_contexts"]
-    assert list(frame["score"]) == [pd.NA, pd.NA]
-    assert str(frame["score"].dtype) == "Float64"
-
-
-def test_frames_of_results_have_a_type_for_each_column_even_without_rows(judge):
-    header_only = pd.DataFrame({"question": [], "contexts": [], "answer": []})
-    evaluation = evaluate(header_only, METRICS, judge=judge)
-
-    assert (evaluation.rows, len(evaluation.to_pandas()), evaluation.to_polars().height) == (0, 0, 0)
-    assert evaluation.to_polars().schema["score"] == pl.Float64
-    assert evaluation.summary["faithfulness"].mean is None
-
-
-def test_polars_has_null_where_there_is_nothing(rows, judge):
-    frame = evaluate(rows, "faithfulness", judge=judge).to_polars()
-
-    assert frame["score"].to_list() == [1.0, None, None, 1.0]
 
 
 def test_the_columns_may_be_named_and_the_answer_may_be_called_ground_truth(length_metric):
@@ -140,27 +126,11 @@ def test_what_judging_took_is_added_up(rows):
     assert [line.usd for line in evaluation.results()] == [0.25] * 4
 
 
-def test_further_emitters_get_every_record(rows, judge):
-    emitter = RecordingEmitter()
-    evaluate(rows, METRICS, judge=judge, emitters=[emitter])
-
-    assert sorted(scored.record.record_id for scored in emitter.scored) == ["a", "b", "c", "d"]
-
-
 def test_the_share_of_answers_that_production_samples_is_no_matter_here(rows, judge, monkeypatch):
     monkeypatch.setenv("RAGSPAN_SAMPLE_RATE", "0")
     monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "1")
 
     assert evaluate(rows, "faithfulness", judge=judge).summary["faithfulness"].scored == 2
-
-
-def test_judge_and_metrics_are_those_of_the_environment_by_default(rows, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_METRICS", "context_utilization")
-    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
-    evaluation = evaluate(rows)
-
-    assert evaluation.metrics == ("context_utilization",)
-    assert next(evaluation.results()).judge == "overlap"
 
 
 @pytest.mark.parametrize(
@@ -169,6 +139,7 @@ def test_judge_and_metrics_are_those_of_the_environment_by_default(rows, monkeyp
         ({"metrics": "faithfulnes"}, "no metric 'faithfulnes' here.*did you mean 'faithfulness'"),
         ({"metrics": []}, "metrics is empty"),
         ({"judge": "gpt"}, "judge is 'gpt', but should be 'overlap' or"),
+        ({"metrics": "answer_relevance", "judge": "overlap"}, "answer_relevance needs an LLMJudge"),
         ({"limit": 0}, "limit is 0"),
         ({"concurrency": 0}, "concurrency is 0"),
         ({"on_error": "raise"}, "on_error is 'raise'"),
@@ -234,13 +205,6 @@ def test_an_interrupted_run_goes_on_where_it_was_with_the_same_result(interrupte
     ]
 
 
-def test_an_interrupted_run_is_not_begun_anew_by_mistake(interrupted, judge):
-    table, output = interrupted
-
-    with pytest.raises(TableError, match="--resume"):
-        evaluate(table, METRICS, judge=judge, output=output)
-
-
 def test_an_interrupted_run_does_not_go_on_with_other_settings(interrupted, judge):
     table, output = interrupted
 
@@ -290,10 +254,6 @@ async def test_it_works_inside_a_running_loop_which_goes_on_meanwhile(rows):
     assert (await aevaluate(rows, [AsksTheLoop()])).summary["asks"].scored == 4
 
 
-async def test_without_await_it_works_inside_a_running_loop_as_well(rows, judge):
-    assert evaluate(rows, METRICS, judge=judge).rows == 4
-
-
 async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path):
     read = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -312,28 +272,164 @@ async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path
     assert not (tmp_path / "r.csv").exists()
 
 
-def test_records_of_ones_own_are_evaluated_with_their_ids(judge):
-    records = [RagRecord(question="q", contexts=["c"], response="r", record_id="mine")]
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple, records_of, jsonl_of])
+async def test_every_kind_of_table_has_the_same_results_inside_a_running_loop_too(rows, judge, make, write_jsonl):
+    rows = rows[:2]
+    table = make(rows, write_jsonl) if make is jsonl_of else make(rows)
 
-    assert next(evaluate(records, METRICS, judge=judge).results()).record_id == "mine"
-
-
-def test_files_are_read_by_their_path(write_jsonl, rows, judge):
-    assert evaluate(write_jsonl(rows), METRICS, judge=judge).rows == 4
-    assert evaluate(str(write_jsonl(rows)), METRICS, judge=judge).rows == 4
+    assert list(evaluate(table, METRICS, judge=judge).results()) == list(evaluate(rows, METRICS, judge=judge).results())
 
 
-def test_no_number_in_a_json_result_is_nan(rows, judge, tmp_path):
-    evaluate(rows, METRICS, judge=judge, output=tmp_path / "r.jsonl")
+def test_frames_of_results_have_a_type_for_each_column_and_no_cell_is_nan(judge):
+    rows = pd.DataFrame({"question": ["a", "b"], "contexts": [math.nan, []], "answer": ["r", "r"]})
+    evaluation = evaluate(rows, "faithfulness", judge=judge)
+    frame = evaluation.to_pandas()
 
-    for line in (tmp_path / "r.jsonl").read_text(encoding="utf-8").splitlines():
-        json.loads(line, parse_constant=pytest.fail)
+    assert list(frame["reason"]) == ["contexts_unknown", "no_contexts"]
+    assert (list(frame["score"]), str(frame["score"].dtype)) == ([pd.NA, pd.NA], "Float64")
+    assert evaluation.to_polars()["score"].to_list() == [None, None]
+
+    empty = evaluate(rows[:0], METRICS, judge=judge)
+    assert (empty.rows, len(empty.to_pandas()), empty.to_polars().height) == (0, 0, 0)
+    assert empty.to_polars().schema["score"] == pl.Float64
+    assert empty.summary["faithfulness"].mean is None
 
 
-def test_what_emitters_get_is_a_whole_record(rows, judge):
+def test_further_emitters_get_every_record_whole(rows, judge):
     emitter = RecordingEmitter()
-    evaluate(rows[:1], METRICS, judge=judge, emitters=[emitter])
+    evaluate(rows, METRICS, judge=judge, emitters=[emitter])
 
-    (scored,) = emitter.scored
-    assert isinstance(scored, ScoredRecord)
-    assert (set(scored.outcomes), scored.late) == (set(METRICS), False)
+    assert sorted(scored.record.record_id for scored in emitter.scored) == ["a", "b", "c", "d"]
+    assert all((set(scored.outcomes), scored.late) == (set(METRICS), False) for scored in emitter.scored)
+
+
+def test_metrics_and_judges_are_given_by_name_and_as_they_are(judge, length_metric, monkeypatch):
+    own = Faithfulness(judge, threshold=0.5)
+    chosen = metrics_for(["completeness", own, length_metric, "completeness"], Settings(), judge)
+
+    assert [metric.name for metric in chosen] == ["completeness", "faithfulness", "length"]
+    assert (chosen[1], chosen[0].judge) == (own, judge)
+    settings = Settings(metrics=("context_utilization",))
+    assert [metric.name for metric in metrics_for("faithfulness, completeness", settings, judge)] == [
+        "faithfulness",
+        "completeness",
+    ]
+    assert [metric.name for metric in metrics_for(None, settings, judge)] == ["context_utilization"]
+
+    monkeypatch.setenv("RAGSPAN_JUDGE", "overlap")
+    assert settings_with("openai:gpt-4o-mini", concurrency=3).judge == "openai:gpt-4o-mini"
+
+
+def test_a_description_tells_settings_and_judges_apart_and_holds_no_key():
+    judge = OpenAIJudge("gpt-4o-mini", api_key="secret", base_url="http://localhost/secret")
+    about = described(ContextAdherence(judge, polls=5))
+
+    assert (about["name"], about["polls"]) == ("context_adherence", 5)
+    assert about["judge"].startswith("openai:gpt-4o-mini, prompts ")
+    assert "secret" not in json.dumps(about)
+    assert about != described(ContextAdherence(judge, polls=3))
+
+
+# On their way ---------------------------------------------------------------------------------------------------------
+
+
+def row(response="r"):
+    return {"question": "q", "contexts": ["c"], "answer": response}
+
+
+class HoldsBackTheFirst:
+    """Scores the first record last."""
+
+    name = "held"
+
+    def __init__(self, others):
+        self._others = others
+        self._all_done = threading.Event()
+        self._lock = threading.Lock()
+
+    def score(self, record):
+        if record.response == "first":
+            assert self._all_done.wait(PATIENCE)
+        else:
+            with self._lock:
+                self._others -= 1
+                if not self._others:
+                    self._all_done.set()
+        return Score(value=1.0)
+
+
+@pytest.fixture
+def evaluated():
+    """Evaluates rows, and returns what became of each."""
+
+    def run_planned(rows, metric, concurrency=2, **more):
+        return run(
+            Plan(data=rows, metrics=[metric], settings=Settings(judging="thread", concurrency=concurrency), **more)
+        )
+
+    return run_planned
+
+
+def test_a_slow_record_holds_back_those_after_it(evaluated):
+    rows = [row("first"), *(row(str(number)) for number in range(5))]
+    evaluation = evaluated(rows, HoldsBackTheFirst(5), concurrency=3)
+
+    assert [result.row for result in evaluation.results()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_more_records_are_on_their_way_than_there_is_room_for(length_metric, evaluated):
+    read = []
+    most_ahead = 0
+
+    def rows():
+        for number in range(300):
+            read.append(number)
+            yield row()
+
+    def on_row(progress):
+        nonlocal most_ahead
+        most_ahead = max(most_ahead, len(read) - progress.rows)
+
+    evaluated(rows(), length_metric, on_row=on_row)
+
+    # The table's sample and one more are read before they are on their way.
+    assert most_ahead <= run_module._LEAST_ROWS + 51
+
+
+def test_a_record_larger_than_all_the_room_goes_alone(length_metric, evaluated, monkeypatch):
+    monkeypatch.setattr(run_module, "_MAX_BYTES", 1)
+
+    assert evaluated([row(), row()], length_metric).rows == 2
+
+
+def test_one_and_the_same_record_may_come_twice(length_metric, evaluated):
+    record = RagRecord(question="q", contexts=["c"], response="r", record_id="mine")
+    results = evaluated([record, record], length_metric).results()
+
+    assert [(result.row, result.record_id) for result in results] == [(1, "mine"), (2, "mine")]
+
+
+class CancelsEverything:
+    """Has the engine drop the record."""
+
+    name = "cancels"
+
+    async def score(self, record):
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(PATIENCE)
+
+
+def test_a_record_that_the_engine_dropped_has_failed(evaluated):
+    evaluation = evaluated([row(), row()], CancelsEverything())
+
+    assert (evaluation.rows, evaluation.summary["cancels"].failed) == (2, 2)
+    assert evaluation.skipped == {"worker_error": 2}
+
+
+def test_a_run_ends_soon_after_an_end_is_wanted(length_metric, evaluated):
+    wanted = threading.Event()
+    evaluation = evaluated((row() for _ in iter(int, 1)), length_metric, stop=wanted, on_row=lambda _: wanted.set())
+
+    assert evaluation.rows >= 1
+    assert not evaluation.is_complete

@@ -9,7 +9,8 @@ import pytest
 
 from ragspan.datasets import records
 from ragspan.datasets.columns import ColumnChoices
-from ragspan.datasets.records import RecordReader, digest_of
+from ragspan.datasets.journal import digest_of
+from ragspan.datasets.records import RecordReader
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.tables import table_of
 from ragspan.exceptions import TableError

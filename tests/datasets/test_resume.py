@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import signal
 import stat
+import subprocess
+import sys
 
 import pytest
 
@@ -17,31 +21,35 @@ ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} fo
 ROWS[2] = ROWS[5] = ROWS[6] = "no row"
 
 
-class Stop:
-    """Says that an end is wanted from the given time on that it is asked."""
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C interrupts, also where the tests run in a shell's background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
-    def __init__(self, at=10**9):
-        self._asked = itertools.count(1)
-        self._at = at
-        self.is_wanted = False
 
-    def __call__(self):
-        self.is_wanted = self.is_wanted or next(self._asked) >= self._at
-        return self.is_wanted
+def press_ctrl_c(*_):
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
 def run(length_metric):
-    def carried_out(output, *, resume=False, stop=None, on_row=lambda _: None):
+    def carried_out(output, *, resume=False, stop_at=None, rows=ROWS, **more):
+        def on_row(progress):
+            if progress.done == stop_at:
+                press_ctrl_c()
+
         return evaluate_as_planned(
             Plan(
-                data=list(ROWS),
+                data=list(rows),
                 metrics=[length_metric],
                 settings=Settings(judging="thread"),
                 output=output,
                 resume=resume,
-                should_stop=stop or Stop(),
+                ends_on_ctrl_c=True,
                 on_row=on_row,
+                **more,
             )
         )
 
@@ -58,38 +66,23 @@ def whole(run, tmp_path):
 @pytest.fixture
 def journal(run, tmp_path):
     """All that a run writes before its end."""
-    stop = Stop()
-
-    def on_row(standing):
-        stop.is_wanted = standing.done == len(ROWS)
-
-    assert not run(tmp_path / "stopped.jsonl", stop=stop, on_row=on_row).is_complete
+    assert not run(tmp_path / "stopped.jsonl", stop_at=len(ROWS)).is_complete
     return journal_of(tmp_path / "stopped.jsonl").read_bytes()
 
 
-def test_a_resumed_run_can_be_stopped_at_any_point_and_resumed_again(run, whole, journal, tmp_path):
-    for lines, point in itertools.product((3, 6, 9), range(1, 14)):
+def test_a_resumed_run_can_be_stopped_at_any_row_and_resumed_again(run, whole, journal, tmp_path):
+    for lines, point in itertools.product((3, 6, 9), range(1, 9)):
         output = tmp_path / f"{lines}-{point}.jsonl"
         begun = b"".join(journal.splitlines(keepends=True)[:lines])
         journal_of(output).write_bytes(begun)
-        run(output, resume=True, stop=Stop(at=point))
-        if not output.exists():
-            kept = journal_of(output).read_bytes()
-            assert kept.startswith(begun)
-            assert journal.startswith(kept)
-            run(output, resume=True)
+        stopped = run(output, resume=True, stop_at=point)
+        kept = journal_of(output).read_bytes()
 
+        assert stopped.rows + stopped.bad_row_count == point
+        assert kept.startswith(begun)
+        assert journal.startswith(kept)
+        run(output, resume=True)
         assert output.read_bytes() == whole
-
-
-def test_a_stop_while_the_journal_is_gone_through_writes_nothing(run, journal, tmp_path):
-    output = tmp_path / "r.jsonl"
-    for point in range(1, len(ROWS) + 1):
-        journal_of(output).write_bytes(journal)
-        evaluation = run(output, resume=True, stop=Stop(at=point))
-
-        assert evaluation.rows + evaluation.bad_row_count == point - 1
-        assert journal_of(output).read_bytes() == journal
 
 
 def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, tmp_path):
@@ -103,6 +96,25 @@ def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, t
         assert output.read_bytes() == whole
 
 
+def test_what_is_done_is_kept_and_gone_on_with(run, tmp_path):
+    rows = [{"question": "q", "contexts": "c", "answer": f"r{number}"} for number in range(300)]
+    output = tmp_path / "r.csv"
+    stopped = run(output, stop_at=100, rows=rows)
+
+    assert (stopped.rows, len(list(stopped.results())), stopped.is_complete) == (100, 100, False)
+    assert not output.exists()
+    finished = run(output, resume=True, rows=rows)
+    assert (finished.rows, finished.resumed, finished.is_complete) == (300, 100, True)
+    assert not journal_of(output).exists()
+
+
+def test_before_a_row_is_done_nothing_is_left_behind(run, tmp_path):
+    stopped = run(tmp_path / "r.csv", on_begin=press_ctrl_c)
+
+    assert (stopped.rows, stopped.is_complete, list(stopped.results())) == (0, False, [])
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_only_the_owner_may_read_the_results(run, tmp_path, ending):
     output = tmp_path / f"r.{ending}"
@@ -114,3 +126,91 @@ def test_only_the_owner_may_read_the_results(run, tmp_path, ending):
         os.umask(before)
 
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
+
+
+# Whole programs -------------------------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import json, os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+reading, writing = os.pipe()
+os.dup2(reading, 0)
+
+def feed():
+    row = json.dumps({"question": "q", "contexts": ["c"] * 100, "answer": "c"}) + "\\n"
+    for _ in range(800):  # more than a pipe holds: the command is reading when the last of it is written
+        os.write(writing, row.encode())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=feed, daemon=True).start()
+from ragspan.cli import app
+app(["evaluate", "-", "--format", "jsonl", "--metrics", "context_utilization", "--output", sys.argv[1], "--quiet"])
+"""
+
+KILLED = """
+import os, signal, sys
+from ragspan.datasets import evaluate
+from ragspan.outcomes import Score
+
+table, output, dies_at, resume = sys.argv[1:]
+
+class Deadly:
+    name = "deadly"
+
+    async def score(self, record):
+        if record.question == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Score(value=len(record.response) / 100, explanation=record.question)
+
+evaluation = evaluate(table, ["faithfulness", Deadly()], output=output, resume=resume == "True")
+print(evaluation.rows, len(evaluation.worst))
+"""
+
+
+def program(source, *arguments):
+    command = [sys.executable, "-c", source, *map(str, arguments)]
+    environment = {**os.environ, "RAGSPAN_JUDGING": "thread"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.slow
+def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
+    output = tmp_path / "r.csv"
+    done = program(INTERRUPTED, output)
+
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
+    assert f"What is done is saved in {journal_of(output)}: continue with the same command and --resume." in done.stderr
+    assert "abandoned" not in done.stderr
+    assert "time" not in done.stderr
+    assert "context_utilization" in done.stdout
+    assert journal_of(output).exists()
+    assert not output.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path, ending):
+    table, whole, output = tmp_path / "table.jsonl", tmp_path / f"whole.{ending}", tmp_path / f"killed.{ending}"
+    rows = [
+        {
+            "question": f"q{number}",
+            "contexts": [f"The tower has {number} steps."],
+            "answer": f"It has {number % 7} steps." * (number % 3),
+        }
+        for number in range(300)
+    ]
+    rows[20]["answer"] = ["no text"]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    uninterrupted = program(KILLED, table, whole, "never", False)
+    killed = program(KILLED, table, output, "q150", False)
+    rows_kept = journal_of(output).read_bytes().count(b"\n") - 1
+    twice = program(KILLED, table, output, "q250", True)
+    resumed = program(KILLED, table, output, "never", True)
+
+    assert (killed.returncode, twice.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
+    assert 0 < rows_kept <= 150
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert resumed.stdout == uninterrupted.stdout
+    assert output.read_bytes() == whole.read_bytes()
+    assert not journal_of(output).exists()

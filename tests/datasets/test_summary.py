@@ -1,29 +1,42 @@
-"""Counting outcomes, summing them up, and keeping the lowest."""
+"""Counting outcomes, summing them up, keeping the lowest, and showing how far a run is."""
 
 from __future__ import annotations
 
+import io
 import random
 import statistics
 
 import pytest
 
-from ragspan.datasets.results import WORST_KEPT, EvaluatedRow, Evaluation, MetricSummary, ResultRow
-from ragspan.datasets.summary import LowestScores, Tally
-from ragspan.outcomes import NotApplicable, Score
+from ragspan.datasets.results import (
+    WORST_KEPT,
+    BadRow,
+    EvaluatedRow,
+    Evaluation,
+    LowestScores,
+    MetricSummary,
+    MetricTally,
+    ResultRow,
+    RunProgress,
+)
+from ragspan.datasets.terminal import ProgressDisplay, duration, progress_on_stderr
+from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 
+RECORD = RagRecord(question="q", contexts=None, response="r")
 
-def tally_of(*values, reasons=(), label=None, threshold=None):
-    tally = Tally(["m"])
+
+def summary_of(*values, reasons=(), label=None, threshold=None):
+    tally = MetricTally()
     for value in values:
         tally.add(ResultRow(row=1, record_id="r", metric="m", score=value, label=label), threshold)
     for reason in reasons:
         tally.add(ResultRow(row=1, record_id="r", metric="m", reason=reason))
-    return tally
+    return tally.summary("m")
 
 
 def test_the_summary_is_of_the_scores_alone():
-    summary = tally_of(0.0, 0.5, 0.75, reasons=["no_response", "timeout", "timeout"]).summary()["m"]
+    summary = summary_of(0.0, 0.5, 0.75, reasons=["no_response", "timeout", "timeout"])
 
     assert (summary.mean, summary.median, summary.minimum, summary.maximum) == (pytest.approx(1.25 / 3), 0.5, 0.0, 0.75)
     assert summary.standard_deviation == pytest.approx(statistics.stdev([0.0, 0.5, 0.75]))
@@ -31,39 +44,32 @@ def test_the_summary_is_of_the_scores_alone():
 
 
 def test_where_nothing_was_scored_there_are_no_figures():
-    assert tally_of(reasons=["timeout"]).summary()["m"] == MetricSummary(metric="m", not_scored={"timeout": 1})
-    assert Tally(["m"]).summary()["m"] == MetricSummary(metric="m")
+    assert summary_of(reasons=["timeout"]) == MetricSummary(metric="m", not_scored={"timeout": 1})
+    assert MetricTally().summary("m") == MetricSummary(metric="m")
 
 
-def test_a_single_score_has_no_deviation():
-    summary = tally_of(0.3).summary()["m"]
+@pytest.mark.parametrize(
+    ("values", "mean", "median", "deviation"),
+    [
+        ((0.3,), 0.3, 0.3, None),
+        ((0.0, 1.0, 0.5, 0.25), 0.4375, 0.375, 0.42696),
+        ((0.1, 0.1, 0.1), 0.1, 0.1, 0.0),  # whose rounded sum is larger than three tenths
+    ],
+)
+def test_figures_of_few_scores(values, mean, median, deviation):
+    summary = summary_of(*values)
 
-    assert (summary.mean, summary.median, summary.standard_deviation) == (0.3, 0.3, None)
-
-
-def test_the_median_of_an_even_number_lies_in_the_middle():
-    assert tally_of(0.0, 1.0, 0.5, 0.25).summary()["m"].median == 0.375
-
-
-def test_rounding_puts_no_mean_outside_of_its_values():
-    summary = tally_of(*[0.1] * 3).summary()["m"]
-
-    assert summary.mean == 0.1
-    assert summary.standard_deviation == 0.0
+    assert (summary.mean, summary.median) == (mean, median)
+    assert summary.standard_deviation == (deviation and pytest.approx(deviation, abs=1e-4))
 
 
 def test_passes_are_counted_by_label_and_the_threshold_is_kept():
-    summary = tally_of(0.9, 0.2, label="pass", threshold=0.8).summary()["m"]
+    summary = summary_of(0.9, 0.2, label="pass", threshold=0.8)
 
     assert (summary.passed, summary.threshold) == (2, 0.8)
 
 
-def test_means_are_there_while_rows_still_come():
-    assert tally_of(0.5, 1.0).means() == {"m": 0.75}
-    assert Tally(["m"]).means() == {"m": None}
-
-
-RECORD = RagRecord(question="q", contexts=None, response="r")
+# The lowest -----------------------------------------------------------------------------------------------------------
 
 
 def row(number, **values):
@@ -81,29 +87,105 @@ def kept_of(rows, *metrics):
     return worst.rows()
 
 
-def test_the_lowest_are_kept_whatever_the_order():
+def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows():
     values = [number / 1000 for number in range(500)]
     random.Random(3).shuffle(values)
     kept = kept_of([row(number, m=value) for number, value in enumerate(values)], "m")
+    equal = kept_of([row(number, m=0.5) for number in range(WORST_KEPT + 5)], "m")
 
     assert sorted(evaluated.outcomes["m"].value for evaluated in kept) == [place / 1000 for place in range(WORST_KEPT)]
     assert [evaluated.row for evaluated in kept] == sorted(evaluated.row for evaluated in kept)
-
-
-def test_of_equal_scores_the_earlier_rows_are_kept():
-    kept = kept_of([row(number, m=0.5) for number in range(WORST_KEPT + 5)], "m")
-
-    assert [evaluated.row for evaluated in kept] == list(range(WORST_KEPT))
-
-
-def test_rows_without_a_score_are_not_among_them():
-    assert kept_of([row(1, m=None), row(2, m=0.5)], "m") == (row(2, m=0.5),)
+    assert [evaluated.row for evaluated in equal] == list(range(WORST_KEPT))
 
 
 def test_a_row_that_is_low_by_two_metrics_is_there_once_and_each_metric_has_its_order():
-    kept = kept_of([row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None)], "m", "n")
+    kept = kept_of([row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None), row(4, m=None)], "m", "n")
     evaluation = Evaluation(metrics=("m", "n"), rows=3, summary={}, worst=kept)
 
     assert [evaluated.row for evaluated in kept] == [1, 2, 3]
     assert [evaluated.row for evaluated in evaluation.worst_by("m")] == [2, 3, 1]
     assert [evaluated.row for evaluated in evaluation.worst_by("n")] == [1, 2]
+
+
+# Progress -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def progress():
+    return RunProgress(("m",), share_done=lambda done: done / 100)
+
+
+def do(progress, rows):
+    for _ in range(rows):
+        outcome = Score(value=0.5, usage=Usage(requests=1, usd=0.01))
+        progress.add(EvaluatedRow(row=progress.done + 1, record=RECORD, outcomes={"m": outcome}))
+
+
+def shown(clock):
+    """What is shown of a run, at once."""
+    words = []
+    display = ProgressDisplay(lambda text, _share: words.append(text), pause=0, clock=clock)
+
+    def show(progress):
+        display(progress)
+        return words[-1]
+
+    return show
+
+
+def test_a_line_tells_rows_rate_time_left_means_bad_rows_and_cost(progress, clock):
+    display = shown(clock)
+    do(progress, 49)
+    progress.add(BadRow(row=50, reason="bad"))
+    clock.advance(10)
+
+    assert display(progress) == "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900"
+
+
+def test_without_a_known_size_there_is_no_time_left(clock):
+    progress = RunProgress(("m",), share_done=lambda _done: None)
+    display = shown(clock)
+    do(progress, 20)
+    clock.advance(10)
+
+    assert display(progress) == "20 rows · 2.0 rows/s · m 0.500 · $0.2000"
+
+
+def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(progress, clock):
+    display = shown(clock)
+    do(progress, 40)
+    progress.resumed = 40
+    clock.advance(5)
+    display(progress)
+    do(progress, 20)
+    clock.advance(10)
+
+    assert "60 rows (60%) · 2.0 rows/s · 20 s left" in display(progress)
+
+
+def test_where_there_is_no_terminal_a_line_comes_every_ten_seconds(progress, clock):
+    file = io.StringIO()
+    with progress_on_stderr(file=file, clock=clock) as on_row:
+        for _ in range(25):
+            clock.advance(1)
+            do(progress, 1)
+            on_row(progress)
+
+    assert [line.split(" · ")[0] for line in file.getvalue().splitlines()] == ["10 rows (10%)", "20 rows (20%)"]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_on_a_terminal_there_is_a_bar_unless_it_is_quiet(progress, clock, quiet):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    with progress_on_stderr(quiet=quiet, file=terminal, clock=clock) as on_row:
+        do(progress, 50)
+        clock.advance(1)
+        on_row(progress)
+
+    assert ("50 rows (50%)" in terminal.getvalue()) is not quiet
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (61, "1 min 01 s"), (7325, "2 h 02 min")])
+def test_durations_are_said_as_people_say_them(seconds, text):
+    assert duration(seconds) == text

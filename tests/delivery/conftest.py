@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from ragspan.delivery import Delivered, DeliveryOptions, ScoreWriter
-from ragspan.delivery._backoff import Backoff
-from ragspan.delivery._schedule import Schedule
-from ragspan.delivery.stats import Counts
+from ragspan.delivery._retry_queue import RetryQueue
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -34,7 +32,7 @@ class Clock:
 
 
 class Mailbox:
-    """A destination that does as its script says, a reply a batch, and takes everything once that is used up.
+    """A backend that does as its script says, a reply a batch, and takes everything once that is used up.
 
     A reply is what `write` returns, an exception to raise, or a function of the batch that does either.
     """
@@ -61,15 +59,15 @@ class Mailbox:
         self.is_closed = True
 
 
-class PostOffice(ScoreWriter[Letter]):
+class PostOffice(ScoreWriter):
     """A writer that writes a letter for each score."""
 
     name = "post"
 
-    def __init__(self, delivery=None, **given):
+    def __init__(self, **given):
         self.mailboxes = [Mailbox()]
         self.connections = 0
-        super().__init__(delivery or DeliveryOptions(linger=0.0), **given)
+        super().__init__(**{"delivery": DeliveryOptions(linger=0.0), **given})
 
     @property
     def mailbox(self):
@@ -93,21 +91,11 @@ def clock():
 
 
 @pytest.fixture
-def counts():
-    return Counts()
-
-
-@pytest.fixture
-def make_schedule(clock, counts):
-    """A schedule without jitter, whose items are due at once unless the test says otherwise."""
+def make_queue(clock):
+    """A queue without jitter, whose items are due at once unless the test says otherwise."""
 
     def make(**options):
-        return Schedule(
-            DeliveryOptions(**{"linger": 0.0, **options}),
-            counts=counts,
-            backoff=Backoff(draw=lambda: 0.0),
-            clock=clock,
-        )
+        return RetryQueue(DeliveryOptions(**{"linger": 0.0, **options}), draw=lambda: 0.0, clock=clock)
 
     return make
 
@@ -149,8 +137,8 @@ def letters(letter):
 def make_post_office():
     writers = []
 
-    def make(delivery=None, **given):
-        writers.append(PostOffice(delivery, **given))
+    def make(**given):
+        writers.append(PostOffice(**given))
         return writers[-1]
 
     yield make

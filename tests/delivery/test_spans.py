@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
 
-from ragspan.delivery import DeliveryOptions, _schedule
-from ragspan.delivery.spans import PatientOTLPSpanExporter, PatientSpanExporter
+from ragspan.delivery import DeliveryOptions, batch_sender
+from ragspan.delivery.spans import RetryingOTLPSpanExporter, RetryingSpanExporter
 from ragspan.engine import ScoringEngine
 from ragspan.records import RagRecord
 from ragspan.telemetry import OTelEmitter
@@ -71,7 +71,7 @@ def make_exporter():
     made = []
 
     def make(inner, **options):
-        made.append(PatientSpanExporter(inner, **options))
+        made.append(RetryingSpanExporter(inner, **options))
         return made[-1]
 
     yield make
@@ -114,7 +114,7 @@ def test_an_exporter_that_hangs_does_not_hold_up_whoever_exports(make_exporter):
 
 
 def test_a_span_that_is_refused_for_good_holds_no_other_up(make_exporter, monkeypatch):
-    monkeypatch.setattr(_schedule, "_HURRIED", 0.05)  # so that many tries fit into the window on a busy machine, too
+    monkeypatch.setattr(batch_sender, "_HURRIED", 0.05)  # so that many tries fit into the window on a busy machine, too
     inner = FailingAtFirst()
     exporter = make_exporter(inner, delivery=DeliveryOptions(linger=0.0, batch_size=8, retry_window=3.0))
 
@@ -202,7 +202,7 @@ def test_it_can_be_chosen_by_name_and_sends_where_the_standard_variables_say(mak
     listener = make_otlp_listener()
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", listener.url)
     (entry,) = entry_points(group="opentelemetry_traces_exporter", name="ragspan_otlp")
-    assert entry.load() is PatientOTLPSpanExporter
+    assert entry.load() is RetryingOTLPSpanExporter
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(entry.load()()))
 

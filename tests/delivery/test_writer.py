@@ -15,7 +15,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from ragspan.delivery import BatchRefused, Delivered, DeliveryOptions, NotThereYet, Refused, Unavailable
+from ragspan.delivery import BatchRejected, Delivered, DeliveryOptions, Rejected, SpanNotFound, Unavailable
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
@@ -42,9 +42,9 @@ class Gate:
 
 def wait_until(post_office, happened):
     """Wait for a change of what the writer's thread knows."""
-    outbox = post_office._outbox
-    with outbox._changed:
-        assert outbox._changed.wait_for(lambda: happened(outbox._schedule), PATIENCE)
+    sender = post_office._sender
+    with sender._changed:
+        assert sender._changed.wait_for(lambda: happened(sender._queue), PATIENCE)
 
 
 def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_scored):
@@ -54,17 +54,6 @@ def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_s
     assert post_office.mailbox.delivered == ["faithfulness=0.5", "completeness=1.0"]
     assert post_office.mailbox.threads == {"ragspan-post"}
     assert post_office.stats().delivered == 2
-
-
-def test_it_is_an_emitter_that_others_need_not_wait_for(post_office):
-    assert post_office.score_wait == 0
-    assert post_office.start(RagRecord(question="q", contexts=[], response="r")).span is None
-
-
-def test_until_the_first_score_there_is_no_thread_and_no_connection(post_office):
-    assert post_office.flush(0)
-    assert post_office.connections == 0
-    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
 
 
 def test_instrumentation_is_suppressed_while_it_writes(post_office, make_scored):
@@ -108,44 +97,27 @@ def test_an_answer_without_any_score_is_not_written(post_office):
     assert post_office.stats().offered == 0
 
 
-def test_a_receipt_tells_what_becomes_of_an_answers_scores(post_office, make_scored):
+def test_a_status_tells_what_becomes_of_an_answers_scores(post_office, make_scored):
     gate = Gate()
     post_office.mailbox.script.append(gate)
-    receipt = post_office.emit_with_receipt(make_scored(faithfulness=0.5, completeness=1.0))
+    status = post_office.emit_with_status(make_scored(faithfulness=0.5, completeness=1.0))
 
     assert gate.is_reached.wait(PATIENCE)
-    assert receipt.fate() == "waiting"
+    assert status.state() == "waiting"
     gate.opened.set()
     assert post_office.flush(PATIENCE)
-    assert receipt.fate() == "settled"
+    assert status.state() == "settled"
 
 
-def test_a_receipt_for_what_is_not_written_says_why_at_once(post_office, make_scored):
-    unsampled = post_office.emit_with_receipt(make_scored(trace_flags=0, faithfulness=0.5))
-    nothing = post_office.emit_with_receipt(make_scored())
+def test_a_status_for_what_is_not_written_says_why_at_once(post_office, make_scored):
+    unsampled = post_office.emit_with_status(make_scored(trace_flags=0, faithfulness=0.5))
+    nothing = post_office.emit_with_status(make_scored())
     post_office.shutdown(0)
 
-    assert (unsampled.fate(), nothing.fate()) == ("settled", "settled")
-    assert post_office.emit_with_receipt(make_scored(faithfulness=0.5)).fate() == "lost"
-    assert post_office.emit_with_receipt(make_scored()).fate() == "settled"
+    assert (unsampled.state(), nothing.state()) == ("settled", "settled")
+    assert post_office.emit_with_status(make_scored(faithfulness=0.5)).state() == "lost"
+    assert post_office.emit_with_status(make_scored()).state() == "settled"
     assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
-
-
-def test_a_receipt_is_nothing_to_the_child_of_a_fork(post_office, make_scored):
-    """Which may have inherited a lock that is held for good."""
-    gate = Gate()
-    post_office.mailbox.script.append(gate)
-    receipt = post_office.emit_with_receipt(make_scored(faithfulness=0.5))
-    assert gate.is_reached.wait(PATIENCE)
-
-    with post_office._outbox._changed:
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if receipt.fate() == "lost" else 1)
-    try:
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    finally:
-        gate.opened.set()
 
 
 def test_how_patiently_it_delivers_can_be_changed_before_anything_is_emitted(post_office, make_scored):
@@ -177,7 +149,7 @@ def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
 
 def test_a_score_that_finds_the_thread_idle_wakes_it(post_office, make_scored):
     post_office.emit(make_scored(first=0.1))
-    wait_until(post_office, lambda schedule: schedule.stats().delivered == 1)
+    wait_until(post_office, lambda queue: queue.stats().delivered == 1)
     gate = Gate()
     post_office.mailbox.script.append(gate)
 
@@ -187,18 +159,10 @@ def test_a_score_that_finds_the_thread_idle_wakes_it(post_office, make_scored):
     gate.opened.set()
 
 
-def test_late_scores_are_delivered_as_well(post_office, make_scored):
-    post_office.emit(make_scored(faithfulness=0.5))
-    post_office.emit(make_scored(completeness=1.0, late=True))
-
-    assert post_office.flush(PATIENCE)
-    assert post_office.mailbox.delivered == ["faithfulness=0.5", "completeness=1.0"]
-
-
 def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_scored):
-    post_office.mailbox.script += [Unavailable("away", retry_after=60.0), [NotThereYet()], RuntimeError("500")]
+    post_office.mailbox.script += [Unavailable("away", retry_after=60.0), [SpanNotFound()], RuntimeError("500")]
     post_office.emit(make_scored(faithfulness=0.5))
-    wait_until(post_office, lambda schedule: (schedule.wait() or 0) > 10)
+    wait_until(post_office, lambda queue: (queue.next_due() or 0) > time.monotonic() + 10)
 
     assert post_office.flush(PATIENCE)
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
@@ -216,15 +180,15 @@ def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
 
 
 def test_a_flush_says_true_of_what_was_refused(post_office, make_scored):
-    post_office.mailbox.script.append([Refused("http_422")])
+    post_office.mailbox.script.append([Rejected("http_422")])
     post_office.emit(make_scored(faithfulness=0.5))
 
     assert post_office.flush(PATIENCE) is True
-    assert post_office.stats().refused == {"http_422": 1}
+    assert post_office.stats().rejected == {"http_422": 1}
 
 
 def test_a_flush_says_false_of_what_is_dropped_while_it_waits(make_post_office, make_scored):
-    post_office = make_post_office(DeliveryOptions(linger=0.0, queue_size=2))
+    post_office = make_post_office(delivery=DeliveryOptions(linger=0.0, queue_size=2))
     gate, answers = Gate(), []
     post_office.mailbox.script.append(gate)
     post_office.emit(make_scored(first=0.1))
@@ -233,7 +197,7 @@ def test_a_flush_says_false_of_what_is_dropped_while_it_waits(make_post_office, 
 
     flushing = threading.Thread(target=lambda: answers.append(post_office.flush(PATIENCE)))
     flushing.start()
-    wait_until(post_office, lambda schedule: schedule._hurried)
+    wait_until(post_office, lambda queue: queue.next_due() is None or queue._paused_until == float("-inf"))
     post_office.emit(make_scored(third=0.3))
     gate.opened.set()
     flushing.join(PATIENCE)
@@ -243,7 +207,7 @@ def test_a_flush_says_false_of_what_is_dropped_while_it_waits(make_post_office, 
 
 
 def test_a_shutdown_delivers_what_is_there_and_closes_the_connection(make_post_office, make_scored):
-    post_office = make_post_office(DeliveryOptions(linger=60.0))
+    post_office = make_post_office(delivery=DeliveryOptions(linger=60.0))
     post_office.emit(make_scored(faithfulness=0.5))
 
     post_office.shutdown(PATIENCE)
@@ -289,7 +253,7 @@ def test_a_connection_that_cannot_be_made_is_tried_again(make_post_office, make_
             raise error
         return connect()
 
-    post_office._outbox._connect = stumble
+    post_office._sender._connect = stumble
     post_office.emit(make_scored(faithfulness=0.5))
 
     assert post_office.flush(PATIENCE)
@@ -303,7 +267,7 @@ def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, m
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    post_office.mailbox.script += [[NotThereYet()], Unavailable("away")]
+    post_office.mailbox.script += [[SpanNotFound()], Unavailable("away")]
     post_office.emit(make_scored(faithfulness=0.5))
 
     assert post_office.flush(PATIENCE)
@@ -316,13 +280,12 @@ def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, m
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("calls", ["emit", "flush", "shutdown"])
 def test_a_thread_that_died_is_replaced(post_office, make_scored, monkeypatch, calls):
-    post_office.mailbox.script.append(NotThereYet)  # which is no result: it is tried again
+    post_office.mailbox.script.append(RuntimeError())
     with monkeypatch.context() as patch:
-        patch.setattr(post_office._report, "tell", lambda *_: sys.exit())
-        with pytest.raises(SystemExit):
-            post_office.emit(make_scored(faithfulness=0.5))
-        post_office._outbox._thread.join(PATIENCE)
-    assert not post_office._outbox._thread.is_alive()
+        patch.setattr(post_office._sender._report, "tell", lambda *_: sys.exit())
+        post_office.emit(make_scored(faithfulness=0.5))
+        post_office._sender._thread.join(PATIENCE)
+    assert not post_office._sender._thread.is_alive()
 
     if calls == "emit":
         post_office.emit(make_scored(completeness=1.0))
@@ -338,8 +301,8 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
     post_office.mailbox.script += [
         Unavailable("http_503"),
         ValueError("the user's own words"),
-        BatchRefused("http_422"),
-        [Refused("http_422")],
+        BatchRejected("http_422"),
+        [Rejected("http_422")],
     ]
     for name in ("first", "second"):
         post_office.emit(make_scored(**{name: 0.5}))
@@ -347,23 +310,23 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
 
     assert caplog.messages == [
         "post took no scores: http_503; 1 wait to be tried again",
-        "post: 1 scores were refused: http_422",
+        "post: 1 scores were rejected: http_422",
     ]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
 def test_a_batch_that_is_split_shows_in_the_log_by_what_is_refused_in_the_end(post_office, make_scored, caplog):
-    post_office.mailbox.script += [BatchRefused("http_422"), BatchRefused("http_422")]
+    post_office.mailbox.script += [BatchRejected("http_422"), BatchRejected("http_422")]
     post_office.emit(make_scored(a=0.1, b=0.2))
 
     assert post_office.flush(PATIENCE)
-    assert caplog.messages == ["post: 1 scores were refused: http_422"]
+    assert caplog.messages == ["post: 1 scores were rejected: http_422"]
 
 
 def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_scored):
     reader = InMemoryMetricReader()
     post_office = make_post_office(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
-    post_office.mailbox.script += [[Delivered(), Refused("http_422"), Delivered()]]
+    post_office.mailbox.script += [[Delivered(), Rejected("http_422"), Delivered()]]
 
     post_office.emit(make_scored(a=0.1, b=0.2, c=0.3))
     post_office.emit(make_scored(d=0.4, trace_flags=0))
@@ -373,7 +336,7 @@ def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_sco
     assert metric.name == "ragspan.deliveries"
     assert {tuple(sorted(point.attributes.items())): point.value for point in metric.data.data_points} == {
         (("ragspan.destination", "post"), ("ragspan.result", "delivered")): 2,
-        (("ragspan.destination", "post"), ("ragspan.reason", "http_422"), ("ragspan.result", "refused")): 1,
+        (("ragspan.destination", "post"), ("ragspan.reason", "http_422"), ("ragspan.result", "rejected")): 1,
         (("ragspan.destination", "post"), ("ragspan.reason", "no_span"), ("ragspan.result", "dropped")): 1,
     }
 

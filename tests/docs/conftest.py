@@ -137,7 +137,6 @@ def finding(form, request):
         "completeness": {"reasoning": "stated", "value": 1.0},
         "claims": ["Card payments settle within two days."],
         "claim_verdicts": each(verdict="supported"),
-        "passage_verdicts": each(verdict="useful"),
         "context_verdicts": each(verdict="useful"),
     }
     return json.dumps({"answer": {form: replies[form]}})

@@ -79,11 +79,11 @@ def docker(arguments):
 
 def hf(arguments):
     """The files and revisions are those that the classifier loads."""
-    from ragspan.judges.hhem import files
+    from ragspan_hhem import model
 
     command, repository, file, option, revision = arguments
     assert (command, option) == ("download", "--revision")
-    pinned = Path(files.__file__).read_text(encoding="utf-8")
+    pinned = Path(model.__file__).read_text(encoding="utf-8")
     assert all(f'"{word}"' in pinned for word in (repository, file, revision)), arguments
 
 

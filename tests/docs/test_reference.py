@@ -19,6 +19,7 @@ MODULES = (
     "ragspan.metrics",
     "ragspan.telemetry",
     "ragspan.testing",
+    "ragspan_hhem",
     "ragspan_langchain",
     "ragspan_llama_index",
     "ragspan_mlflow",

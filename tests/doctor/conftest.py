@@ -5,6 +5,23 @@ import socket
 
 import pytest
 
+from ragspan.doctor.examination import examine
+
+
+class Findings(list):
+    """What the doctor found."""
+
+    def of(self, check):
+        return Findings(finding for finding in self if finding.check == check)
+
+    def states(self):
+        return [finding.state for finding in self]
+
+    def text(self, state=None):
+        """All words of the findings in this state, advice included."""
+        chosen = [finding for finding in self if state in {None, finding.state}]
+        return "\n".join(f"{finding.found} → {finding.advice}" for finding in chosen)
+
 
 @pytest.fixture(autouse=True)
 def a_plain_environment(monkeypatch):
@@ -12,6 +29,7 @@ def a_plain_environment(monkeypatch):
     for name in list(os.environ):
         if name.startswith(("OTEL_", "RAGSPAN_", "OPENAI_")) or name.lower().endswith(("_proxy", "_ca_bundle")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_PROXY", "*")
 
 
 @pytest.fixture
@@ -21,6 +39,23 @@ def set_variables(monkeypatch):
             monkeypatch.setenv(name, value)
 
     return set_all
+
+
+@pytest.fixture
+def examined(set_variables):
+    """Has the doctor look at an environment. Judged in this process: a helper that starts up takes its time."""
+
+    def examine_with(*, timeout=20.0, **variables):
+        set_variables(**({"RAGSPAN_JUDGING": "thread"} | variables))
+        return Findings(examine(timeout=timeout))
+
+    return examine_with
+
+
+@pytest.fixture
+def sent_to(otlp_listener, set_variables):
+    set_variables(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
+    return otlp_listener
 
 
 @pytest.fixture

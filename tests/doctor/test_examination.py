@@ -1,65 +1,62 @@
 import threading
 
-from ragspan.doctor import CHECKS, Diagnosis, examine
+import pytest
+
+from ragspan.doctor import CHECKS, Finding, exit_code, finding
 from ragspan.doctor.examination import within
 
 
-def test_the_checks_are_made_in_order():
-    made = tuple(diagnosis.check for diagnosis in examine(timeout=30.0))
+def test_the_checks_are_made_in_order(examined):
+    checks = list(dict.fromkeys(finding.check for finding in examined()))
 
-    assert made == tuple(check for check in CHECKS if check not in {"sink", "helper"})
-
-
-def test_settings_that_cannot_be_used_do_not_keep_the_rest_from_being_looked_at(set_variables, otlp_listener):
-    set_variables(RAGSPAN_SAMPLE_RATE="2", OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
-
-    diagnoses = {diagnosis.check: diagnosis for diagnosis in examine(timeout=30.0)}
-
-    assert diagnoses["settings"].failed
-    assert not diagnoses["telemetry"].failed
-    assert {diagnoses[check].findings[0].state for check in ("judge", "endpoint", "record")} == {"skipped"}
+    assert checks == [check for check in CHECKS if check not in {"sink", "helper"}]
 
 
-def test_ragspan_switched_off_is_what_failed_and_nothing_is_asked(set_variables, otlp_listener):
-    set_variables(RAGSPAN_ENABLED="false", OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
-
-    diagnoses = {diagnosis.check: diagnosis for diagnosis in examine(timeout=30.0)}
-
-    assert [check for check, diagnosis in diagnoses.items() if diagnosis.failed] == ["settings"]
-    assert diagnoses["judge"].findings[0].state == "skipped"
-
-
-def test_no_secret_leaves(set_variables, otlp_listener):
-    set_variables(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=t0ps3cret")
+def test_no_secret_leaves(examined, otlp_listener):
     otlp_listener.answers(401, b"t0ps3cret is no key of ours", Content_Type="text/plain")
-
-    findings = [finding for diagnosis in examine(timeout=30.0) for finding in diagnosis.findings]
+    findings = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=t0ps3cret")
 
     assert "[secret] is no key of ours" in repr(findings)
+    assert "it now sends x-key" in repr(findings)
     assert "t0ps3cret" not in repr(findings)
 
 
 def test_a_check_that_hangs_is_left_behind():
     released = threading.Event()
 
-    [diagnosis] = within(0.05, "judge", lambda: released.wait(60) and None)
+    [found] = within(0.05, "judge", lambda: released.wait(60) and [])
 
     released.set()
-    assert diagnosis.is_hanging
-    assert diagnosis.findings[0].found == "the check did not end within 0.05 s"
+    assert found.is_hanging
+    assert found.found == "the check did not end within 0.05 s"
 
 
 def test_a_check_that_raises_is_a_finding():
     def raising():
         raise SystemExit("oh")
 
-    [diagnosis] = within(30.0, "judge", raising)
+    [found] = within(30.0, "judge", raising)
 
-    [finding] = diagnosis.findings
-    assert (finding.state, finding.found) == ("failed", "the check itself failed: SystemExit: oh")
+    assert (found.state, found.found) == ("failed", "the check itself failed: SystemExit: oh")
 
 
 def test_a_check_that_ends_in_time_is_what_it_came_to():
-    expected = [Diagnosis(check="judge", findings=[])]
+    expected = [finding("judge", "ok", "well")]
 
-    assert within(30.0, "judge", lambda: expected) is expected
+    assert within(30.0, "judge", lambda: expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("states", "misuse", "code"),
+    [
+        ([], False, 0),
+        (["ok", "warning", "skipped"], False, 0),
+        (["ok", "failed"], False, 1),
+        (["failed", "failed"], True, 2),
+        (["warning"], True, 0),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_failure(states, misuse, code):
+    findings = [Finding(check="judge", state=state, found="", is_misuse=misuse) for state in states]
+
+    assert exit_code(findings) == code

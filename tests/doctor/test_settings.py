@@ -1,110 +1,79 @@
+"""What the doctor says of settings and of what is installed."""
+
 import pytest
 
-from ragspan.doctor.settings import read_settings
+from ragspan.doctor.examination import Secrets
 
 
-def found(state):
-    _, findings = read_settings()
-    return [f"{finding.found} {finding.advice or ''}" for finding in findings if finding.state == state]
+@pytest.fixture(autouse=True)
+def off(set_variables):
+    """Nothing but the settings is looked at, unless a test says otherwise."""
+    set_variables(OTEL_SDK_DISABLED="true")
 
 
-def test_an_untouched_environment_is_told_to_be_one():
-    settings, findings = read_settings()
-
-    assert settings is not None
-    assert findings[0].found == "no RAGSPAN_ variable changes a default"
-    assert {finding.state for finding in findings} == {"ok"}
-
-
-def test_what_differs_from_the_defaults_is_shown(set_variables):
-    set_variables(RAGSPAN_CONCURRENCY="4", RAGSPAN_METRICS="faithfulness,completeness", RAGSPAN_OPENINFERENCE="no")
-
-    _, findings = read_settings()
-
-    assert findings[0].facts["changed"] == {
-        "RAGSPAN_CONCURRENCY": "4",
-        "RAGSPAN_METRICS": "faithfulness,completeness",
-        "RAGSPAN_OPENINFERENCE": "false",
-    }
-
-
-def test_a_secret_is_only_said_to_be_set(set_variables):
-    set_variables(
-        RAGSPAN_JUDGE_API_KEY="very-secret", RAGSPAN_JUDGE_BASE_URL="http://user:hidden@localhost:1/v1?k=hush"
+def test_what_is_set_is_shown_but_no_secret(examined):
+    findings = examined(
+        RAGSPAN_METRICS="faithfulness,completeness",
+        RAGSPAN_JUDGE_API_KEY="very-secret",
+        RAGSPAN_JUDGE_BASE_URL="http://user:hidden@localhost:1/v1?k=hush",
     )
 
-    _, findings = read_settings()
-
-    assert findings[0].facts["changed"] == {
+    assert findings[0].facts["variables"] == {
         "RAGSPAN_JUDGE_API_KEY": "(set)",
         "RAGSPAN_JUDGE_BASE_URL": "http://localhost:1/v1",
+        "RAGSPAN_JUDGING": "thread",
+        "RAGSPAN_METRICS": "faithfulness,completeness",
     }
+    assert "very-secret" not in repr(findings)
 
 
-@pytest.mark.parametrize(
-    ("value", "state", "words"),
-    [
-        ("string:capwords", "ok", "the function of RAGSPAN_REDACT takes a text and returns one"),
-        ("builtins:len", "failed", "fails for a short text (it returned a int, not a str), so every record is dropped"),
-        ("privacy", "failed", "RAGSPAN_REDACT is 'privacy', but should be module:function, such as 'privacy:mask'"),
-        ("no_such_module:mask", "failed", "no_such_module cannot be imported: ModuleNotFoundError"),
-    ],
-)
-def test_the_function_that_redacts_is_tried(set_variables, value, state, words):
-    set_variables(RAGSPAN_REDACT=value)
+def test_a_wrong_value_is_a_misuse_with_the_words_of_the_error_and_nothing_is_tried(examined, otlp_listener):
+    findings = examined(RAGSPAN_SAMPLE_RATE="2", OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
-    assert any(words in text for text in found(state))
-
-
-def test_a_wrong_value_is_a_misuse_with_the_words_of_the_error(set_variables):
-    set_variables(RAGSPAN_SAMPLE_RATE="2")
-
-    settings, findings = read_settings()
-
-    assert settings is None
     assert (findings[0].state, findings[0].is_misuse) == ("failed", True)
     assert findings[0].found == "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"
+    assert [findings.of(check).states() for check in ("judge", "endpoint", "record")] == [["skipped"]] * 3
 
 
 @pytest.mark.parametrize(
     ("name", "hint"),
     [("RAGSPAN_JUGDE", "did you mean RAGSPAN_JUDGE?"), ("RAGSPAN_SOMETHING_QUITE_DIFFERENT", "docs/settings.md")],
 )
-def test_an_unknown_name_is_a_warning_with_a_suggestion(set_variables, name, hint):
-    set_variables(**{name: "overlap"})
+def test_an_unknown_name_is_a_warning_with_a_suggestion(examined, name, hint):
+    warnings = examined(**{name: "overlap"}).text("warning")
 
-    [warning] = found("warning")
-
-    assert f"{name} is set, but ragspan knows no such variable" in warning
-    assert hint in warning
+    assert f"{name} is set, but ragspan knows no such variable" in warnings
+    assert hint in warnings
 
 
-@pytest.mark.parametrize(("name", "value"), [("RAGSPAN_ENABLED", "false"), ("RAGSPAN_SAMPLE_RATE", "0")])
-def test_a_setting_by_which_nothing_is_scored_fails(set_variables, name, value):
-    set_variables(**{name: value})
+@pytest.mark.parametrize(
+    ("variables", "failure"),
+    [
+        ({"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED turns ragspan off"),
+        ({"RAGSPAN_SAMPLE_RATE": "0"}, "RAGSPAN_SAMPLE_RATE is 0"),
+        ({"OTEL_SDK_DISABLED": "true"}, "OTEL_SDK_DISABLED is true"),
+    ],
+)
+def test_what_switches_scores_off_fails_and_nothing_is_asked(examined, variables, failure):
+    findings = examined(**variables)
 
-    [failed] = found("failed")
+    assert failure in findings.of("settings").text("failed")
+    assert findings.of("record").states() == ["skipped"]
 
-    assert name in failed
 
-
-def test_the_integrations_tell_their_frameworks():
-    _, findings = read_settings()
-
-    frameworks = {name for finding in findings for name in finding.facts.get("frameworks", ())}
+def test_the_integrations_tell_their_frameworks(examined):
+    frameworks = {name for finding in examined() for name in finding.facts.get("frameworks", ())}
 
     assert frameworks == {"langchain-core", "llama-index-core"}
 
 
-def test_an_instrumentor_that_is_switched_off_is_pointed_out(set_variables):
-    set_variables(OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="httpx, ragspan_langchain")
+def test_an_instrumentor_that_is_switched_off_is_pointed_out(examined):
+    findings = examined(OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="httpx, ragspan_langchain")
 
-    [warning] = found("warning")
-
-    assert "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names ragspan_langchain" in warning
+    assert "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names ragspan_langchain" in findings.text("warning")
 
 
-def test_a_framework_of_another_version_than_the_integration_asks_for_is_pointed_out(tmp_path, monkeypatch):
+def test_a_framework_of_another_version_than_the_integration_asks_for_is_pointed_out(examined, tmp_path, monkeypatch):
     """Another integration, as it would be installed, for a framework that cannot be here."""
     about = tmp_path / "ragspan_other-0.1.0.dist-info"
     about.mkdir()
@@ -117,15 +86,60 @@ def test_a_framework_of_another_version_than_the_integration_asks_for_is_pointed
     )
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    [warning] = found("warning")
+    warning = examined().text("warning")
 
     assert "ragspan-other 0.1.0 for no-such-framework is not installed" in warning
     assert "opentelemetry-instrument leaves it out" in warning
 
 
-def test_writers_without_spans_are_a_warning(set_variables):
-    set_variables(RAGSPAN_EMITTERS="phoenix,mlflow")
+def test_writers_without_spans_are_a_warning(examined):
+    assert "set it to otel,phoenix,mlflow" in examined(RAGSPAN_EMITTERS="phoenix,mlflow").text("warning")
 
-    (warning,) = found("warning")
 
-    assert "set it to otel,phoenix,mlflow" in warning
+@pytest.mark.parametrize(
+    ("name", "value", "harm"),
+    [
+        ("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "16", "leaves out those of an answer that do not fit"),
+        ("OTEL_ATTRIBUTE_COUNT_LIMIT", "16", "leaves out those of an answer that do not fit"),
+        ("OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "10", "record ids and explanations are cut"),
+    ],
+)
+def test_limits_that_are_too_small_for_scores_are_a_warning(examined, name, value, harm):
+    warnings = examined(**{name: value}).text("warning")
+
+    assert f"{name} is {value}: " in warnings
+    assert harm in warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ps3cret", "Bearer t0ps3cret"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x=1,api-key=t0ps3cret", "the key t0ps3cret"),
+        ("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "authorization: Bearer t0ps3cret", "token t0ps3cret"),
+        ("OPENAI_API_KEY", "t0ps3cret", "key=t0ps3cret"),
+        ("RAGSPAN_SINK", "nats://user:t0ps3cret@broker:4222", "no user:t0ps3cret here"),
+        ("MLFLOW_TRACKING_TOKEN", "t0ps3cret", "token t0ps3cret"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:t0ps3cret@localhost:4318", "user:t0ps3cret"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318/?t0ps3cret", "?t0ps3cret"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://localhost:4318/t0ps3cret/v1/traces", "/t0ps3cret/v1/traces"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "user:t0ps3cret@localhost:4317", "user:t0ps3cret"),
+        ("RAGSPAN_JUDGE_BASE_URL", "http://localhost/v1?key=t0ps3cret&x=1", "the key t0ps3cret"),
+        ("OPENAI_BASE_URL", "http://localhost/v1/t0ps3cret/", "no such path: /v1/t0ps3cret"),
+        ("https_proxy", "http://user:t0ps3cret@localhost:3128", "user:t0ps3cret"),
+    ],
+)
+def test_what_the_environment_keeps_secret_is_taken_out_of_words(set_variables, name, value, words):
+    set_variables(**{name: value})
+
+    assert "t0ps3cret" not in Secrets().text(words)
+
+
+def test_other_words_stay_and_none_are_endless_or_move_the_cursor(set_variables):
+    set_variables(OTEL_EXPORTER_OTLP_HEADERS="x-mlflow-experiment-id=1")
+    secrets = Secrets()
+
+    assert secrets.text("HTTP 401: not here\nsee above") == "HTTP 401: not here\nsee above"
+    assert secrets.text("Incorrect API key provided: sk-abc123") == "Incorrect API key provided: [secret]"
+    assert "\x1b" not in secrets.text("\x1b[2Jhello")
+    assert len(secrets.text("x" * 10_000)) < 1000

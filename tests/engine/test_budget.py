@@ -27,11 +27,11 @@ from ragspan.judges import OverlapJudge
         ),
         (
             {"usd_per_day": 1, "fallback": OverlapJudge},
-            "fallback is a type, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
+            "fallback is the class OverlapJudge, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
         ),
         (
             {"usd_per_day": 1, "fallback": 7},
-            "fallback is a int, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
+            "fallback is 7, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
         ),
     ],
 )

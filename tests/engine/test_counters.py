@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ragspan.engine import EngineStats
-from ragspan.engine._counters import EngineCounters
+from ragspan.engine.stats import EngineCounters
 
 
 def is_conserved(stats: EngineStats) -> bool:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import threading
 
-from ragspan.engine._critical_section import ReentrantCriticalSection
+from ragspan.engine._threads import ReentrantCriticalSection
 
 
 def test_a_step_returns_its_result():

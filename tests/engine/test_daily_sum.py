@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ragspan.engine._rate_limits import DailySum
+from ragspan.engine.budget import DailySum
 
 DAY = 24 * 60 * 60
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ragspan.engine._deadline import Deadline
+from ragspan.engine._threads import Deadline
 
 
 class Clock:

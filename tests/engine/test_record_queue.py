@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from ragspan.engine._deadline import Deadline
-from ragspan.engine._rate_limits import TokenBucket
 from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._threads import Deadline
+from ragspan.engine.budget import TokenBucket
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import random
 import pytest
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
-from ragspan.engine._sampling import Sampling
+from ragspan.engine._scoring import Sampling
 from ragspan.records import RagRecord, SpanAnchor
 
 

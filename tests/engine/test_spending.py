@@ -4,8 +4,7 @@ import threading
 
 import pytest
 
-from ragspan.engine._spending import RunAllowance, Spending
-from ragspan.engine.budget import Budget
+from ragspan.engine.budget import Budget, BudgetTracker, RunAllowance
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.outcomes import Usage
 
@@ -30,7 +29,7 @@ def denied(spending, expected=ONE):
     ],
 )
 def test_the_limit_that_denies_a_request_is_named(clock, budget, limit):
-    spending = Spending(budget, clock=clock)
+    spending = BudgetTracker(budget, clock=clock)
 
     assert [denied(spending) for _ in range(3)] == [None, None, limit]
 
@@ -44,7 +43,7 @@ def test_the_limit_that_denies_a_request_is_named(clock, budget, limit):
     ],
 )
 def test_a_request_that_one_limit_denies_takes_nothing_from_the_others(clock, limits):
-    spending = Spending(Budget(**limits), clock=clock)
+    spending = BudgetTracker(Budget(**limits), clock=clock)
     for _ in range(50):
         assert denied(spending) is not None
 
@@ -60,7 +59,7 @@ def test_a_request_that_one_limit_denies_takes_nothing_from_the_others(clock, li
     ],
 )
 def test_a_request_that_took_nothing_leaves_room_for_another(clock, budget, used):
-    spending = Spending(budget, clock=clock)
+    spending = BudgetTracker(budget, clock=clock)
     held = spending.reserve(ONE)
     assert denied(spending) is not None
 
@@ -69,7 +68,7 @@ def test_a_request_that_took_nothing_leaves_room_for_another(clock, budget, used
 
 
 def test_a_request_that_failed_still_counts_as_one(clock):
-    spending = Spending(Budget(requests_per_minute=1), clock=clock)
+    spending = BudgetTracker(Budget(requests_per_minute=1), clock=clock)
     spending.reserve(ONE).settle(Usage(requests=1, usd=0.0))
 
     assert denied(spending) == "requests_per_minute"
@@ -84,7 +83,7 @@ def test_a_request_that_failed_still_counts_as_one(clock):
     ],
 )
 def test_what_a_request_took_beyond_the_expectation_counts(clock, budget, limit):
-    spending = Spending(budget, clock=clock)
+    spending = BudgetTracker(budget, clock=clock)
     spending.reserve(ONE).settle(Usage(requests=10, input_tokens=5000, usd=4.0))
 
     assert spending.spent_limit == limit
@@ -92,7 +91,7 @@ def test_what_a_request_took_beyond_the_expectation_counts(clock, budget, limit)
 
 
 def test_a_reservation_is_settled_once(clock):
-    spending = Spending(Budget(tokens_per_minute=100), clock=clock)
+    spending = BudgetTracker(Budget(tokens_per_minute=100), clock=clock)
     held = spending.reserve(ONE)
     for _ in range(2):
         held.settle(Usage(requests=1, input_tokens=60))
@@ -102,14 +101,14 @@ def test_a_reservation_is_settled_once(clock):
 
 
 def test_dollars_that_nobody_told_stay_as_they_were_expected(clock):
-    spending = Spending(Budget(usd_per_day=0.25), clock=clock)
+    spending = BudgetTracker(Budget(usd_per_day=0.25), clock=clock)
     spending.reserve(ONE).settle(Usage(requests=1))
 
     assert spending.spent_limit == "usd_per_day"
 
 
 def test_time_makes_room_again(clock):
-    spending = Spending(Budget(requests_per_minute=6, usd_per_day=10), clock=clock)
+    spending = BudgetTracker(Budget(requests_per_minute=6, usd_per_day=10), clock=clock)
     assert [denied(spending) for _ in range(7)] == [None] * 6 + ["requests_per_minute"]
     assert spending.spent_limit == "requests_per_minute"
 
@@ -119,7 +118,7 @@ def test_time_makes_room_again(clock):
 
 
 def test_dollars_need_a_price(clock):
-    spending = Spending(Budget(usd_per_day=5), clock=clock)
+    spending = BudgetTracker(Budget(usd_per_day=5), clock=clock)
 
     with pytest.raises(JudgeError, match="give it price=") as refused:
         spending.reserve(Usage(requests=1, input_tokens=10))
@@ -128,11 +127,11 @@ def test_dollars_need_a_price(clock):
 
 
 def test_a_budget_without_dollars_needs_no_price(clock):
-    assert denied(Spending(Budget(requests_per_minute=1), clock=clock), Usage(requests=1)) is None
+    assert denied(BudgetTracker(Budget(requests_per_minute=1), clock=clock), Usage(requests=1)) is None
 
 
 def test_a_run_remembers_that_it_was_denied_something(clock):
-    spending = Spending(Budget(requests_per_minute=1), clock=clock)
+    spending = BudgetTracker(Budget(requests_per_minute=1), clock=clock)
     first, second = RunAllowance(spending), RunAllowance(spending)
     first.reserve(ONE)
     with pytest.raises(BudgetExhausted):
@@ -142,7 +141,7 @@ def test_a_run_remembers_that_it_was_denied_something(clock):
 
 
 def test_many_threads_take_no_more_than_there_is(clock):
-    spending = Spending(Budget(requests_per_minute=500), clock=clock)
+    spending = BudgetTracker(Budget(requests_per_minute=500), clock=clock)
     allowed = []
 
     def ask():

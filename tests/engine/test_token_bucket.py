@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.engine._rate_limits import TokenBucket
+from ragspan.engine.budget import TokenBucket
 
 AMOUNTS = st.floats(min_value=0, max_value=50, allow_nan=False)
 RATES = st.floats(min_value=0.01, max_value=100)

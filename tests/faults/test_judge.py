@@ -28,7 +28,7 @@ BEST_MARKS = {
     "completeness": {"reasoning": "all there", "value": 1},
     "claims": ["It is stated."],
     "claim_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "supported"}],
-    "passage_verdicts": [{"number": 1, "reasoning": "quoted", "verdict": "useful"}],
+    "context_verdicts": [{"number": 1, "reasoning": "quoted", "verdict": "useful"}],
 }
 
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry
 
 from ragspan import Budget, RagRecord, ScoringEngine
-from ragspan.delivery import Delivered, DeliveryOptions, NotThereYet, Refused, ScoreWriter
+from ragspan.delivery import Delivered, DeliveryOptions, Rejected, ScoreWriter, SpanNotFound
 from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
 from ragspan.judges.base import Completion
 from ragspan.judges.prices import Price
@@ -32,6 +32,7 @@ GOOD = {
     "question": "When are card payments settled?",
     "contexts": ["Beta settles card payments after midnight."],
     "response": "Beta settles card payments after midnight.",
+    "metadata": {"release": "2.1"},
 }
 BAD = GOOD | {"response": "Gamma sends invoices by registered mail every Tuesday."}
 UNSEEN = GOOD | {"contexts": None}
@@ -94,7 +95,7 @@ class Letter:
     size: int = 100
 
 
-class Writer(ScoreWriter[Letter]):
+class Writer(ScoreWriter):
     """Writes to a backend that says the same of everything."""
 
     name = "backend"
@@ -174,13 +175,15 @@ class Shop:
         left.shutdown(timeout=0)
 
     def delivers_scores(self):
-        refused = Refused("http_400")
-        for result, window in ((Delivered(), 600), (refused, 600), (NotThereYet(), 0.01)):
+        rejected = Rejected("http_400")
+        for result, window in ((Delivered(), 600), (rejected, 600), (SpanNotFound(), 0.01)):
             self.writer(result, window).flush(timeout=10)
-        self.writer(NotThereYet(), 600).shutdown(timeout=0)
+        self.writer(SpanNotFound(), 600).shutdown(timeout=0)
 
     def engine(self, name, *metrics, **options):
-        emitter = OTelEmitter(tracer_provider=self.spans.tracer_provider, meter_provider=self.meter_provider)
+        emitter = OTelEmitter(
+            tracer_provider=self.spans.tracer_provider, meter_provider=self.meter_provider, dimensions=("release",)
+        )
         engine = ScoringEngine(
             metrics=metrics,
             emitters=[emitter, RecordingEmitter(on_emit=lambda _: self._scored.release(), keep=False)],

@@ -11,10 +11,11 @@ import yaml
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "docs" / "grafana" / "alerts.yaml"
 CASES = Path(__file__).parent / "alerts_test.yaml"
+WEEK = Path(__file__).parent / "alerts_after_a_week_test.yaml"
 
 
 def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -32,8 +33,13 @@ def test_the_rules_do_what_their_cases_say(promtool):
     assert "SUCCESS" in run(promtool, "test", "rules", CASES)
 
 
+@pytest.mark.slow
+def test_the_rules_compare_with_the_week_before(promtool):
+    assert "SUCCESS" in run(promtool, "test", "rules", WEEK)
+
+
 def test_every_alert_has_a_case_in_which_it_fires():
-    cases = yaml.safe_load(CASES.read_text(encoding="utf-8"))["tests"]
+    cases = [case for file in (CASES, WEEK) for case in yaml.safe_load(file.read_text(encoding="utf-8"))["tests"]]
     fired = {case["alertname"] for test in cases for case in test["alert_rule_test"] if case["exp_alerts"]}
 
     assert fired == {alert["alert"] for alert in alerts()}

@@ -30,23 +30,23 @@ THE_FOUR = [ContextAdherence, Completeness, ContextUtilization, Faithfulness]
 
 
 @pytest.fixture
-def five_passages():
-    """An answer from five passages of about 700 characters, as retrievers bring them."""
+def five_contexts():
+    """An answer from five contexts of about 700 characters, as retrievers bring them."""
 
-    def passage(number):
+    def context(number):
         sentences = (f"Fact {number}.{place} says what there is to know of it in one sentence." for place in range(11))
         return " ".join(sentences)
 
     return RagRecord(
         question="What is there to know?",
-        contexts=[passage(number) for number in range(5)],
+        contexts=[context(number) for number in range(5)],
         response="There are many facts, of which these are some. " * 5,
     )
 
 
 @pytest.fixture
 def endpoint(fake_openai):
-    """Answers all questions about a record with five passages and the claims, any number of times."""
+    """Answers all questions about a record with five contexts and the claims, any number of times."""
 
     def findings(count, **verdict):
         return [{"number": number, "reasoning": "r", **verdict} for number in range(1, count + 1)]
@@ -55,8 +55,8 @@ def endpoint(fake_openai):
         "grounding": {"reasoning": "r", "verdict": "grounded"},
         "completeness": {"reasoning": "r", "value": 1},
         "answer_relevance": {"reasoning": "r", "value": 1},
-        "passage_verdicts": findings(5, verdict="useful"),
-        "passage_relevance": findings(5, verdict="full"),
+        "context_verdicts": findings(5, verdict="useful"),
+        "context_relevance": findings(5, verdict="full"),
         "used_sentences": findings(5, sentences=[1, 3]),
         "claims": CLAIMS,
         "claim_verdicts": findings(len(CLAIMS), verdict="supported"),
@@ -88,12 +88,12 @@ def common_share(prompts):
 
 
 async def test_the_four_metrics_take_five_requests_that_begin_with_the_same_four_fifths(
-    endpoint, openai_judge, five_passages
+    endpoint, openai_judge, five_contexts
 ):
     """Characters stand for tokens: providers count about four of them as one, in all parts of a prompt alike."""
     judge = openai_judge()
 
-    scores = await all_at_once(five_passages, [metric(judge) for metric in THE_FOUR])
+    scores = await all_at_once(five_contexts, [metric(judge) for metric in THE_FOUR])
 
     prompts = prompts_of(endpoint)
     assert [score.label for score in scores] == ["pass"] * 4
@@ -104,7 +104,7 @@ async def test_the_four_metrics_take_five_requests_that_begin_with_the_same_four
 
 
 async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same_four_fifths(
-    endpoint, openai_judge, five_passages
+    endpoint, openai_judge, five_contexts
 ):
     judge = openai_judge()
     metrics = [
@@ -116,7 +116,7 @@ async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same
         ChunkUtilization(judge),
     ]
 
-    scores = await all_at_once(five_passages, metrics)
+    scores = await all_at_once(five_contexts, metrics)
 
     prompts = prompts_of(endpoint)
     assert [score.label for score in scores] == ["pass"] * 9
@@ -125,7 +125,7 @@ async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same
 
 
 async def test_the_claims_are_answered_before_the_others_are_asked_so_that_a_cache_can_serve_them(
-    endpoint, openai_judge, five_passages
+    endpoint, openai_judge, five_contexts
 ):
     judge = openai_judge()
     course = []
@@ -143,7 +143,7 @@ async def test_the_claims_are_answered_before_the_others_are_asked_so_that_a_cac
         return answer(request)
 
     endpoint.answer = answer_at_leisure
-    await all_at_once(five_passages, [metric(judge) for metric in THE_FOUR])
+    await all_at_once(five_contexts, [metric(judge) for metric in THE_FOUR])
 
     assert course[:2] == ["claims asked", "claims answered"]
     assert len(course) == 10
@@ -151,7 +151,7 @@ async def test_the_claims_are_answered_before_the_others_are_asked_so_that_a_cac
 
 async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judge):
     judge = openai_judge()
-    record = RagRecord(question="What?", contexts=["A passage."] * 5, response="An answer.")
+    record = RagRecord(question="What?", contexts=["A context."] * 5, response="An answer.")
     all_came = threading.Barrier(4, timeout=30)
     answer = endpoint.answer
 
@@ -165,10 +165,10 @@ async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judg
     assert [score.label for score in scores] == ["pass"] * 4
 
 
-def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_passages):
+def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_contexts):
     judge = openai_judge()
     with ScoringEngine(metrics=[metric(judge) for metric in THE_FOUR], emitters=[]) as engine:
-        engine.submit(five_passages)
+        engine.submit(five_contexts)
         engine.flush(30)
 
     assert endpoint.question(endpoint.requests[0]) == "claims"

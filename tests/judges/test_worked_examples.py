@@ -67,7 +67,7 @@ async def test_ratings_of_0_4_0_5_and_0_6_are_one_half_with_the_explanation_of_t
 async def test_utilization_is_the_average_precision_of_the_verdicts(
     fake_openai, openai_judge, super_bowl, verdicts, value
 ):
-    fake_openai.script(passage_verdicts=[numbered(*verdicts)])
+    fake_openai.script(context_verdicts=[numbered(*verdicts)])
 
     assert (await ContextUtilization(openai_judge()).score(super_bowl)).value == value
 
@@ -84,7 +84,7 @@ async def test_the_four_metrics_of_a_record_take_five_requests(fake_openai, open
     fake_openai.script(
         grounding=[grounding("grounded")] * 3,
         completeness=[{"reasoning": "all there", "value": 1.0}] * 3,
-        passage_verdicts=[numbered("useful", "not_useful", "useful")],
+        context_verdicts=[numbered("useful", "not_useful", "useful")],
         claims=[["One."]],
         claim_verdicts=[numbered("supported")],
     )
@@ -170,19 +170,19 @@ async def test_relevance_is_the_mean_of_the_ratings(fake_openai, openai_judge, s
     assert (score.value, score.label) == (0.5, "pass")
 
 
-async def test_the_relevance_of_passages_is_the_mean_of_all_a_part_and_nothing(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(passage_relevance=[numbered("full", "none", "partial")])
+async def test_the_relevance_of_contexts_is_the_mean_of_all_a_part_and_nothing(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(context_relevance=[numbered("full", "none", "partial")])
 
     score = await ContextRelevance(openai_judge()).score(super_bowl)
 
     assert (score.value, score.details["best"]) == (0.5, 1.0)
-    assert [passage.explanation for passage in score.evidence] == ["reason 1", "reason 2", "reason 3"]
+    assert [context.explanation for context in score.evidence] == ["reason 1", "reason 2", "reason 3"]
 
 
-async def test_attribution_is_the_share_of_the_passages_and_takes_no_request_after_utilization(
+async def test_attribution_is_the_share_of_the_contexts_and_takes_no_request_after_utilization(
     fake_openai, openai_judge, super_bowl
 ):
-    fake_openai.script(passage_verdicts=[numbered("not_useful", "not_useful", "useful")])
+    fake_openai.script(context_verdicts=[numbered("not_useful", "not_useful", "useful")])
     judge = openai_judge()
 
     assert (await ContextUtilization(judge).score(super_bowl)).value == 1 / 3
@@ -201,7 +201,7 @@ async def test_utilization_of_the_text_is_the_share_of_its_characters_in_used_se
     score = await ChunkUtilization(openai_judge()).score(record)
 
     assert score.value == 15 / 30
-    assert [passage.value for passage in score.evidence] == [15 / 25, 0]
+    assert [context.value for context in score.evidence] == [15 / 25, 0]
 
 
 async def test_every_score_says_which_prompts_made_it_and_whether_they_held_all_of_the_texts(

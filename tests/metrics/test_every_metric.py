@@ -124,28 +124,26 @@ def test_it_can_screen_a_record_before_a_judge_is_paid(fixed_judge, answered, me
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.5", True, None])
 def test_a_threshold_that_is_no_number_from_0_to_1_is_an_error(fixed_judge, metric, threshold):
-    with pytest.raises(ConfigurationError, match="threshold should be a number from 0 to 1"):
+    with pytest.raises(ConfigurationError, match=r"threshold is .*, but should be a number from 0 to 1"):
         metric(fixed_judge(), threshold=threshold)
 
 
 @pytest.mark.parametrize("metric", POLLING)
 @pytest.mark.parametrize("polls", [0, -1, 1.0, "3", True, None])
 def test_polls_that_are_no_whole_number_of_at_least_1_are_an_error(fixed_judge, metric, polls):
-    with pytest.raises(ConfigurationError, match="polls should be a whole number, at least 1"):
+    with pytest.raises(ConfigurationError, match=r"polls is .*, but should be a whole number, at least 1"):
         metric(fixed_judge(), polls=polls)
 
 
 @pytest.mark.parametrize("metric", POLLING)
 @pytest.mark.parametrize("early_stop", [1, "yes", None])
 def test_an_early_stop_that_is_neither_on_nor_off_is_an_error(fixed_judge, metric, early_stop):
-    with pytest.raises(ConfigurationError, match="early_stop should be True or False"):
+    with pytest.raises(ConfigurationError, match=r"early_stop is .*, but should be True or False"):
         metric(fixed_judge(), early_stop=early_stop)
 
 
 def test_a_metric_that_the_embedded_judge_cannot_answer_says_who_can():
-    with pytest.raises(
-        ConfigurationError, match=r"not a OverlapJudge; answer_relevance needs an LLMJudge, such as Open"
-    ):
+    with pytest.raises(ConfigurationError, match=r"judge is a OverlapJudge, .* needs an LLMJudge, such as OpenAIJudge"):
         AnswerRelevance(OverlapJudge())
 
 
@@ -180,9 +178,11 @@ async def test_its_score_says_neither_where_there_are_no_prompts_and_all_was_rea
 
 
 @pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize(("judge", "named"), [("gpt-4o-mini", "a str"), (FailingJudge, "the class FailingJudge")])
+@pytest.mark.parametrize(
+    ("judge", "named"), [("gpt-4o-mini", "'gpt-4o-mini'"), (FailingJudge, "the class FailingJudge")]
+)
 def test_a_judge_that_cannot_be_asked_is_an_error_that_names_it(metric, judge, named):
-    with pytest.raises(ConfigurationError, match=f"judge should be an object with a method .*, not {named}"):
+    with pytest.raises(ConfigurationError, match=f"judge is {named}, but should be an object with a method "):
         metric(judge)
 
 

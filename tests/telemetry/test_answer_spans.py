@@ -1,11 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from opentelemetry import trace
 from opentelemetry.trace import SpanKind, StatusCode
 
-from ragspan.outcomes import Score
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import SpanAnchor
 
 STARTED = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -69,13 +67,6 @@ def test_the_ambient_span_of_the_thread_is_never_adopted(telemetry, make_record,
     assert telemetry.span("invoke_workflow rivers").context.trace_id != telemetry.span("ambient").context.trace_id
 
 
-def test_emitting_leaves_the_ambient_context_alone(telemetry, make_record, answer):
-    before = trace.get_current_span()
-    answer(telemetry.emitter(), make_record())
-
-    assert trace.get_current_span() is before
-
-
 def test_a_parent_that_cannot_be_one_is_left_out(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(parent=SpanAnchor(trace_id=2**130, span_id=0)))
 
@@ -101,24 +92,12 @@ def test_unknown_contexts_are_not_counted(telemetry, make_record, answer):
     assert "ragspan.contexts.count" not in telemetry.span("invoke_workflow rivers").attributes
 
 
-def test_no_contexts_count_as_zero(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(contexts=()))
-
-    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.contexts.count"] == 0
-
-
 def test_a_failed_answer_is_an_error_with_its_type(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(status="error", error_type="RateLimitError"))
 
     span = telemetry.span("invoke_workflow rivers")
     assert span.status.status_code is StatusCode.ERROR
     assert span.attributes["error.type"] == "RateLimitError"
-
-
-def test_a_failed_answer_of_unknown_type_has_the_conventional_one(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(status="error", error_type=None))
-
-    assert telemetry.span("invoke_workflow rivers").attributes["error.type"] == "_OTHER"
 
 
 @pytest.mark.parametrize("status", ["aborted", "interrupted", "complete"])
@@ -131,13 +110,6 @@ def test_an_answer_that_somebody_stopped_is_no_error(telemetry, make_record, ans
     assert "error.type" not in span.attributes
 
 
-def test_no_text_of_users_is_on_any_span_by_default(telemetry, make_record, answer):
-    record = make_record(question="SECRET q", response="SECRET r", metadata={"note": "SECRET"})
-    answer(telemetry.emitter(), record, {"faithfulness": Score(value=1.0)})
-
-    assert all("SECRET" not in span.to_json() and "Nile" not in span.to_json() for span in telemetry.spans)
-
-
 def test_question_and_response_are_there_when_content_is_wanted(telemetry, make_record, answer):
     answer(telemetry.emitter(capture_content=True), make_record())
 
@@ -145,23 +117,3 @@ def test_question_and_response_are_there_when_content_is_wanted(telemetry, make_
     assert attributes["input.value"] == "How long is the Nile?"
     assert attributes["output.value"] == "It is 6650 km long."
     assert attributes["input.mime_type"] == attributes["output.mime_type"] == "text/plain"
-
-
-def test_an_answer_without_a_response_has_no_output(telemetry, make_record, answer):
-    answer(telemetry.emitter(capture_content=True), make_record(response=None))
-
-    assert not [key for key in telemetry.span("invoke_workflow rivers").attributes if key.startswith("output.")]
-
-
-def test_long_content_is_cut(telemetry, make_record, answer):
-    answer(telemetry.emitter(capture_content=True), make_record(response="x" * 100_000))
-
-    output = telemetry.span("invoke_workflow rivers").attributes["output.value"]
-    assert len(output) == 8192
-    assert output.endswith("…")
-
-
-def test_a_record_built_by_hand_has_a_span(telemetry, answer):
-    answer(telemetry.emitter(), RagRecord(question="q", contexts=["c"], response="r"), {"m": Score(value=0.5)})
-
-    assert telemetry.span("invoke_workflow answer").attributes["ragspan.score.m"] == 0.5

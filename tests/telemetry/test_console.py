@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from ragspan import ConfigurationError, MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
+from ragspan import MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
 from ragspan.telemetry.console import ConsoleEmitter
 
 
@@ -55,14 +55,6 @@ def test_nothing_of_the_question_or_the_response_is_printed_with_content_off():
     assert "At night." in printed(scored({}), capture_content=True)
 
 
-def test_explanations_can_be_left_out():
-    failing = scored({"faithfulness": Score(value=0.1, threshold=0.8, explanation="why")})
-
-    assert "why" in printed(failing, explanations=True)
-    assert "why" not in printed(failing, explanations=False)
-    assert "why" not in printed(failing)  # without content nothing is quoted
-
-
 def test_the_first_answer_that_fails_says_how_to_see_why():
     file = io.StringIO()
     emitter = ConsoleEmitter(file=file)
@@ -99,11 +91,6 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
     assert "[red]q[/red]" in shown
     assert "[bold]x" in shown
     assert "\x1b" not in shown
-
-
-def test_a_wrong_option_is_refused():
-    with pytest.raises(ConfigurationError, match="capture_content is 'false', but should be True"):
-        ConsoleEmitter(capture_content="false")
 
 
 class ClosedPipe(io.StringIO):

@@ -124,16 +124,6 @@ class TestScoresOnly:
 
         assert telemetry.spans == ()
 
-    def test_a_failure_makes_one(self, telemetry, make_record, answer):
-        answer(telemetry.emitter(spans="scores"), make_record(), {"m": MetricFailure(error_type="e", message="")})
-
-        assert telemetry.span("evaluation m").status.status_code is StatusCode.ERROR
-
-    def test_late_scores_are_like_the_others(self, telemetry, add_late, parent):
-        add_late(telemetry.emitter(spans="scores"))
-
-        assert telemetry.span("evaluation faithfulness").parent.span_id == parent.span_id
-
     def test_an_answer_that_ran_under_no_span_is_built(self, telemetry, make_record, answer):
         answer(telemetry.emitter(spans="scores"), make_record(parent=None), {"m": LATE})
 

@@ -7,7 +7,7 @@ from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.trace import NonRecordingSpan, SpanContext
 
 from ragspan.outcomes import Score
-from ragspan.telemetry.limits import room_of, set_within_limit
+from ragspan.telemetry.values import room_of, set_within_limit
 
 
 def outcomes(number):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from ragspan import Message, ToolRequest
-from ragspan.telemetry.messages import fitted
+from ragspan.telemetry.step_attributes import fitted
 
 SYSTEM = Message(role="system", text="Answer from the handbook.")
 ASKED = Message(role="user", text="How long is a loan?")
@@ -31,12 +31,6 @@ def shown(telemetry, make_record, answer, call):
         return dict(span.attributes)
 
     return show
-
-
-def test_without_content_no_message_is_on_a_span(shown):
-    attributes = shown([SYSTEM, ASKED], SAID, capture_content=False)
-
-    assert [name for name in attributes if "message" in name or "instructions" in name] == []
 
 
 def test_with_content_messages_have_the_conventions_form(shown):
@@ -134,12 +128,6 @@ def test_whatever_they_hold_they_fit_one_attribute(shown, messages):
         assert json.loads(attributes.get(name, "[]")) or name not in attributes
         assert len(attributes.get(name, "")) <= 8192
     assert fitted(messages)
-
-
-def test_half_a_character_leaves_valid_json(shown):
-    attributes = shown([Message(role="user", text="half \ud83d")])
-
-    assert json.loads(attributes["gen_ai.input.messages"])[0]["parts"][0]["content"] == "half \ufffd"
 
 
 def test_the_providers_facts_of_a_reply_are_told(shown):

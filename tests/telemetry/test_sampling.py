@@ -11,21 +11,6 @@ from ragspan.outcomes import Score, ScoredRecord
 SCORES = {"m": Score(value=0.5)}
 
 
-def test_a_dropped_trace_is_dropped_whole(make_telemetry, make_record, answer):
-    telemetry = make_telemetry(sampler=ParentBased(TraceIdRatioBased(0)))
-    anchor = answer(telemetry.emitter(), make_record(parent=None), SCORES)
-
-    assert not anchor.sampled
-    assert telemetry.spans == ()
-
-
-def test_a_kept_trace_is_kept_whole(make_telemetry, make_record, answer):
-    telemetry = make_telemetry(sampler=ParentBased(TraceIdRatioBased(1)))
-    answer(telemetry.emitter(), make_record(parent=None), SCORES)
-
-    assert len(telemetry.spans) == 3
-
-
 def test_at_half_the_rate_no_trace_is_torn(make_telemetry, make_record, answer):
     telemetry = make_telemetry(sampler=ParentBased(TraceIdRatioBased(0.5)))
     emitter = telemetry.emitter()

@@ -7,7 +7,7 @@ from opentelemetry._logs import NoOpLoggerProvider
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import SpanAnchor
 
 OUTCOMES = {
@@ -44,21 +44,6 @@ def test_events_point_at_the_answers_span(telemetry, make_record, answer):
 
     context = telemetry.span("invoke_workflow rivers").context
     assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(context.trace_id, context.span_id)}
-
-
-def test_late_events_point_at_the_answers_span_too(telemetry, make_record):
-    emitter, record = telemetry.emitter(), make_record()
-    handle = emitter.start(record)
-    handle.finish(ScoredRecord(record=record, outcomes={}, span=handle.span))
-    handle.late(ScoredRecord(record=record, outcomes=OUTCOMES, span=handle.span, late=True))
-
-    assert {event.span_id for event in telemetry.events} == {handle.span.span_id}
-
-
-def test_events_have_a_time(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(), OUTCOMES)
-
-    assert all(event.timestamp > 0 for event in telemetry.events)
 
 
 def test_an_unsampled_answer_with_a_parent_leaves_its_events_there(make_telemetry, make_record, answer, parent):

@@ -185,16 +185,6 @@ def test_an_errors_message_stays_where_either_side_is_hidden(monkeypatch, teleme
     )
 
 
-def test_steps_come_back_from_json_and_without_their_texts_quote_nobody(make_record, call, reranking):
-    record = make_record(
-        tool_calls=(replace(call, error=REPORT),), rerankings=(reranking,), is_agent=True, error=REPORT
-    )
-
-    assert type(record).from_json(record.to_json()) == record
-    bare = record.without_step_texts().to_json()
-    assert [name for name in ("Quezzle", "Qibble", "Pogglewood", "Zanzifer") if name in bare] == []
-
-
 def test_what_redact_makes_of_texts_is_what_spans_show(telemetry, make_record, answer, call, reranking):
     record = make_record(
         tool_calls=(replace(call, error_type="NoStock", error=REPORT),), rerankings=(reranking,), is_agent=True

@@ -9,17 +9,12 @@ from agent_programs import calls, scripted_model, search, search_agent, search_t
 from captures import Answered
 from langchain.agents import create_agent
 from langchain.agents.middleware import (
-    AgentMiddleware,
     HumanInTheLoopMiddleware,
-    ModelCallLimitMiddleware,
     ModelFallbackMiddleware,
     SummarizationMiddleware,
-    after_model,
-    before_model,
     dynamic_prompt,
-    wrap_model_call,
 )
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -30,7 +25,6 @@ from rag_programs import (
     PUMP,
     QUESTION,
     BrokenModel,
-    TopicRetriever,
     chat_model,
     documents,
     join_texts,
@@ -53,81 +47,7 @@ def test_a_prompt_that_searches_the_store_shows_no_document(captured):
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
-def test_a_prompt_that_calls_a_retriever(captured):
-    @dynamic_prompt
-    def prompt(request):
-        return "Use:\n" + join_texts(TopicRetriever().invoke(request.state["messages"][-1].text))
-
-    create_agent(scripted_model(ANSWER), [], middleware=[prompt]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_call_that_is_wrapped_to_add_documents(captured):
-    @wrap_model_call
-    def add_documents(request, handler):
-        found = TopicRetriever().invoke(request.messages[-1].text)
-        return handler(request.override(messages=[HumanMessage(join_texts(found)), *request.messages]))
-
-    create_agent(scripted_model(ANSWER), [], middleware=[add_documents]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_the_users_words_before_they_were_rewritten(captured):
-    """A step before the model puts the documents into the user's message and into the state."""
-
-    class DocumentsMiddleware(AgentMiddleware):
-        class state_schema(MessagesState):
-            found: list
-
-        def before_model(self, state, runtime):
-            last = state["messages"][-1]
-            found = look_up(last.text)
-            rewritten = f"{last.text}\n\nAnswer from this:\n{join_texts(found)}"
-            return {"messages": [last.model_copy(update={"content": rewritten})], "found": found}
-
-    agent = create_agent(scripted_model(ANSWER), [], middleware=[DocumentsMiddleware()])
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 # Middleware that changes the course
-
-
-def test_a_guard_before_the_model(captured):
-    @before_model(can_jump_to=["end"])
-    def refuse(state, runtime):
-        return {"messages": [AIMessage("I must not talk about this.")], "jump_to": "end"}
-
-    create_agent(scripted_model(), [], middleware=[refuse]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], "I must not talk about this.")]
-
-
-def test_a_guard_after_the_model(captured):
-    """What the caller gets is the guard's sentence; the documents reached the prompt all the same."""
-
-    @after_model
-    def replace(state, runtime):
-        last = state["messages"][-1]
-        if last.tool_calls:
-            return None
-        return {"messages": [AIMessage("I must not talk about this.", id=last.id)]}
-
-    search_agent(calls(search("pump")), ANSWER, middleware=[replace]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], "I must not talk about this.")]
-
-
-def test_a_limit_on_model_calls(captured):
-    limit = ModelCallLimitMiddleware(run_limit=1, exit_behavior="end")
-    search_agent(calls(search("pump")), ANSWER, middleware=[limit]).invoke(user_says(QUESTION), captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status) == (QUESTION, "complete")
-    assert "limit" in answer.response
 
 
 class BrokenAgentModel(BrokenModel):
@@ -228,38 +148,6 @@ def test_a_tool_call_that_a_person_changes(captured):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_a_tool_call_that_a_person_rejects(captured):
-    agent = asking_agent(calls(search("pump")), "I may not search.")
-    agent.invoke(user_says(QUESTION), captured.thread())
-    captured.answers()
-    agent.invoke(Command(resume={"decisions": [{"type": "reject", "message": "No."}]}), captured.thread())
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, "I may not search.", "complete")
-    assert not answer.contexts
-
-
-def test_documents_found_before_an_interruption_count_for_the_resumed_request(captured):
-    @tool
-    def send_letter(text: str) -> str:
-        """Send a letter."""
-        return "Sent."
-
-    approval = HumanInTheLoopMiddleware(interrupt_on={"send_letter": True})
-    script = [calls(search("pump")), calls(("send_letter", {"text": "Three years."})), "I sent it: three years."]
-    agent = create_agent(
-        scripted_model(*script), [search_tool(), send_letter], middleware=[approval], checkpointer=InMemorySaver()
-    )
-    agent.invoke(user_says(QUESTION), captured.thread())
-
-    waiting = captured.answer()
-    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
-
-    agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), captured.thread())
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], "I sent it: three years.")]
-
-
 # Handoffs
 
 
@@ -316,32 +204,6 @@ def test_a_handoff_by_a_command_to_the_parent_graph(captured):
     graph.compile().invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_supervisor_that_asks_two_workers(captured):
-    """Each worker searches and reports; the supervisor's last words are the answer."""
-
-    def worker(topic, report):
-        agent = search_agent(calls(search(topic)), report, name=topic)
-
-        @tool(f"ask_{topic}")
-        def ask(task: str) -> str:
-            """Ask the worker."""
-            return agent.invoke(user_says(task))["messages"][-1].text
-
-        return ask
-
-    supervisor = create_agent(
-        scripted_model(
-            calls(("ask_pump", {"task": "How long is the warranty?"})),
-            calls(("ask_hose", {"task": "Where do hoses come from?"})),
-            "Three years, and from Lyon.",
-        ),
-        [worker("pump", "The warranty is three years."), worker("hose", "The hoses come from Lyon.")],
-    )
-    supervisor.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], "Three years, and from Lyon.")]
 
 
 def test_documents_that_an_earlier_node_put_into_a_message(captured):

@@ -6,25 +6,23 @@ import json
 from typing import Any
 
 import pytest
-from agent_programs import agent_with, calls, search, search_agent, search_tool, user_says
+from agent_programs import agent_with, calls, search, search_agent, user_says
 from captures import Answered
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import ToolException, create_retriever_tool, tool
+from langchain_core.tools import create_retriever_tool, tool
 from langgraph.types import Command
 from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
-    FILTER,
     HOSE,
     MOTOR,
     PUMP,
     QUESTION,
     TopicRetriever,
     chat_model,
-    config_reaches_async_functions,
     documents,
     join_texts,
     look_up,
@@ -47,26 +45,12 @@ def test_an_agent_that_searches_with_words_of_its_own(captured, call):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-@config_reaches_async_functions
-async def test_an_agent_in_asynchronous_code(captured):
-    await search_agent(calls(search("pump")), ANSWER).ainvoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 def test_several_searches_count_in_the_order_of_the_prompt(captured):
     """Two searches at the same time and a third one later; a document that comes again counts once."""
     agent = search_agent(calls(search("motor"), search("pump")), calls(search("pump hose")), ANSWER)
     agent.invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
-
-
-def test_an_agent_that_thinks_aloud_before_it_searches(captured):
-    agent = search_agent(calls(search("pump"), text="Let me look this up in the manual."), ANSWER)
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_an_agent_that_does_not_search(captured):
@@ -105,18 +89,6 @@ def test_a_tool_that_returns_text_only_shows_no_document(captured):
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
-def test_a_tool_with_documents_as_its_artifact(captured):
-    @tool(response_format="content_and_artifact")
-    def look_up_page(query: str) -> tuple[str, list[Document]]:
-        """Look something up."""
-        found = look_up(query)
-        return "\n".join(f"Page {page.metadata['page']}: {page.page_content}" for page in found), found
-
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 def test_a_tool_with_an_empty_artifact(captured):
     @tool(response_format="content_and_artifact")
     def look_up_page(query: str) -> tuple[str, list[Document]]:
@@ -151,30 +123,10 @@ def test_documents_in_an_artifact_of_another_form(captured, artifact):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_a_tool_that_shows_the_model_some_of_its_artifact(captured):
-    @tool(response_format="content_and_artifact")
-    def look_up_page(query: str) -> tuple[str, list[Document]]:
-        """Look something up."""
-        found = documents(PUMP, FILTER, MOTOR)
-        return join_texts(found[:2]), found
-
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
-
-
 @tool
 def find_pages(query: str) -> list[Document]:
     """Find pages."""
     return look_up(query)
-
-
-def test_a_tool_whose_documents_an_agent_prints_into_its_message(captured):
-    """LangChain turns them into text before any callback sees them."""
-    agent = agent_with(find_pages, script=[calls(("find_pages", {"query": "pump"})), ANSWER])
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
 def test_a_tool_whose_documents_a_function_uses(captured):
@@ -184,19 +136,6 @@ def test_a_tool_whose_documents_a_function_uses(captured):
     RunnableLambda(rag).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
-
-
-def test_a_tool_that_returns_documents_as_json(captured):
-    """The text is all that the tool returns, but the search inside it is observed."""
-
-    @tool
-    def look_up_page(query: str) -> str:
-        """Look something up."""
-        return json.dumps([page.model_dump() for page in TopicRetriever().invoke(query)])
-
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_a_tool_that_updates_the_state_by_a_command(captured):
@@ -215,21 +154,6 @@ def test_a_tool_that_updates_the_state_by_a_command(captured):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_a_tool_that_fails_and_an_agent_that_tries_again(captured):
-    @tool
-    def look_up_page(query: str) -> str:
-        """Look something up."""
-        if query == "pump":
-            raise ToolException("One word is not enough.")
-        return join_texts(TopicRetriever().invoke(query))
-
-    look_up_page.handle_tool_error = True
-    again = calls(("look_up_page", {"query": "the pump"}))
-    agent_with(look_up_page, script=[calls(LOOK_UP), again, ANSWER]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 def test_a_tool_that_asks_a_model_about_what_it_found(captured):
     """The agent sees only the inner model's words; the documents stand behind them."""
 
@@ -242,30 +166,6 @@ def test_a_tool_that_asks_a_model_about_what_it_found(captured):
     looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_tool_that_needs_no_documents_beside_a_search(captured):
-    @tool
-    def multiply(a: int, b: int) -> int:
-        """Multiply."""
-        return a * b
-
-    both = calls(search("pump"), ("multiply", {"a": 3, "b": 12}))
-    agent_with(search_tool(), multiply, script=[both, ANSWER]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_tool_whose_answer_is_returned_to_the_caller_as_it_is(captured):
-    @tool(return_direct=True)
-    def look_up_page(query: str) -> str:
-        """Look something up."""
-        return "Three years, says page one."
-
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, "Three years, says page one.")
 
 
 # Structured answers
@@ -284,3 +184,50 @@ def test_an_agent_that_answers_with_an_object(captured):
     answer = captured.answer()
     assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
     assert json.loads(answer.response) == {"years": 3, "pages": [1]}
+
+
+# Agents that are called with a conversation
+
+
+def test_documents_of_an_earlier_turn_are_history(captured):
+    """The caller keeps the conversation and calls the agent with all of it."""
+    earlier = calls(search("pump"))
+    history = [
+        HumanMessage(QUESTION),
+        earlier,
+        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
+        AIMessage(ANSWER),
+    ]
+    agent = search_agent("You are welcome.")
+    agent.invoke({"messages": [*history, HumanMessage("Thank you!")]}, captured.config)
+
+    assert captured.answers() == [Answered("Thank you!", [], "You are welcome.")]
+
+
+def test_a_new_search_after_earlier_turns(captured):
+    earlier = calls(search("pump"))
+    history = [
+        HumanMessage(QUESTION),
+        earlier,
+        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
+        AIMessage(ANSWER),
+    ]
+    agent = search_agent(calls(search("hose")), "From Lyon.")
+    agent.invoke({"messages": [*history, HumanMessage("And the hoses?")]}, captured.config)
+
+    assert captured.answers() == [Answered("And the hoses?", [HOSE], "From Lyon.")]
+
+
+def test_the_same_document_found_again_in_a_later_turn(captured):
+    """It stands in the history too, but it was found for this question as well."""
+    earlier = calls(search("pump"))
+    history = [
+        HumanMessage(QUESTION),
+        earlier,
+        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
+        AIMessage(ANSWER),
+    ]
+    agent = search_agent(calls(search("pump")), "Yes, three.")
+    agent.invoke({"messages": [*history, HumanMessage("Three, really?")]}, captured.config)
+
+    assert captured.answers() == [Answered("Three, really?", [PUMP], "Yes, three.")]

@@ -9,12 +9,9 @@ from langchain_core.tools import tool
 from rag_programs import (
     ANSWER,
     HOSE,
-    MOTOR,
     PUMP,
     QUESTION,
     chat_model,
-    look_up,
-    texts_of,
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
@@ -52,13 +49,6 @@ def test_an_agent_that_asks_an_expert_and_searches_itself(captured):
     assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
 
 
-def test_an_expert_that_finds_nothing(captured):
-    agent = agent_with(expert(calls(search("weather")), "I found nothing."), script=[calls(ASK), "Nobody knows."])
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], "Nobody knows.")]
-
-
 def test_two_agents_whose_answers_are_joined(captured):
     pump = search_agent(calls(search("pump")), "Three years it is.")
     hose = search_agent(calls(search("hose")), "From Lyon it is.")
@@ -86,11 +76,3 @@ def test_two_agents_at_the_same_time_whose_answers_a_model_combines(captured):
 
     answer = captured.answer()
     assert (answer.question, set(answer.contexts), answer.response) == (QUESTION, {PUMP, HOSE}, ANSWER)
-
-
-def test_the_artifacts_of_a_search_keep_their_rank(captured):
-    search_agent(calls(search("motor pump")), ANSWER).invoke(user_says(QUESTION), captured.config)
-
-    record = captured.record()
-    assert [(context.text, context.rank) for context in record.contexts] == [(MOTOR, 0), (PUMP, 1)]
-    assert texts_of(look_up("motor pump")) == [context.text for context in record.retrievals[0].contexts]

@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
 from langgraph.types import Command, Send
 from pydantic import BaseModel
-from rag_programs import ANSWER, PUMP, QUESTION, TopicRetriever, chat_model, config_reaches_async_functions, join_texts
+from rag_programs import ANSWER, PUMP, QUESTION, TopicRetriever, chat_model, join_texts
 from rag_programs import rag_chain as answering_chain
 
 REPORT = "All in all the pump is covered for three full years."
@@ -68,19 +68,6 @@ def test_a_plan_whose_steps_stay_in_the_state(captured, replan, call):
     list(getattr(sequence(PlanState, plan, step, replan), call)({"input": QUESTION}, captured.config))
 
     assert captured.answers() == [Answered(QUESTION, [PUMP], REPORT)]
-
-
-@config_reaches_async_functions
-async def test_a_plan_of_asynchronous_steps(captured):
-    async def step(state: PlanState):
-        return {"past_steps": [("step", (await chat_model("The step found three years.").ainvoke("step")).text)]}
-
-    async def replan(state: PlanState):
-        return {"response": (await chat_model(REPORT).ainvoke(str(state["past_steps"]))).text}
-
-    await sequence(PlanState, step, replan).ainvoke({"input": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, REPORT)]
 
 
 class ReportState(TypedDict, total=False):

@@ -23,6 +23,7 @@ from rag_programs import QUESTION, chat_model, rag_chain
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import JudgeError, LLMJudge
+from ragspan.judges.llm.blocking import at_temperature
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import Usage
@@ -146,7 +147,7 @@ async def test_the_applications_model_stays_as_it_is(own):
     model = ScriptedModel(answer=lambda _: GROUNDED, temperature=own, callbacks=[])
     before = model.model_dump()
     client = LangChainChatClient(model)
-    client._at(0.5).answer = lambda _: seen.append("asked") or GROUNDED
+    at_temperature(client._model, 0.5, client._at_temperature).answer = lambda _: seen.append("asked") or GROUNDED
 
     await complete(client, temperature=0.5)
 

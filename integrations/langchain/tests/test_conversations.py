@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import operator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypedDict
+
 import pytest
-from agent_programs import calls, scripted_model, search, search_tool, user_says
+from agent_programs import calls, scripted_model, search, search_tool, sequence, user_says
 from captures import Answered
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, AgentState, wrap_model_call
 from langchain_classic.chains import ConversationalRetrievalChain, LLMChain
 from langchain_classic.memory import ConversationBufferMemory
 from langchain_core.chat_history import InMemoryChatMessageHistory
+from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import create_retriever_tool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import add_messages
 from langgraph.prebuilt import create_react_agent as create_graph_agent
+from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
     CHAT_PROMPT,
@@ -22,7 +33,10 @@ from rag_programs import (
     QUESTION,
     TopicRetriever,
     chat_model,
+    config_reaches_async_functions,
+    documents,
     join_texts,
+    look_up,
     rag_chain,
 )
 
@@ -133,3 +147,247 @@ def test_a_tool_that_answers_is_a_request(captured):
     ask_manual.invoke({"question": QUESTION}, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
+
+
+# Documents of earlier turns that stand in the prompt as history do not count
+
+
+TURNS = (QUESTION, "And the hose?")
+EACH_ITS_OWN = [Answered(QUESTION, [PUMP], ANSWER), Answered("And the hose?", [HOSE], "From Lyon.")]
+
+
+def augmented(message, found):
+    return message.model_copy(update={"content": f"{message.text}\n\nUse:\n{join_texts(found)}"})
+
+
+class FoundState(AgentState):
+    found: list[Document]
+
+
+class Retrieve(AgentMiddleware[FoundState]):
+    """Writes what it finds into the user's message and into the state, as the documentation's RAG agent does."""
+
+    state_schema = FoundState
+
+    def __init__(self, search):
+        self._search = search
+
+    def before_model(self, state, runtime=None):
+        last = state["messages"][-1]
+        found = self._search(last.text)
+        return {"messages": [augmented(last, found)], "found": found}
+
+    async def abefore_model(self, state, runtime=None):
+        return self.before_model(state)
+
+
+def augmenting_agent(search, **options):
+    return create_agent(scripted_model(ANSWER, "From Lyon."), [], middleware=[Retrieve(search)], **options)
+
+
+@pytest.mark.parametrize("search", [look_up, TopicRetriever().invoke], ids=["store", "retriever"])
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_message_that_was_augmented_in_an_earlier_turn(captured, search, call):
+    agent = augmenting_agent(search, checkpointer=InMemorySaver())
+    for question in TURNS:
+        list(getattr(agent, call)(user_says(question), captured.thread()))
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+@config_reaches_async_functions
+async def test_an_augmented_message_in_asynchronous_code(captured):
+    agent = augmenting_agent(look_up, checkpointer=InMemorySaver())
+    for question in TURNS:
+        await agent.ainvoke(user_says(question), captured.thread())
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+def test_a_state_that_the_caller_keeps(captured):
+    agent, state = augmenting_agent(look_up), {"messages": []}
+    for question in TURNS:
+        state = agent.invoke({**state, "messages": [*state["messages"], HumanMessage(question)]}, captured.config)
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+def test_an_agent_inside_a_chain(captured):
+    agent = augmenting_agent(look_up, checkpointer=InMemorySaver())
+    program = RunnableLambda(user_says) | agent | (lambda state: state["messages"][-1].text)
+    for question in TURNS:
+        program.invoke(question, captured.thread())
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+class ListState(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+    found: Annotated[list[Document], operator.add]
+
+
+class TupleState(TypedDict):
+    messages: Annotated[list[AnyMessage], add_messages]
+    found: tuple[Document, ...]
+
+
+class PydanticState(BaseModel):
+    messages: Annotated[list[AnyMessage], add_messages]
+    found: list[Document] = []
+
+
+@dataclass
+class DataclassState:
+    messages: Annotated[list[AnyMessage], add_messages]
+    found: list[Document] = field(default_factory=list)
+
+
+def talking_graph(state_type, show):
+    """Finds documents, keeps them, and asks with the messages that `show` makes."""
+    model = chat_model(ANSWER, "From Lyon.")
+
+    def messages_of(state):
+        return state["messages"] if isinstance(state, dict) else state.messages
+
+    def find(state: state_type):
+        last = messages_of(state)[-1]
+        found = look_up(last.text)
+        kept = tuple(found) if state_type is TupleState else found
+        return {"found": kept, "messages": show(last, found)}
+
+    def answer(state: state_type):
+        return {"messages": [model.invoke(messages_of(state))]}
+
+    return sequence(state_type, find, answer, checkpointer=InMemorySaver())
+
+
+@pytest.mark.parametrize("state_type", [ListState, TupleState, PydanticState, DataclassState])
+def test_states_of_any_form(captured, state_type):
+    graph = talking_graph(state_type, lambda last, found: [augmented(last, found)])
+    for question in TURNS:
+        graph.invoke(user_says(question), captured.thread())
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+def test_a_message_of_the_programs_own_before_each_answer(captured):
+    graph = talking_graph(ListState, lambda last, found: [HumanMessage(f"Use this: {join_texts(found)}")])
+    for question in TURNS:
+        graph.invoke(user_says(question), captured.thread())
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+# Documents of this turn, wherever they stand
+
+
+def test_documents_that_stand_before_the_history(captured):
+    @wrap_model_call
+    def add_documents(request, handler):
+        found = TopicRetriever().invoke(request.messages[-1].text)
+        return handler(request.override(messages=[HumanMessage(join_texts(found)), *request.messages]))
+
+    agent = create_agent(
+        scripted_model(ANSWER, "From Lyon."), [], middleware=[add_documents], checkpointer=InMemorySaver()
+    )
+    for question in TURNS:
+        agent.invoke(user_says(question), captured.thread())
+
+    assert captured.answers() == EACH_ITS_OWN
+
+
+class TalkState(TypedDict, total=False):
+    messages: Annotated[list[AnyMessage], add_messages]
+    found: list[Document]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        lambda state: [SystemMessage(f"Use: {join_texts(state['found'])}"), *state["messages"]],
+        lambda state: [*state["messages"][:-1], augmented(state["messages"][-1], state["found"])],
+        lambda state: [*state["messages"], HumanMessage(f"Use: {join_texts(state['found'])}")],
+        lambda state: f"{state['messages']}\n{join_texts(state['found'])}",
+    ],
+    ids=["system", "last message", "afterwards", "text"],
+)
+def test_documents_of_the_state_that_the_program_shows_again_count_again(captured, prompt):
+    """A document that the state kept is history in an earlier message only."""
+    model = chat_model(ANSWER, "Yes, I am.")
+
+    def find(state: TalkState):
+        return {"found": look_up(QUESTION)} if state["messages"][-1].text == QUESTION else {}
+
+    def answer(state: TalkState):
+        return {"messages": [model.invoke(prompt(state))]}
+
+    graph = sequence(TalkState, find, answer, checkpointer=InMemorySaver())
+    for question in (QUESTION, "Are you sure?"):
+        graph.invoke(user_says(question), captured.thread())
+
+    assert captured.answers() == [
+        Answered(QUESTION, [PUMP], ANSWER),
+        Answered("Are you sure?", [PUMP], "Yes, I am."),
+    ]
+
+
+def test_a_turn_without_a_search_has_no_documents(captured):
+    model = chat_model(ANSWER, "You are welcome.")
+
+    def find(state: TalkState):
+        last = state["messages"][-1]
+        found = look_up(last.text)
+        return {"found": found, "messages": [augmented(last, found)]} if found else {}
+
+    def answer(state: TalkState):
+        return {"messages": [model.invoke(state["messages"])]}
+
+    graph = sequence(TalkState, find, answer, checkpointer=InMemorySaver())
+    for question in (QUESTION, "Thank you!"):
+        graph.invoke(user_says(question), captured.thread())
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER), Answered("Thank you!", [], "You are welcome.")]
+
+
+# Documents in the assistant's messages
+
+
+def ask_with(*messages: Any):
+    return RunnableLambda(lambda fields: chat_model().invoke([message(fields) for message in messages]).text)
+
+
+def assistants(fields):
+    return AIMessage(f"I have found: {join_texts(fields['context'])}")
+
+
+def users(fields):
+    return HumanMessage(fields["question"])
+
+
+@pytest.mark.parametrize("messages", [(assistants, users), (users, assistants)], ids=["before", "after"])
+def test_documents_that_the_program_puts_into_the_assistants_mouth(captured, messages):
+    ask_with(*messages).invoke({"question": QUESTION, "context": documents(PUMP)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_documents_that_the_assistant_has_read_before_the_question(captured):
+    program = ask_with(
+        lambda fields: HumanMessage(join_texts(fields["context"])), lambda _: AIMessage("I have read it."), users
+    )
+    program.invoke({"question": QUESTION, "context": documents(PUMP)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_documents_that_an_answer_of_an_earlier_turn_quotes_do_not_count(captured):
+    """The search finds the document again, but the program does not show it."""
+    history = [HumanMessage("What do you know?"), AIMessage(f"This: {PUMP}")]
+
+    def rag(question):
+        look_up_again = TopicRetriever().invoke("pump hose")
+        return chat_model().invoke([*history, HumanMessage(f"{join_texts(look_up_again[1:])}\n{question}")]).text
+
+    RunnableLambda(rag).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]

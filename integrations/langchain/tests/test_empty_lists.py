@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any, TypedDict
 
 import pytest
-from agent_programs import agent_with, calls, scripted_model, sequence, user_says
-from captures import Answered
+from agent_programs import agent_with, calls, rag_graph, scripted_model, search, search_agent, sequence, user_says
+from captures import Answered, all_but, until
 from langchain_core.language_models import FakeListLLM
 from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
 from langchain_core.tools import tool
-from rag_programs import ANSWER, PUMP, QUESTION, answer_chain, chat_model
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command, interrupt
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PUMP,
+    QUESTION,
+    answer_chain,
+    chat_model,
+    first_chunks,
+    look_up,
+    rag_chain,
+    retriever,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -126,3 +140,70 @@ def test_an_empty_list_that_a_model_said(captured, model):
     program.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+# Run ids that the caller gives, as LangServe does on every request
+
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+
+
+@pytest.fixture(params=[uuid.uuid4, lambda: str(uuid.uuid4()), lambda: "request 17"], ids=["uuid", "text", "name"])
+def config(captured, request):
+    return captured.config | {"run_id": request.param()}
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_one_request_is_one_record(captured, config, call):
+    list(getattr(rag_chain(), call)(QUESTION, config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_an_asynchronous_stream_is_one_record(captured, config):
+    async for _ in rag_chain().astream(QUESTION, config):
+        pass
+
+    assert captured.answers() == [COMPLETE]
+
+
+async def test_a_stream_that_its_reader_leaves_is_aborted(captured, config):
+    await all_but(3, rag_chain().astream(QUESTION, config))
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
+
+
+def test_an_agent_with_a_search_is_one_record(captured, config):
+    search_agent(calls(search("pump")), ANSWER).invoke(user_says(QUESTION), config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+
+
+def test_callbacks_that_are_passed_again_inside_join_the_request(captured, config):
+    program = retriever() | (lambda found: rag_chain().invoke(QUESTION, captured.config))
+    program.invoke(QUESTION, config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_two_requests_with_the_same_id_are_two_records(captured, config):
+    for _ in range(2):
+        rag_chain().invoke(QUESTION, config)
+
+    assert captured.answers() == [COMPLETE] * 2
+
+
+def test_a_graph_that_waits_and_goes_on(captured):
+    def retrieve(state):
+        found = look_up(state["question"])
+        interrupt("Go on?")
+        return {"context": found}
+
+    graph = rag_graph(retrieve, checkpointer=InMemorySaver())
+    graph.invoke({"question": QUESTION}, captured.thread() | {"run_id": str(uuid.uuid4())})
+    graph.invoke(Command(resume="yes"), captured.thread() | {"run_id": str(uuid.uuid4())})
+
+    waiting, resumed = captured.answers()
+    assert (waiting.question, waiting.status) == (QUESTION, "interrupted")
+    assert resumed == Answered(QUESTION, [PUMP], ANSWER)

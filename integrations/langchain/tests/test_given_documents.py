@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, field
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
 from agent_programs import sequence
@@ -35,20 +34,6 @@ def test_documents_of_the_callers(captured, call):
     list(getattr(SHOW, call)({"question": QUESTION, "context": documents(*FOUND)}, captured.config))
 
     assert captured.answers() == [COMPLETE]
-
-
-async def test_documents_of_the_callers_in_asynchronous_code(captured):
-    inputs = {"question": QUESTION, "context": documents(*FOUND)}
-    assert "".join([text async for text in SHOW.astream(inputs, captured.config)]) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_documents_of_the_callers_of_which_one_is_left_out(captured):
-    program = RunnablePassthrough.assign(context=lambda fields: fields["context"][1:]) | SHOW
-    program.invoke({"question": QUESTION, "context": documents(*FOUND)}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND[1:], ANSWER)]
 
 
 def test_documents_of_the_callers_of_which_none_is_used(captured):
@@ -104,28 +89,9 @@ class TypedState(TypedDict):
     answer: str
 
 
-class PydanticState(BaseModel):
-    question: str
-    found: list[Document] = []
-    answer: str = ""
-
-
-@dataclass
-class DataclassState:
-    question: str
-    found: list[Document] = field(default_factory=list)
-    answer: str = ""
-
-
 class Shelf(BaseModel):
     name: str
     pages: list[Document]
-
-
-class NestedState(TypedDict):
-    question: str
-    found: Any
-    answer: str
 
 
 def value(state, name):
@@ -144,41 +110,10 @@ def searching_graph(state_type, found=look_up, **options):
     return sequence(state_type, find, answer, **options)
 
 
-@pytest.mark.parametrize("state_type", [TypedState, PydanticState, DataclassState])
-def test_documents_that_a_node_puts_into_the_state(captured, state_type):
-    searching_graph(state_type).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-@pytest.mark.parametrize(
-    "found",
-    [
-        lambda _: Shelf(name="pumps", pages=documents(*FOUND)),
-        lambda _: {"pages": documents(*FOUND)},
-        lambda _: {"pages": tuple(documents(*FOUND))},
-    ],
-    ids=["model", "dictionary", "tuple"],
-)
-def test_documents_in_an_object_of_the_state(captured, found):
-    searching_graph(NestedState, found).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_a_node_that_finds_nothing(captured):
     searching_graph(TypedState, lambda _: []).invoke({"question": QUESTION}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
-
-
-def test_documents_that_the_caller_puts_into_the_state(captured):
-    def answer(state: TypedState):
-        return {"answer": chat_model().invoke(f"{join_texts(state['found'])}\n\n{state['question']}").text}
-
-    sequence(TypedState, answer).invoke({"question": QUESTION, "found": documents(HOSE, PUMP)}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP], ANSWER)]
 
 
 def test_documents_that_nodes_add_to_one_list(captured):

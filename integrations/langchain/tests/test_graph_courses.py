@@ -20,7 +20,6 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, Send
 from rag_programs import (
     ANSWER,
-    FILTER,
     HOSE,
     MOTOR,
     PUMP,
@@ -30,7 +29,6 @@ from rag_programs import (
     chat_model,
     join_texts,
     look_up,
-    rag_chain,
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
@@ -54,30 +52,6 @@ def test_a_router_between_search_and_talk(captured):
         compiled.invoke({"question": question}, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP, Answered("Hello!", [], "Good day!")]
-
-
-def test_a_loop_that_rewrites_the_question(captured):
-    """The state's question is overwritten; the record holds the user's, and what the last search found."""
-
-    def find(state: RagState):
-        return {"context": TopicRetriever().invoke(state["question"])}
-
-    def rewrite(state: RagState):
-        better = chat_model("the filter and the hose").invoke(f"Rewrite: {state['question']}").text
-        return {"question": better}
-
-    def enough(state: RagState):
-        return "answer_node" if state["context"] else "rewrite"
-
-    graph = StateGraph(RagState)
-    for node in (find, rewrite, answer_node):
-        graph.add_node(node.__name__, node)
-    graph.add_edge(START, "find")
-    graph.add_conditional_edges("find", enough, ["answer_node", "rewrite"])
-    graph.add_edge("rewrite", "find")
-    graph.compile().invoke({"question": "What of the weather?"}, captured.config)
-
-    assert captured.answers() == [Answered("What of the weather?", [FILTER, HOSE], ANSWER)]
 
 
 def test_a_loop_whose_first_search_was_graded_as_useless(captured):
@@ -135,49 +109,6 @@ def test_searches_that_are_sent_out_at_the_same_time(captured, call):
     list(getattr(fan_out("motor", "pump", "motor hose"), call)({"question": QUESTION}, captured.config))
 
     assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
-
-
-def test_partial_answers_that_are_sent_out_and_combined(captured):
-    class PartsState(TypedDict):
-        question: str
-        parts: Annotated[list[str], operator.add]
-        answer: str
-
-    def part(state: dict[str, Any]):
-        text = rag_chain(TopicRetriever(), chat_model(f"About the {state['topic']} all is known.")).invoke(
-            state["topic"]
-        )
-        return {"parts": [text]}
-
-    def combine(state: PartsState):
-        return {"answer": chat_model().invoke(f"{state['question']}\n" + "\n".join(state["parts"])).text}
-
-    graph = StateGraph(PartsState)
-    graph.add_node("part", part)
-    graph.add_node("combine", combine)
-    graph.add_conditional_edges(
-        START, lambda state: [Send("part", {"topic": topic}) for topic in ("pump", "hose")], ["part"]
-    )
-    graph.add_edge("part", "combine")
-    graph.compile().invoke({"question": QUESTION}, captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, set(answer.contexts), answer.response) == (QUESTION, {PUMP, HOSE}, ANSWER)
-
-
-def test_a_graph_inside_a_graph(captured):
-    def answer(state: RagState):
-        return {"answer": chat_model().invoke(f"{state['question']}\n{join_texts(state['context'])}").text}
-
-    inner = sequence(RagState, retrieve_node)
-    graph = StateGraph(RagState)
-    graph.add_node("research", inner)
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "research")
-    graph.add_edge("research", "answer")
-    graph.compile().invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_a_graph_that_a_node_invokes_with_a_state_of_its_own(captured):

@@ -48,23 +48,6 @@ def test_a_graph_streamed_to_its_end(captured, mode):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-@config_reaches_async_functions
-async def test_a_graph_streamed_in_two_modes(captured):
-    graph = rag_graph()
-    async for _ in graph.astream({"question": QUESTION}, captured.config, stream_mode=["messages", "updates"]):
-        pass
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-@config_reaches_async_functions
-async def test_a_graph_whose_events_are_streamed(captured):
-    async for _ in rag_graph().astream_events({"question": QUESTION}, captured.config, version="v2"):
-        pass
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 def test_an_agent_whose_messages_are_streamed(captured):
     agent = search_agent(calls(search("pump")), ANSWER)
     list(agent.stream(user_says(QUESTION), captured.config, stream_mode="messages"))

@@ -9,38 +9,26 @@ import pytest
 from agent_programs import (
     RagState,
     answer_node,
-    calls,
     rag_graph,
     retrieve_node,
-    search,
-    search_agent,
     sequence,
-    user_says,
 )
 from captures import Answered
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import GraphRecursionError
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
-from langgraph.types import Command
 from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
-    FILTER,
     FOUND,
-    HOSE,
     PUMP,
     QUESTION,
     TopicRetriever,
-    answer_chain,
     chat_model,
-    config_reaches_async_functions,
-    documents,
     join_texts,
     look_up,
     rag_chain,
-    retriever,
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
@@ -51,42 +39,6 @@ def test_a_node_that_searches_a_store(captured, call):
     list(getattr(rag_graph(), call)({"question": QUESTION}, captured.config))
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-@config_reaches_async_functions
-async def test_a_graph_in_asynchronous_code(captured):
-    await rag_graph().ainvoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-@config_reaches_async_functions
-async def test_a_graph_of_asynchronous_nodes(captured):
-    async def find(state: RagState):
-        return {"context": await TopicRetriever().ainvoke(state["question"])}
-
-    async def answer(state: RagState):
-        fields = {"context": join_texts(state["context"]), "question": state["question"]}
-        return {"answer": await answer_chain().ainvoke(fields)}
-
-    await sequence(RagState, find, answer).ainvoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_batch_of_graphs(captured):
-    rag_graph().batch([{"question": QUESTION}, {"question": "And the hose?"}], captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP, Answered("And the hose?", [HOSE], ANSWER)]
-
-
-def test_a_chain_as_a_node(captured):
-    def answer(state: RagState):
-        return {"answer": rag_chain().invoke(state["question"])}
-
-    sequence(RagState, answer).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
 
 
 def test_a_graph_as_a_step_of_a_chain(captured):
@@ -133,16 +85,6 @@ def test_a_private_channel_between_two_nodes(captured):
 
 
 # Messages
-
-
-def test_a_graph_of_messages(captured):
-    def answer(state: MessagesState):
-        found = TopicRetriever().invoke(state["messages"][-1].text)
-        return {"messages": [chat_model().invoke([SystemMessage(f"Use: {join_texts(found)}"), *state["messages"]])]}
-
-    sequence(MessagesState, answer).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_messages_under_a_name_of_their_own(captured):
@@ -193,35 +135,7 @@ def test_an_answer_that_the_graph_keeps_as_an_object(captured):
     assert json.loads(answer.response) == {"text": ANSWER, "pages": [1]}
 
 
-def test_a_final_node_that_writes_the_state_only(captured):
-    """The last node to run is no model; the answer is a field that an earlier one wrote."""
-
-    class LoggedState(TypedDict):
-        question: str
-        context: list[Document]
-        answer: str
-        log: list[str]
-
-    def log(state: LoggedState):
-        return {"log": ["answered", "filed"]}
-
-    sequence(LoggedState, retrieve_node, answer_node, log).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 # Turns
-
-
-def test_each_turn_of_a_remembered_graph_is_a_request(captured):
-    graph = rag_graph(checkpointer=InMemorySaver())
-    for question in (QUESTION, "And the hose?"):
-        graph.invoke({"question": question}, captured.thread())
-
-    first, second = captured.records()
-    assert Answered.of(first) == ON_THE_PUMP
-    assert Answered.of(second) == Answered("And the hose?", [HOSE], ANSWER)
-    assert (first.session_id, second.session_id) == ("conversation", "conversation")
 
 
 def test_an_answer_of_the_turn_before_is_not_this_turns(captured):
@@ -243,29 +157,6 @@ def test_an_answer_of_the_turn_before_is_not_this_turns(captured):
 # Errors
 
 
-def test_a_graph_that_goes_in_circles(captured):
-    def again(state: RagState):
-        return Command(goto="again")
-
-    graph = StateGraph(RagState)
-    graph.add_node("again", again, destinations=("again",))
-    graph.add_edge(START, "again")
-    with pytest.raises(GraphRecursionError):
-        graph.compile().invoke({"question": QUESTION}, captured.config | {"recursion_limit": 3})
-
-    assert captured.answers() == [Answered(QUESTION, [], None, "error")]
-
-
-def test_a_node_that_fails_after_the_search(captured):
-    def fail(state: RagState):
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        sequence(RagState, retrieve_node, fail).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], None, "error")]
-
-
 def test_a_node_that_fails_after_the_answer(captured):
     def fail(state: RagState):
         raise ZeroDivisionError
@@ -274,42 +165,3 @@ def test_a_node_that_fails_after_the_answer(captured):
         sequence(RagState, retrieve_node, answer_node, fail).invoke({"question": QUESTION}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error")]
-
-
-def test_an_agent_as_a_node_beside_documents_in_the_state(captured):
-    """Both kinds of documents reach prompts behind the answer."""
-
-    class Mixed(MessagesState):
-        found: list[Document]
-
-    def find(state: Mixed):
-        found = documents(FILTER)
-        return {"found": found, "messages": [SystemMessage(f"Known already: {join_texts(found)}")]}
-
-    graph = StateGraph(Mixed)
-    graph.add_node("find", find)
-    graph.add_node("agent", search_agent(calls(search("pump")), ANSWER))
-    graph.add_edge(START, "find")
-    graph.add_edge("find", "agent")
-    graph.compile().invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [FILTER, PUMP], ANSWER)]
-
-
-def test_a_retriever_as_a_node(captured):
-    class Found(TypedDict):
-        question: str
-        found: list[Document]
-        answer: str
-
-    def answer(state: Found):
-        return {"answer": chat_model().invoke(f"{state['question']}\n{join_texts(state['found'])}").text}
-
-    graph = StateGraph(Found)
-    graph.add_node("find", (lambda state: state["question"]) | retriever() | (lambda found: {"found": found}))
-    graph.add_node("answer", answer)
-    graph.add_edge(START, "find")
-    graph.add_edge("find", "answer")
-    graph.compile().invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]

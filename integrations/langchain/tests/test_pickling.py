@@ -60,6 +60,7 @@ def test_a_handler_without_a_sink_reports_to_the_default_engine_of_where_it_is(d
     assert received.open_runs == 0
 
 
+@pytest.mark.slow
 def test_it_reports_to_the_engine_of_another_process(default_engine):
     sent = pickle.dumps(RagspanCallbackHandler())
     received = subprocess.run([sys.executable, "-c", RECEIVE], input=sent, capture_output=True, check=True, timeout=60)

@@ -85,28 +85,6 @@ def test_a_retrieval_chain_whose_stream_is_closed(captured, closed_at):
     assert captured.answers() == [Answered(QUESTION, FOUND, closed_at, "aborted")]
 
 
-def test_a_documents_chain_with_documents_of_the_callers(captured):
-    program = create_stuff_documents_chain(chat_model(), CHAT_PROMPT)
-    program.invoke({"input": QUESTION, "context": documents(HOSE, PUMP)}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP], ANSWER)]
-
-
-def test_a_streamed_documents_chain_with_documents_of_the_callers(captured):
-    program = create_stuff_documents_chain(chat_model(), CHAT_PROMPT)
-    list(program.stream({"input": QUESTION, "context": documents(HOSE, PUMP)}, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP], ANSWER)]
-
-
-def test_documents_with_a_prompt_and_a_separator_of_their_own(captured):
-    layout = PromptTemplate.from_template("<page n='{page}'>\n{page_content}\n</page>")
-    program = retrieval_chain(document_prompt=layout, document_separator="\n====\n")
-    program.invoke({"input": QUESTION}, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_a_documents_prompt_that_shows_only_where_they_come_from(captured):
     layout = PromptTemplate.from_template("see page {page}")
     retrieval_chain(document_prompt=layout).invoke({"input": QUESTION}, captured.config)
@@ -128,31 +106,6 @@ def test_a_history_aware_retriever_without_a_history(captured):
     retrieval_chain(history_aware).invoke({"input": QUESTION, "chat_history": []}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-def test_a_history_that_quotes_a_document_again(captured):
-    """The assistant's earlier words are history; the document counts once, for it was found again."""
-    history = [HumanMessage("What did you read?"), AIMessage(f"I read this: {FILTER}")]
-    retrieval_chain(retriever(PUMP)).invoke({"input": QUESTION, "chat_history": history}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-def test_a_conversational_chain_that_rephrases_the_question_in_the_prompt_too(captured):
-    program = ConversationalRetrievalChain.from_llm(
-        chat_model("How does the hose fit?", ANSWER), retriever=TopicRetriever()
-    )
-    program.invoke({"question": "and that one?", "chat_history": [("The pump?", "It is blue.")]}, captured.config)
-
-    assert captured.answers() == [Answered("and that one?", [HOSE], ANSWER)]
-
-
-def test_documents_over_the_token_budget_do_not_count(captured):
-    budget = sum(len(text.split()) for text in FOUND[:2])
-    program = ConversationalRetrievalChain.from_llm(scripted(ANSWER), retriever=retriever(), max_tokens_limit=budget)
-    program.invoke({"question": QUESTION, "chat_history": []}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND[:2], ANSWER)]
 
 
 def test_a_canned_answer_when_nothing_is_found(captured):
@@ -231,13 +184,6 @@ def test_summaries_that_are_collapsed_before_they_are_combined(captured):
 
 
 # Answers with more than a text
-
-
-def test_a_question_answering_chain_that_returns_its_sources(captured):
-    program = RetrievalQA.from_chain_type(chat_model(), retriever=retriever(), return_source_documents=True)
-    program.invoke({"query": QUESTION}, captured.config)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_a_question_answering_chain_that_names_its_sources(captured):

@@ -22,7 +22,7 @@ from rag_programs import (
     join_texts,
 )
 
-from ragspan_langchain import interruptions
+from ragspan_langchain.recorder import Interruptions
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 
@@ -225,21 +225,21 @@ def test_conversations_do_not_share_what_they_found(captured):
 
 
 def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
-    table = interruptions.Interruptions()
+    table = Interruptions()
     monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)
     graph = reviewed_graph()
     graph.invoke({"question": QUESTION}, captured.thread())
-    assert len(table) == 1
+    assert len(table.waiting) == 1
 
     graph.invoke(Command(resume="yes"), captured.thread())
-    assert len(table) == 0
+    assert len(table.waiting) == 0
 
 
-@pytest.mark.parametrize(("limit", "value"), [("_MAX_THREADS", 3), ("_MAX_BYTES", 5000)])
+@pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 5000)])
 def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, limit, value):
-    table = interruptions.Interruptions()
+    table = Interruptions()
     monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)
-    monkeypatch.setattr(interruptions, limit, value)
+    monkeypatch.setattr(table, limit, value)
 
     def answer(state: RagState):
         interrupt("Go on?")
@@ -250,13 +250,13 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, 
         graph.invoke({"question": QUESTION}, captured.thread(str(number)))
     captured.answers()
 
-    assert 1 <= len(table) < 40
+    assert 1 <= len(table.waiting) < 40
     graph.invoke(Command(resume="yes"), captured.thread("39"))
     assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_a_conversation_over_the_limit_is_not_kept(captured, monkeypatch):
-    monkeypatch.setattr(interruptions, "_MAX_BYTES", 10)
+    monkeypatch.setattr(Interruptions, "max_bytes", 10)
     graph = reviewed_graph()
     graph.invoke({"question": QUESTION}, captured.thread())
     graph.invoke(Command(resume="yes"), captured.thread())

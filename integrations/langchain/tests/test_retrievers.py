@@ -8,8 +8,6 @@ import pytest
 from captures import Answered
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
-    EnsembleRetriever,
-    MergerRetriever,
     MultiQueryRetriever,
     MultiVectorRetriever,
     RePhraseQueryRetriever,
@@ -22,7 +20,7 @@ from langchain_classic.retrievers.document_compressors import (
 from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnableParallel
+from langchain_core.runnables import RunnableLambda, RunnableParallel
 from langchain_core.stores import InMemoryByteStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from rag_programs import (
@@ -117,21 +115,6 @@ def test_a_query_that_a_model_inside_the_retriever_rephrases(captured):
     assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]
 
 
-def test_an_ensemble_gives_the_fused_order(captured):
-    source = EnsembleRetriever(retrievers=[retriever(PUMP, FILTER), retriever(FILTER, HOSE)], weights=[0.5, 0.5])
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    record = captured.record()
-    assert [(context.text, context.rank) for context in record.contexts] == [(FILTER, 0), (PUMP, 1), (HOSE, 2)]
-
-
-def test_merged_retrievers_give_their_results_in_turn(captured):
-    source = MergerRetriever(retrievers=[retriever(PUMP, FILTER), retriever(HOSE, MOTOR)])
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    assert captured.answer().contexts == [PUMP, HOSE, FILTER, MOTOR]
-
-
 def test_a_reranker_keeps_some_in_another_order(captured):
     source = ContextualCompressionRetriever(
         base_compressor=KeepLastAndFirst(), base_retriever=retriever(PUMP, FILTER, MOTOR, HOSE)
@@ -199,13 +182,6 @@ def test_a_wrapper_that_passes_no_callbacks_on(captured):
     assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
 
 
-def test_a_wrapper_around_a_wrapper(captured):
-    source = WrappingRetriever(inner=WrappingRetriever(inner=retriever(), kept=2))
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
 def test_a_retriever_that_calls_a_chain_with_a_model(captured):
     """A model writes a passage to search with; the search is the retriever's own affair."""
 
@@ -222,39 +198,6 @@ def test_a_retriever_that_calls_a_chain_with_a_model(captured):
     assert captured.answers() == [Answered(QUESTION, [CASING, HOSE], ANSWER)]
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        TopicRetriever().with_retry(stop_after_attempt=2),
-        TopicRetriever().with_config(tags=["manual"]),
-        RunnableLambda(lambda question: question.lower()) | TopicRetriever(),
-        RunnableLambda(lambda question: TopicRetriever()),
-    ],
-    ids=["retry", "config", "preparation", "router"],
-)
-def test_a_retriever_in_a_runnable(captured, source):
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-def test_a_retriever_that_is_chosen_at_the_call(captured):
-    source = TopicRetriever().configurable_alternatives(ConfigurableField(id="where"), shelf=retriever(HOSE))
-    rag_chain(source).invoke(QUESTION, captured.config | {"configurable": {"where": "shelf"}})
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]
-
-
-def test_two_retrievers_whose_results_a_function_merges(captured):
-    def merge(found):
-        return list({document.page_content: document for document in [*found["a"], *found["b"]]}.values())
-
-    source = RunnableParallel(a=retriever(PUMP, FILTER), b=retriever(FILTER, HOSE)) | merge
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER, HOSE], ANSWER)]
-
-
 def test_two_retrievers_for_two_parts_of_the_prompt(captured):
     def two_parts(found):
         return f"From the shop:\n{join_texts(found['shop'])}\n\nFrom the manual:\n{join_texts(found['manual'])}"
@@ -263,16 +206,6 @@ def test_two_retrievers_for_two_parts_of_the_prompt(captured):
     rag_chain(source, formatter=two_parts).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP, FILTER], ANSWER)]
-
-
-def test_one_search_for_each_part_of_the_question(captured):
-    def flatten(lists):
-        return [document for found in lists for document in found]
-
-    source = RunnableLambda(lambda question: ["the motor", "the pump"]) | TopicRetriever().map() | flatten
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
 
 
 # What retrievers return

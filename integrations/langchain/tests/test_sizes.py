@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import json
+from collections import Counter
+from pathlib import Path
 from typing import TypedDict
 
 import pytest
-from agent_programs import sequence
+from agent_programs import agent_with, sequence, user_says
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
-from rag_programs import QUESTION, StreamingModel, chat_model, rag_chain
+from rag_programs import ANSWER, PUMP, QUESTION, StreamingModel, chat_model, rag_chain, retriever, texts_of
+
+from ragspan_langchain import RagspanCallbackHandler
 
 LARGE = "page " * 20_000  # 100,000 characters
 
@@ -66,3 +75,123 @@ def test_saved_states_of_a_graph_that_goes_on_count(captured):
     graph.invoke(Command(resume="yes"), captured.thread("large"))
 
     assert size_of(captured) > 100_000
+
+
+# What is left after many requests of every kind
+
+
+class CountingSink:
+    """Counts records by their status and lets them go."""
+
+    def __init__(self):
+        self.statuses = Counter()
+
+    def submit(self, capture):
+        self.statuses[capture.to_record().status] += 1
+
+
+def fail(answer):
+    raise ZeroDivisionError
+
+
+def ask_in_every_way(config, program, failing):
+    program.invoke(QUESTION, config)
+    list(program.stream(QUESTION, config))
+    with contextlib.closing(program.stream(QUESTION, config)) as chunks:
+        next(chunks)
+    with contextlib.suppress(ZeroDivisionError):
+        failing.invoke(QUESTION, config)
+
+
+def resident_kilobytes():
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1])
+    raise AssertionError("no VmRSS")
+
+
+@pytest.mark.slow
+@pytest.mark.alone  # other tests of the process take memory, too
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's figures of the process")
+def test_twenty_thousand_requests_leave_nothing_open_and_take_no_more_memory():
+    sink = CountingSink()
+    handler = RagspanCallbackHandler(sink=sink)
+    config = {"callbacks": [handler]}
+    program, failing = rag_chain(model=chat_model()), rag_chain(model=chat_model()) | fail
+    for _ in range(1000):
+        ask_in_every_way(config, program, failing)
+    gc.collect()
+    objects, kilobytes = len(gc.get_objects()), resident_kilobytes()
+
+    for _ in range(4000):
+        ask_in_every_way(config, program, failing)
+    gc.collect()
+
+    assert handler.open_runs == 0
+    assert sink.statuses == {"complete": 10_000, "aborted": 5000, "error": 5000}
+    assert len(gc.get_objects()) - objects < 1000
+    assert resident_kilobytes() - kilobytes < 4096
+
+
+# Records of long requests, and of documents that are made to be expensive
+
+
+SEARCHES = 12
+
+
+def found_by(number):
+    return [
+        f"Section {number}.{place}: part {number * 37 + place} belongs to assembly {place * 91}." for place in range(5)
+    ]
+
+
+def talking_agent(write):
+    """It writes a sentence before each search."""
+
+    @tool(response_format="content_and_artifact")
+    def find(number: int):
+        """Find."""
+        return write(found_by(number)), [Document(text) for text in found_by(number)]
+
+    script = [
+        AIMessage(
+            f"Step {number}: I look there.",
+            tool_calls=[{"name": "find", "args": {"number": number}, "id": str(number)}],
+        )
+        for number in range(SEARCHES)
+    ]
+    return agent_with(find, script=[*script, ANSWER])
+
+
+@pytest.mark.parametrize(
+    "write", ["\n".join, json.dumps, lambda texts: "\n".join(reversed(texts))], ids=["joined", "json", "reversed"]
+)
+def test_every_document_of_an_agent_that_talks_while_it_searches_counts(captured, write):
+    talking_agent(write).invoke(user_says(QUESTION), {**captured.config, "recursion_limit": 100})
+
+    (answer,) = captured.answers()
+
+    assert sorted(answer.contexts) == sorted(text for number in range(SEARCHES) for text in found_by(number))
+
+
+def test_a_document_of_combining_marks_leaves_the_others_contexts(captured):
+    marks = "Zalgo: e" + "\u0301\u0316" * 50_000
+    program = rag_chain(retriever(marks, PUMP), formatter=lambda found: "\n\n".join(t[:500] for t in texts_of(found)))
+    program.invoke(QUESTION, captured.config)
+
+    assert PUMP in captured.answer().contexts
+
+
+def test_a_number_of_thousands_of_digits_costs_no_record(captured):
+    digits = "see &#" + "9" * 5000 + "; there"
+    program = rag_chain(retriever(digits, PUMP), formatter=lambda found: "\n\n".join(t[:500] for t in texts_of(found)))
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answer().contexts == [digits, PUMP]
+
+
+def test_contexts_are_not_known_where_it_would_take_too_long_to_look_for_them(captured):
+    texts = [f"{'a ' * 300}b{number}" for number in range(300)]
+    rag_chain(retriever(*texts), formatter=lambda _: "a " * 60_000).invoke(QUESTION, captured.config)
+
+    assert captured.answer().contexts is None

@@ -75,29 +75,6 @@ def test_a_tool_that_hands_on_what_it_finds_is_the_search(captured):
     assert found.tool_call_id == record.generations[0].reply.tool_requests[0].id
 
 
-def test_a_tool_that_returns_the_documents_themselves_is_the_search(captured):
-    @tool
-    def find(query: str) -> list[Document]:
-        """Finds documents."""
-        return TopicRetriever().invoke(query)
-
-    agent_with(find, script=[calls(("find", {"query": "pump"})), ANSWER]).invoke(user_says(QUESTION), captured.config)
-
-    record = captured.record()
-    assert record.tool_calls == ()
-    assert [found.tool_name for found in record.retrievals] == ["find"]
-
-
-def test_a_tool_that_makes_something_of_what_it_finds_has_the_search_inside(captured):
-    script = [calls(("add", {"first": 1, "second": 2}), ("count_documents", {"query": "pump"})), "One."]
-    agent_with(add, count_documents, script=script).invoke(user_says("How many?"), captured.config)
-
-    record = captured.record()
-    (found,) = record.retrievals
-    assert record.tool_calls[found.within].name == "count_documents"
-    assert found.tool_name is None
-
-
 def test_a_search_that_fails_inside_its_tool_is_drawn_once(captured):
     @tool
     def find(query: str) -> str:
@@ -120,16 +97,6 @@ def test_what_an_agent_does_that_is_a_tool_is_inside_the_tool(captured):
     assert [call.name for call in record.tool_calls] == ["ask_colleague"]
     assert [model.within for model in record.generations] == [None, 0, 0, None]
     assert [found.within for found in record.retrievals] == [0]
-
-
-def test_the_answer_of_an_agent_is_one(captured):
-    search_agent("Hello.", name="clerk").invoke(user_says("Hi"), captured.config)
-    rag_chain().invoke(QUESTION, captured.config)
-
-    assert [(record.name, record.is_agent) for record in captured.records()] == [
-        ("clerk", True),
-        ("RunnableSequence", False),
-    ]
 
 
 def test_a_graph_whose_model_calls_tools_is_an_agent(captured):

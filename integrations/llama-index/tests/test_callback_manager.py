@@ -6,10 +6,9 @@ import copy
 
 import pytest
 from li_captures import Answered
-from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, index, node
-from llama_index.core import Settings, VectorStoreIndex
+from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, index
+from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager, CBEventType
-from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 
 from ragspan import ConfigurationError
 from ragspan_llama_index import RagspanCallbackHandler
@@ -17,31 +16,9 @@ from ragspan_llama_index import RagspanCallbackHandler
 COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 
 
-def test_it_is_a_handler_of_the_frameworks(captured):
-    assert isinstance(captured.handler, BaseCallbackHandler)
-
-
 def test_a_manager_that_is_set_before_anything_is_built(captured):
     Settings.callback_manager = CallbackManager([captured.handler])
     index().as_query_engine(similarity_top_k=2).query(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_manager_that_is_set_after_the_engine_was_built(new_captures):
-    asked = index().as_query_engine(similarity_top_k=2)
-    asked.query("Before?")
-    captured = new_captures()
-    Settings.callback_manager = CallbackManager([captured.handler])
-    asked.query(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_manager_of_one_engine(captured):
-    manager = CallbackManager([captured.handler])
-    built = VectorStoreIndex([node("cello"), node("harp")], callback_manager=manager)
-    built.as_query_engine(similarity_top_k=2).query(QUESTION)
 
     assert captured.answers() == [COMPLETE]
 
@@ -91,14 +68,6 @@ def test_handlers_with_sinks_of_their_own(new_captures):
     assert first.answers() == second.answers() == [COMPLETE]
 
 
-def test_handlers_with_sinks_of_their_own_watch_one_stream(new_captures):
-    first, second = new_captures(), new_captures()
-    tokens = list(engine(streaming=True).query(QUESTION).response_gen)
-
-    assert "".join(tokens) == ANSWER
-    assert first.answers() == second.answers() == [COMPLETE]
-
-
 def test_a_sink_that_takes_no_records_is_refused_at_once():
-    with pytest.raises(ConfigurationError, match="sink is a int, but should be a ScoringEngine"):
+    with pytest.raises(ConfigurationError, match="sink is 5, but should be a ScoringEngine"):
         RagspanCallbackHandler(sink=5)

@@ -9,20 +9,19 @@ from typing import Any
 
 import llama_index.core
 import pytest
-from li_model import CompletionModel, ScriptedModel
+from li_model import ScriptedModel
 from li_programs import ANSWER, QUESTION, engine
 from llama_index.core import Settings
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.query_engine import CustomQueryEngine
-from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry import trace
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
-from ragspan.judges import JudgeError, LLMJudge
+from ragspan.judges import LLMJudge
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import Usage
@@ -62,13 +61,6 @@ class ChatModel(CustomLLM):
     stream_complete = complete
 
 
-class NarrowModel(CompletionModel):
-    """Takes nothing but a prompt."""
-
-    def complete(self, prompt, formatted=False):
-        return CompletionResponse(text=self.text)
-
-
 def replying(reply, **fields):
     return ChatModel(answer=lambda *_: reply, **fields)
 
@@ -99,15 +91,6 @@ async def test_each_vote_is_a_request_with_a_schema_at_the_judges_temperature():
     assert [vote.grounded for vote in votes] == [True] * 3
     assert asked == [(0.7, ["system", "user"], {"response_format": response_format})] * 3
     assert llm.temperature == 0.1
-
-
-@pytest.mark.parametrize(
-    "llm",
-    [CompletionModel(text=GROUNDED), ScriptedModel().says(GROUNDED), NarrowModel(text=GROUNDED)],
-    ids=["completes prompts", "calls functions", "takes no parameters"],
-)
-async def test_a_model_of_any_kind(llm):
-    assert await texts(LlamaIndexChatClient(llm), 2) == [GROUNDED] * 2
 
 
 async def test_a_model_that_knows_no_system_gets_the_rules_in_the_role_that_it_names():
@@ -201,47 +184,6 @@ async def test_usage_is_what_the_provider_told(told, usage):
     assert (completion.text, completion.usage) == (GROUNDED, usage)
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        ChatResponse(message=ChatMessage(GROUNDED, role="assistant"), raw={"stop_reason": "max_tokens"}),
-        ChatResponse(message=ChatMessage(None, role="assistant")),
-    ],
-    ids=["cut off", "without text"],
-)
-async def test_a_reply_that_cannot_hold_a_verdict_does_not_count(response):
-    assert await texts(LlamaIndexChatClient(replying(response))) == [""]
-
-
-async def test_one_failure_costs_one_vote():
-    replies = iter([GROUNDED, ConnectionError("reset"), GROUNDED])
-
-    def answer(*_):
-        reply = next(replies)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply
-
-    assert await texts(LlamaIndexChatClient(ChatModel(answer=answer)), 3) == [GROUNDED] * 2
-
-
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("You sent internal-token-42.", "You sent [key]."),
-        (f"bad: {PROMPT[1]['content']}", "the endpoint's message repeats the request and is left out"),
-    ],
-)
-async def test_an_error_names_its_kind_and_holds_no_key_and_no_prompt(said, shown):
-    def answer(*_):
-        raise PermissionError(said)
-
-    with pytest.raises(JudgeError) as raised:
-        await complete(LlamaIndexChatClient(ChatModel(answer=answer, api_key="internal-token-42")))
-
-    assert (raised.value.error_type, str(raised.value)) == ("PermissionError", shown)
-
-
 # Kept apart from the application
 
 
@@ -301,21 +243,6 @@ async def test_a_judge_that_is_asked_in_the_middle_of_a_request_is_no_part_of_it
 
     assert seen == [(True, False)]
     assert len(captured.record().generations) == 1
-
-
-async def test_openinference_does_not_trace_the_judge():
-    telemetry = InMemoryTelemetry()
-    instrumentor = LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=telemetry.tracer_provider)
-    llm = replying(GROUNDED)
-    try:
-        await complete(LlamaIndexChatClient(llm))
-        traced_of_the_judge = len(telemetry.spans())
-        llm.chat([ChatMessage("hello")])
-    finally:
-        instrumentor.uninstrument()
-
-    assert traced_of_the_judge == 0 < len(telemetry.spans())
 
 
 def test_an_engine_scores_an_answer_with_the_model_that_wrote_it_and_records_no_judging():

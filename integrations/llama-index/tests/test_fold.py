@@ -10,7 +10,7 @@ import pytest
 
 from ragspan.capturing.log import RequestLog
 from ragspan_llama_index.fold import record_of
-from ragspan_llama_index.roles import ClassFacts
+from ragspan_llama_index.objects import ClassFacts
 
 PROMPT = "Context: The cello has four strings. Question: How many strings?"
 

@@ -22,11 +22,9 @@ from li_programs import (
     engine,
     engine_over,
     engine_tool,
-    found,
     retriever,
 )
 from li_workflows import one_step
-from llama_index.core import get_response_synthesizer
 from llama_index.core.query_engine import CustomQueryEngine
 
 pytestmark = pytest.mark.usefixtures("expected_failure")
@@ -227,29 +225,6 @@ def test_what_was_left_in_a_cycle_is_followed_until_it_is_collected(captured):
 # Objects of the application
 
 
-def test_a_finished_request_keeps_nothing_of_the_application_alive(captured):
-    """Not even while its capture waits to become a record."""
-    nodes = found("cello", "harp")
-    response = get_response_synthesizer().synthesize(QUESTION, nodes)
-    references = [weakref.ref(response), *(weakref.ref(each.node) for each in nodes)]
-    del response, nodes
-    gc.collect()
-
-    assert [reference() for reference in references] == [None] * 3
-    assert captured.answer().response == ANSWER
-
-
-def test_a_finished_stream_is_not_kept_alive(captured):
-    response = streaming().query(QUESTION)
-    list(response.response_gen)
-    references = [weakref.ref(response), weakref.ref(response.response_gen)]
-    del response
-    gc.collect()
-
-    assert [reference() for reference in references] == [None, None]
-    assert captured.answer().response == ANSWER
-
-
 def test_an_open_stream_is_not_kept_alive_by_the_handler(captured):
     """Otherwise nobody would ever notice that the reader has gone."""
     response = streaming().query(QUESTION)
@@ -260,6 +235,26 @@ def test_an_open_stream_is_not_kept_alive_by_the_handler(captured):
 
     assert reference() is None
     assert captured.answer().status == "aborted"
+
+
+def test_a_captures_size_counts_every_text_once(captured):
+    """The passages, which the prompt holds again, the question and the answer."""
+    engine("cello", "harp").query(QUESTION)
+
+    (capture,) = captured.sink.take()
+    record = capture.to_record()
+    texts = [QUESTION, ANSWER, *(context.text for context in record.contexts)]
+    assert sum(map(len, texts)) * 2 < capture.size_hint < 10_000
+
+
+def test_a_captures_size_counts_the_prompts_of_a_model(captured):
+    class Long(CustomQueryEngine):
+        def custom_query(self, query_str):
+            return ask_model("x" * 100_000)
+
+    Long().query(QUESTION)
+
+    assert captured.sink.take()[0].size_hint > 100_000
 
 
 def test_an_exception_is_not_kept_alive(captured):
@@ -285,38 +280,3 @@ def test_an_exception_is_not_kept_alive(captured):
 
     assert [reference() for reference in references] == [None]
     assert captured.answer().error_type == "DatabaseDown"
-
-
-def test_an_engine_is_not_kept_alive(captured):
-    class Own(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return "Gladly."
-
-    asked = Own()
-    asked.query(QUESTION)
-    reference = weakref.ref(asked)
-    del asked
-    gc.collect()
-
-    assert reference() is None
-    assert captured.answer().response == "Gladly."
-
-
-def test_a_captures_size_counts_every_text_once(captured):
-    """The passages, which the prompt holds again, the question and the answer."""
-    engine("cello", "harp").query(QUESTION)
-
-    (capture,) = captured.sink.take()
-    record = capture.to_record()
-    texts = [QUESTION, ANSWER, *(context.text for context in record.contexts)]
-    assert sum(map(len, texts)) * 2 < capture.size_hint < 10_000
-
-
-def test_a_captures_size_counts_the_prompts_of_a_model(captured):
-    class Long(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return ask_model("x" * 100_000)
-
-    Long().query(QUESTION)
-
-    assert captured.sink.take()[0].size_hint > 100_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import threading
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from li_agents import agent, ask, retriever_tool
-from li_chats import chat_engine
 from li_model import calls
 from li_programs import ANSWER, QUESTION, drained, engine, engine_over
 from llama_index.core import Settings
@@ -127,42 +125,3 @@ def test_thousands_of_requests_leave_nothing_open_and_take_no_more_memory(attach
     assert sink.statuses == {"complete": 1060, "aborted": 1060, "error": 530}
     assert with_handler - without < 200
     assert resident_kilobytes() - kilobytes < 4096
-
-
-@pytest.mark.slow
-def test_a_thousand_asynchronous_requests_leave_nothing_open(attach, sink):
-    def ask(programs):
-        loop = asyncio.new_event_loop()
-        with contextlib.closing(loop):
-            return growth(lambda: loop.run_until_complete(programs.ask_asynchronously()), 400)
-
-    without = ask(Programs())
-    handler = attach()
-    with_handler = ask(Programs())
-
-    assert handler.open_spans == 0
-    assert sink.statuses == {"complete": 960}
-    assert with_handler - without < 200
-
-
-@pytest.mark.slow
-def test_hundreds_of_agent_runs_leave_nothing_open(handler, sink):
-    async def main():
-        programs = Programs()
-        for _ in range(200):
-            await programs.run_agent()
-
-    asyncio.run(main())
-    gc.collect()
-
-    assert handler.open_spans == 0
-    assert sink.statuses == {"complete": 200}
-
-
-@pytest.mark.slow
-def test_a_long_conversation_leaves_nothing_open(handler, sink):
-    for _ in range(200):
-        list(chat_engine("context").stream_chat("What of the cello?").response_gen)
-
-    assert handler.open_spans == 0
-    assert sink.statuses == {"complete": 200}

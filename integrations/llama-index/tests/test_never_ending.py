@@ -7,7 +7,7 @@ from li_captures import CollectingSink
 from li_programs import QUESTION, engine, token_by_token
 from llama_index_instrumentation import get_dispatcher
 
-from ragspan_llama_index.attaching import RagspanSpanHandler
+from ragspan_llama_index.instrumentor import RagspanSpanHandler
 from ragspan_llama_index.recorder import SpanRecorder
 
 

@@ -9,6 +9,7 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
 from li_captures import PlainSink
 from li_model import ScriptedModel
 from li_programs import QUESTION, engine
@@ -26,7 +27,7 @@ copy = pickle.load(open(sys.argv[1], "rb"))
 Settings.llm = ScriptedModel().says("Four.")
 engine("cello").query("How many?")
 sink = copy._own_sink
-print(json.dumps([type(copy).__name__, copy._tracker is not None, None if sink is None else len(sink.asked)]))
+print(json.dumps([type(copy).__name__, copy._recorder is not None, None if sink is None else len(sink.asked)]))
 """
 
 
@@ -44,6 +45,7 @@ def in_another_process(handler, folder):
     return json.loads(other.stdout)
 
 
+@pytest.mark.slow
 def test_a_copy_in_another_process_captures_for_its_sink(tmp_path):
     handler = RagspanCallbackHandler(sink=PlainSink())
     handler.detach()
@@ -51,6 +53,7 @@ def test_a_copy_in_another_process_captures_for_its_sink(tmp_path):
     assert in_another_process(handler, tmp_path) == ["RagspanCallbackHandler", True, 1]
 
 
+@pytest.mark.slow
 def test_a_sink_that_does_not_pickle_stays_behind(tmp_path, caplog):
     sink = PlainSink()
     sink.lock = threading.Lock()

@@ -19,8 +19,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import ragspan
 from ragspan_llama_index.payloads import prompt_in
-from ragspan_llama_index.step_records import _messages
-from ragspan_llama_index.steps import Step
+from ragspan_llama_index.steps import Step, _messages
 
 FINAL = "Three."
 

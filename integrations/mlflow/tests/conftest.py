@@ -13,11 +13,10 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragspan import RagRecord, Score, ScoredRecord, SpanAnchor
-from ragspan.telemetry.content import ContentPolicy
-from ragspan_mlflow.connection import Connection
-from ragspan_mlflow.destination import AssessmentsDestination
-from ragspan_mlflow.feedback import feedback_of
-from ragspan_mlflow.server import TrackingServer
+from ragspan.delivery.backend import Endpoint
+from ragspan.delivery.http import HttpClient
+from ragspan_mlflow import MLflowAssessments
+from ragspan_mlflow.backend import MLflowServer, assessment_of
 
 TRACES = "/api/3.0/mlflow/traces"
 EXPERIMENTS = "/api/2.0/mlflow/experiments"
@@ -84,7 +83,7 @@ class FakeMLflow:
         path = urlsplit(target).path
         with self._lock:
             self.calls.append((method, path))
-            self.headers.append(dict(headers))
+            self.headers.append(headers)
             scripted = self.script.popleft() if self.script else None
         scripted = scripted or (self.answer and self.answer(method, path))
         if scripted:
@@ -220,17 +219,16 @@ def closed_port():
 
 @pytest.fixture
 def connect():
-    """Makes destinations, and closes them."""
+    """Makes connections, and closes them."""
     made = []
 
-    def connect(server, *, lanes=1, timeout=5.0, **given):
-        tracking = TrackingServer(url=server.url, timeout=timeout, **given)
-        made.append(AssessmentsDestination(Connection(tracking, size=lanes), lanes=lanes))
+    def connect(server, *, parallel=1, timeout=5.0):
+        made.append(MLflowServer(HttpClient(Endpoint(url=server.url, timeout=timeout)), parallel=parallel))
         return made[-1]
 
     yield connect
-    for destination in made:
-        destination.close()
+    for connection in made:
+        connection.close()
 
 
 def trace(number):
@@ -244,11 +242,18 @@ def scored(outcomes, *, answer=1, record="r1", span=0xA1):
 
 
 def feedback(value=0.9, *, metric="faithfulness", answer=1, record="r1", **facts):
-    """One feedback, as the emitter makes it."""
+    """One annotation, as the emitter makes it."""
     score = Score(value=value, **{"judge": "openai:gpt-4o-mini", "threshold": 0.5, **facts})
-    given = scored({metric: score}, answer=answer, record=record)
-    (item,) = feedback_of(given, given.span, content=ContentPolicy(explanations=True), failures=True)
+    (item,) = annotations(scored({metric: score}, answer=answer, record=record))
     return item
+
+
+def annotations(given, **options):
+    """Those of an answer, as the emitter makes them."""
+    emitter = MLflowAssessments(
+        **{"tracking_uri": "http://localhost", "explanations": True, "failures": True, **options}
+    )
+    return list(emitter.items_of(given, given.span))
 
 
 @pytest.fixture
@@ -259,6 +264,8 @@ def make():
         trace = staticmethod(trace)
         scored = staticmethod(scored)
         feedback = staticmethod(feedback)
+        annotations = staticmethod(annotations)
+        assessment = staticmethod(assessment_of)
         server = FakeMLflow
 
     return Make

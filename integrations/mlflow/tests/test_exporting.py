@@ -3,11 +3,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
 from ragspan import ConfigurationError
+from ragspan.delivery.backend import Endpoint
+from ragspan.delivery.http import HttpClient
 from ragspan_mlflow import MLflowSpanExporter
-from ragspan_mlflow.connection import Connection
-from ragspan_mlflow.experiments import ExperimentRefused, experiment_id
-from ragspan_mlflow.exporting import ExperimentExporter
-from ragspan_mlflow.server import TrackingServer
+from ragspan_mlflow.exporting import ExperimentExporter, ExperimentRefused, experiment_id
 
 
 @pytest.fixture
@@ -96,7 +95,7 @@ def test_nothing_is_sent_before_the_first_spans(mlflow):
 def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog):
     mlflow.experiments["gone"] = "4"
     mlflow.deleted_experiments.add("gone")
-    exporter = ExperimentExporter(TrackingServer(url=mlflow.url), "gone")
+    exporter = ExperimentExporter(Endpoint(url=mlflow.url), "gone")
 
     assert exporter.export([]) is SpanExportResult.FAILURE
     assert "experiment of the spans was not found: http_200" in caplog.text
@@ -105,7 +104,7 @@ def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog):
 
 def test_a_server_that_gives_no_sign_of_life_fails_and_is_logged(mlflow, caplog):
     mlflow.answer = lambda method, path: mlflow.hang()
-    exporter = ExperimentExporter(TrackingServer(url=mlflow.url, timeout=0.1), "support")
+    exporter = ExperimentExporter(Endpoint(url=mlflow.url, timeout=0.1), "support")
 
     assert exporter.export([]) is SpanExportResult.FAILURE
     assert "timeout" in caplog.text
@@ -115,7 +114,7 @@ def test_two_processes_that_make_the_experiment_at_once_get_the_same(mlflow):
     """The other one is faster: it is missing when we look, and there when we make it."""
     mlflow.experiments["support"] = "7"
     mlflow.script.append((404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}))
-    connection = Connection(TrackingServer(url=mlflow.url))
+    connection = HttpClient(Endpoint(url=mlflow.url))
 
     assert experiment_id(connection, "support") == "7"
     connection.close()
@@ -123,7 +122,7 @@ def test_two_processes_that_make_the_experiment_at_once_get_the_same(mlflow):
 
 def test_who_may_not_make_an_experiment_is_told(mlflow):
     mlflow.script += [None, (403, "Permission denied")]
-    connection = Connection(TrackingServer(url=mlflow.url))
+    connection = HttpClient(Endpoint(url=mlflow.url))
 
     with pytest.raises(ExperimentRefused):
         experiment_id(connection, "new")

@@ -1,15 +1,11 @@
-import json
-
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, Score, Usage
-from ragspan.telemetry.content import ContentPolicy
-from ragspan_mlflow.feedback import feedback_of
+from ragspan_mlflow.backend import assessment_of, change_of, found_in
 
 
-def all_feedback(given, *, chars=1000, explanations=True, failures=False):
-    content = ContentPolicy(explanations=explanations, max_explanation_chars=chars)
-    return list(feedback_of(given, given.span, content=content, failures=failures))
+def assessments(make, given, **options):
+    return [assessment_of(one) for one in make.annotations(given, **{"failures": False, **options})]
 
 
 def test_a_score_becomes_feedback_on_the_answers_span(make):
@@ -24,10 +20,10 @@ def test_a_score_becomes_feedback_on_the_answers_span(make):
         fallback="budget_exhausted",
     )
 
-    (item,) = all_feedback(make.scored({"faithfulness": score}, answer=0xABC, span=0x12))
+    (written,) = assessments(make, make.scored({"faithfulness": score}, answer=0xABC, span=0x12))
 
-    assert item.creation() == {
-        "assessment_id": item.key,
+    assert written.pop("assessment_id").startswith("a-")
+    assert written == {
         "assessment_name": "faithfulness",
         "trace_id": "tr-00000000000000000000000000000abc",
         "span_id": "0000000000000012",
@@ -48,148 +44,108 @@ def test_a_score_becomes_feedback_on_the_answers_span(make):
 
 
 @pytest.mark.parametrize(
-    ("judge", "source_type", "source_id"),
-    [
-        ("openai:gpt-4o-mini", "LLM_JUDGE", "openai:gpt-4o-mini"),
-        ("overlap", "CODE", "overlap"),
-        ("hhem", "CODE", "hhem"),
-        (None, "CODE", "ragspan"),
-    ],
+    ("judge", "source_type"), [("openai:gpt-4o-mini", "LLM_JUDGE"), ("hhem", "CODE"), (None, "CODE")]
 )
-def test_the_judge_is_the_source(make, judge, source_type, source_id):
-    (item,) = all_feedback(make.scored({"faithfulness": Score(value=1.0, judge=judge)}))
+def test_the_judge_is_the_source(make, judge, source_type):
+    (written,) = assessments(make, make.scored({"faithfulness": Score(value=1.0, judge=judge)}))
 
-    assert (item.source_type, item.source_id) == (source_type, source_id)
-
-
-def test_a_metric_that_does_not_apply_is_not_written(make):
-    assert all_feedback(make.scored({"faithfulness": NotApplicable(reason="no_contexts")}), failures=True) == []
+    assert written["source"] == {"source_type": source_type, "source_id": judge or "ragspan"}
 
 
 def test_failures_are_written_only_if_they_are_wanted(make):
-    given = make.scored({"faithfulness": MetricFailure(error_type="Timeout", message="of: the user's words")})
+    failure = MetricFailure(error_type="Timeout", message="of: the user's words")
+    given = make.scored({"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")})
 
-    (item,) = all_feedback(given, failures=True)
+    (written,) = assessments(make, given, failures=True)
 
-    assert all_feedback(given) == []
-    assert item.creation()["feedback"] == {"error": {"error_code": "Timeout"}}
-    assert item.creation()["source"] == {"source_type": "CODE", "source_id": "ragspan"}
-    assert "user's words" not in str(item.creation())
-
-
-def test_an_explanation_is_cut(make):
-    given = make.scored({"faithfulness": Score(value=1.0, explanation="x" * 50)})
-
-    assert all_feedback(given, chars=10)[0].rationale == "xxxxxxxxx…"
-
-
-def test_explanations_can_be_left_out(make):
-    given = make.scored({"faithfulness": Score(value=1.0, explanation="It quotes a passage.")})
-
-    assert "quotes" not in str(all_feedback(given, explanations=False)[0].creation())
-
-
-def test_what_a_database_cannot_hold_is_replaced(make):
-    given = make.scored({"faith\0fulness": Score(value=1.0, explanation="a\0b\ud800")}, record="r\0")
-
-    (item,) = all_feedback(given)
-
-    assert (item.name, item.rationale, item.record_id) == ("faith�fulness", "a�b�", "r�")
+    assert assessments(make, given) == []
+    assert written["feedback"] == {"error": {"error_code": "Timeout"}}
+    assert written["source"] == {"source_type": "CODE", "source_id": "ragspan"}
+    assert "user's words" not in str(written)
 
 
 def test_names_fit_into_mlflows_columns(make):
-    (item,) = all_feedback(make.scored({"m" * 300: Score(value=1.0, judge="j" * 300)}))
+    (written,) = assessments(make, make.scored({"m" * 300: Score(value=1.0, judge="j" * 300)}))
 
-    assert (len(item.name), len(item.source_id)) == (250, 250)
+    assert (len(written["assessment_name"]), len(written["source"]["source_id"])) == (250, 250)
 
 
-def test_the_same_score_in_another_process_has_the_same_key(make):
-    assert make.feedback(0.9).key == make.feedback(0.3).key == "a-7bae8825e4c65d6ab111c643ddca23b9"
-    assert len(make.feedback().key) <= 50  # which is what MLflow's column has
+def test_the_same_score_in_another_process_has_the_same_id(make):
+    ids = {assessment_of(make.feedback(value))["assessment_id"] for value in (0.9, 0.3)}
+
+    assert ids == {"a-7bae8825e4c65d6ab111c643ddca23b9"}  # at most 50 characters, which is what MLflow's column has
 
 
 @pytest.mark.parametrize(
     "other", [{"metric": "completeness"}, {"answer": 2}, {"record": "r2"}, {"judge": "overlap"}], ids=str
 )
 def test_another_metric_trace_record_or_judge_makes_it_another_one(make, other):
-    assert make.feedback(**other).key != make.feedback().key
+    one, another = assessment_of(make.feedback()), assessment_of(make.feedback(**other))
+
+    assert one["assessment_id"] != another["assessment_id"]
 
 
 def test_the_span_does_not_make_it_another_one(make):
     """A record that is emitted anew has a new span in the same trace."""
     scores = {"faithfulness": Score(value=0.5)}
 
-    first, second = (all_feedback(make.scored(scores, span=span))[0] for span in (1, 2))
+    first, second = (assessments(make, make.scored(scores, span=span))[0] for span in (1, 2))
 
-    assert first.key == second.key
+    assert first["assessment_id"] == second["assessment_id"]
 
 
 def test_feedback_is_known_by_its_record_where_the_server_gave_it_an_id(make):
     item = make.feedback()
-    written = item.creation() | {"assessment_id": "a-of-the-server"}
-    others = [make.feedback(record="r2").creation(), make.feedback(judge="overlap").creation()]
+    written = assessment_of(item) | {"assessment_id": "a-of-the-server"}
+    others = [assessment_of(make.feedback(record="r2")), assessment_of(make.feedback(judge="overlap"))]
 
-    assert item.find_in([*others, written]) == written
-    assert item.find_in(others) is None
+    assert found_in([*others, written], item) == written
+    assert found_in(others, item) is None
 
 
 def test_feedback_is_known_by_its_id_where_its_metadata_were_lost(make):
-    written = {name: value for name, value in make.feedback().creation().items() if name != "metadata"}
+    written = {name: value for name, value in assessment_of(make.feedback()).items() if name != "metadata"}
 
-    assert make.feedback().find_in([written]) == written
+    assert found_in([written], make.feedback()) == written
 
 
 def test_an_assessment_without_metadata_is_another_ones(make):
     human = {"assessment_id": "a-1", "assessment_name": "faithfulness", "source": {"source_type": "HUMAN"}}
 
-    assert make.feedback().find_in([human, {}]) is None
+    assert found_in([human, {}], make.feedback()) is None
 
 
 def test_nothing_has_to_be_changed_in_what_says_the_same(make):
     item = make.feedback(explanation="e")
-    written = item.creation()
+    written = assessment_of(item)
     written["metadata"] = {**written["metadata"], "somebody": "else's"}
 
-    assert item.change_of(written) is None
+    assert change_of(written, item) is None
 
 
 @pytest.mark.parametrize("facts", [{"value": 0.3}, {"explanation": "f"}, {"prompt_version": "8"}], ids=str)
 def test_what_says_something_else_is_changed(make, facts):
-    written = make.feedback(0.9, explanation="e", prompt_version="7").creation()
+    written = assessment_of(make.feedback(0.9, explanation="e", prompt_version="7"))
     wanted = make.feedback(**{"value": 0.9, "explanation": "e", "prompt_version": "7", **facts})
 
-    change = wanted.change_of(written)
+    change = change_of(written, wanted)
 
     assert change is not None
-    assert wanted.change_of(written | change) is None
+    assert change_of(written | change, wanted) is None
 
 
 def test_a_note_that_no_longer_holds_is_emptied(make):
     """Entries of metadata are merged by the server; none can be removed."""
-    written = make.feedback(fallback="budget_exhausted").creation()
+    written = assessment_of(make.feedback(fallback="budget_exhausted"))
 
-    change = make.feedback().change_of(written)
+    change = change_of(written, make.feedback())
 
     assert change["metadata"]["ragspan.fallback"] == ""
-    assert make.feedback().change_of(written | change) is None
+    assert change_of(written | change, make.feedback()) is None
 
 
 def test_a_server_that_writes_null_for_a_value_is_understood(make):
-    given = make.scored({"faithfulness": MetricFailure(error_type="Timeout", message="m")})
-    (item,) = all_feedback(given, failures=True)
-    written = item.creation() | {"feedback": {"value": None, "error": {"error_code": "Timeout"}}}
+    (item,) = make.annotations(make.scored({"faithfulness": MetricFailure(error_type="Timeout", message="m")}))
+    written = assessment_of(item) | {"feedback": {"value": None, "error": {"error_code": "Timeout"}}}
 
-    assert item.change_of(written) is None
-
-
-def test_a_long_explanation_counts_as_large(make):
-    assert make.feedback(explanation="x" * 900).size - make.feedback().size > 800
-
-
-@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
-def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(make, record_id):
-    (item,) = all_feedback(make.scored({"faithfulness": Score(value=1.0)}, record=record_id))
-
-    text = json.dumps(item.creation(), ensure_ascii=False)
-    assert len(text.encode()) < 2000
-    assert "\0" not in text
+    assert change_of(written, item) is None

@@ -20,7 +20,7 @@ import pytest
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
 
-from ragspan_nats.access import BrokerAccess
+from ragspan_nats.settings import BrokerAccess
 
 HOST = "127.0.0.1"
 _given_out = set()
@@ -77,6 +77,13 @@ class BrokerView:
 
     def drop_stream(self, name):
         self.ask(lambda client: client.jetstream().delete_stream(name))
+
+    def drop_all_streams(self):
+        async def drop(client):
+            for stream in await client.jetstream().streams_info():
+                await client.jetstream().delete_stream(stream.config.name)
+
+        self.ask(drop)
 
     def purge(self, name):
         self.ask(lambda client: client.jetstream().purge_stream(name))
@@ -190,8 +197,9 @@ class Broker(BrokerView):
         shutil.rmtree(self.folder / "store", ignore_errors=True)
 
     def freeze(self):
-        """Let it keep its connections and say nothing."""
+        """Let it keep its connections and say nothing, from now on: a signal alone takes effect a little later."""
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
 
     def thaw(self):
         self._process.send_signal(signal.SIGCONT)

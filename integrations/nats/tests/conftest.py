@@ -13,12 +13,10 @@ import warnings
 import hypothesis
 import pytest
 from brokers import PATIENCE, Broker
-from export_parts import Line
 from fleet_backend import FleetBackend
 from worker_process import Worker
 
 from ragspan_nats import NatsSink
-from ragspan_nats.worker import export
 
 hypothesis.settings.register_profile("ragspan", deadline=None, derandomize=True)  # a slow machine is no wrong answer
 hypothesis.settings.load_profile("ragspan")
@@ -44,9 +42,24 @@ def make_broker(tmp_path):
         broker.kill()
 
 
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory):
+    made = Broker(tmp_path_factory.mktemp("broker"))
+    made.start()
+    yield made
+    made.kill()
+
+
 @pytest.fixture
-def broker(make_broker):
-    """A broker that runs and asks nobody who he is."""
+def broker(shared_broker):
+    """A broker that runs, asks nobody who he is, and has no streams yet; it is not to be stopped."""
+    yield shared_broker
+    shared_broker.drop_all_streams()
+
+
+@pytest.fixture
+def own_broker(make_broker):
+    """The same, for tests that stop it, or look at its connections."""
     made = make_broker()
     made.start()
     return made
@@ -122,23 +135,6 @@ def run_script(start_script):
         return out.splitlines()
 
     return run
-
-
-@pytest.fixture
-def make_line(monkeypatch):
-    """Makes exports that pause far shorter than a worker's, and ends them."""
-    monkeypatch.setattr(export, "_LINGER", 0.05)
-    monkeypatch.setattr(export, "_FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(export, "_LONGEST_PAUSE", 0.3)
-    made = []
-
-    def make(*exporters, **options):
-        made.append(Line(exporters, **options))
-        return made[-1]
-
-    yield make
-    for line in made:
-        line.close()
 
 
 @pytest.fixture

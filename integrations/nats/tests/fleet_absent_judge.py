@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
-from ragspan.judges.computing import computed
 
 
 class AbsentJudge(OverlapJudge):
@@ -13,6 +12,5 @@ class AbsentJudge(OverlapJudge):
     def __reduce__(self):
         return AbsentJudge, ()
 
-    @computed
     async def vote_adherence(self, record, votes):
         raise JudgeError("model_unavailable", "the model cannot be loaded", outage=True)

@@ -115,5 +115,5 @@ def _finding(form, task):
         "completeness": {"reasoning": "stated", "value": 1.0},
         "claims": ["It is so."],
         "claim_verdicts": [{"number": number, "reasoning": "stated", "verdict": "supported"} for number in numbers],
-        "passage_verdicts": [{"number": number, "reasoning": "stated", "verdict": "useful"} for number in numbers],
+        "context_verdicts": [{"number": number, "reasoning": "stated", "verdict": "useful"} for number in numbers],
     }[form]

@@ -14,8 +14,9 @@ from fleet_processes import PATIENCE, POLL, Application, FleetWorker
 from fleet_records import a_record
 from nats.js.errors import NotFoundError
 
+from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
-from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
+from ragspan_nats.settings import StreamLimits, StreamNames
 
 NAMES = StreamNames()
 _AT_ONCE = 200  # publishes that wait for their acknowledgements

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 
 from typer.testing import CliRunner
-from worker_parts import a_record, an_arrival
+from worker_parts import a_delivery, a_record
 
 from ragspan.cli import app
-from ragspan_nats.dead_letters.letters import dead_letters, publish_dead_letter
+from ragspan_nats.connection import ensure_streams
+from ragspan_nats.consumer import Verdict
+from ragspan_nats.dead_letters import dead_letters, publish_dead_letter
 from ragspan_nats.message import message_of
-from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
+from ragspan_nats.settings import StreamLimits, StreamNames
 
 NAMES = StreamNames()
 
@@ -21,11 +23,10 @@ def make_streams(broker, **limits):
 
 def aside(broker, *, reason="invalid_record", detail="it is none", **message):
     """Put a message aside, as a worker does."""
-    arrival = an_arrival(**message)
-    broker.ask(
-        lambda client: publish_dead_letter(client.jetstream(), NAMES, arrival, reason=reason, detail=detail, timeout=10)
-    )
-    return arrival
+    verdict = Verdict(ending="dead_letter", reason=reason, detail=detail)
+    delivery = a_delivery(**message)
+    broker.ask(lambda client: publish_dead_letter(client.jetstream(), NAMES, delivery, verdict, timeout=10))
+    return delivery
 
 
 def aside_record(broker, record=None, **about):

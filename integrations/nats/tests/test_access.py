@@ -41,15 +41,6 @@ def test_an_address_may_hold_the_credentials(url, options):
     assert given == options
 
 
-def test_credentials_stand_beside_the_address(tmp_path):
-    seed = tmp_path / "app.nk"
-    seed.write_text("SU...")
-    assert BrokerAccess(url="nats://b", user="ann", password="p").options()["password"] == "p"
-    assert BrokerAccess(url="nats://b", token="t").options()["token"] == "t"
-    assert BrokerAccess(url="nats://b", nkey_file=str(seed)).options()["nkeys_seed"] == str(seed)
-    assert BrokerAccess(url="nats://b", credentials_file=str(seed)).options()["user_credentials"] == str(seed)
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -100,32 +91,11 @@ def test_user_and_password_go_together(half):
         BrokerAccess(url="nats://broker", **half)
 
 
-def test_a_key_needs_its_certificate(tmp_path):
-    key = tmp_path / "key.pem"
-    key.write_text("key")
-    with pytest.raises(ConfigurationError, match="key_file is given without certificate_file"):
-        BrokerAccess(url="nats://broker", key_file=str(key))
-
-
-def test_files_that_hold_no_certificates_are_refused(tmp_path):
-    file = tmp_path / "ca.pem"
-    file.write_text("SECRET")
-    with pytest.raises(ConfigurationError, match="cannot be read as certificates") as refusal:
-        BrokerAccess(url="nats://broker", ca_file=str(file)).options()
-    assert "SECRET" not in str(refusal.value)
-
-
 @pytest.mark.parametrize(("url", "is_encrypted"), [("nats://a", False), ("tls://a", True), ("nats://a,tls://b", True)])
 def test_an_address_says_whether_to_encrypt(url, is_encrypted):
     access = BrokerAccess(url=url)
     assert access.is_encrypted is is_encrypted
     assert isinstance(access.options().get("tls"), ssl.SSLContext) is is_encrypted
-
-
-def test_the_systems_authorities_are_trusted_and_names_are_checked():
-    context = BrokerAccess(url="tls://broker").options()["tls"]
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.check_hostname
 
 
 @pytest.mark.parametrize("prefix", ["", ".", "a.", "a b", "_INBOX.>", "*"])

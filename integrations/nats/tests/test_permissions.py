@@ -16,12 +16,9 @@ from submitted import a_record
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import BrokerAccess
-from ragspan_nats.client import BrokerClient
-from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.streams import StreamLimits, StreamNames, ensure_consumer
-from ragspan_nats.worker.consumer import Consumer
-from ragspan_nats.worker.delivery import Arrival
-from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.connection import BrokerClient, BrokerConnection, ensure_consumer
+from ragspan_nats.consumer import Consumer, Delivery
+from ragspan_nats.settings import StreamLimits, StreamNames, WorkerOptions
 
 NAMES = StreamNames()
 DOCUMENTATION = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
@@ -113,10 +110,11 @@ async def test_they_are_enough_for_what_a_worker_does_beside_its_records(broker)
             NAMES,
             limits=StreamLimits(),
             options=WorkerOptions(),
+            take=pytest.fail,
             on_new_stream=pytest.fail,
             log=log,
         )
-        await consumer.send_heartbeat(lambda: [Arrival.of(messages[0])])
+        await consumer.send_heartbeat(lambda: [Delivery.of(messages[0])])
         await messages[0].nak(delay=3600)
         await consumer.recover_orphans()
         await jetstream.get_msg(NAMES.stream, 1)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import time
+from datetime import datetime
 
 import pytest
 from letter_parts import NAMES, aside, aside_record, command, found, listed, make_streams, returned
 from nats.errors import Error
-from worker_parts import PARENT, a_record, an_arrival
+from worker_parts import PARENT, a_record
 
-from ragspan_nats.message import Message, message_of, record_of
-from ragspan_nats.worker.delivery import EARLIER_DELIVERIES
+from ragspan_nats.message import EARLIER_DELIVERIES, Message, record_of
 
 MAX_PAYLOAD = 1024 * 1024
 
@@ -26,20 +26,19 @@ def fleet(broker):
 
 class TestPutAside:
     def test_a_message_is_kept_as_it_was_with_the_reason(self, fleet):
-        before = time.time()
         message = aside_record(fleet, a_record(parent=PARENT), reason="judge_outage", detail="all of it", number=5)
 
         (letter,) = found(fleet)
-        assert (letter.reason, letter.detail, letter.deliveries) == ("judge_outage", "all of it", 5)
-        assert (letter.record_id, letter.payload, letter.is_whole) == ("record-1", message.payload, True)
-        assert before - 1 < letter.dead_lettered_at < time.time() + 1
+        facts = letter.facts()
+        assert (facts["reason"], facts["detail"], facts["deliveries"]) == ("judge_outage", "all of it", 5)
+        assert (facts["record"], letter.payload, letter.is_whole) == ("record-1", message.payload, True)
+        assert abs(datetime.fromisoformat(facts["dead_lettered"]).timestamp() - time.time()) < 60
         again = record_of(Message(payload=letter.payload, headers=letter.headers))
         assert again == a_record(parent=PARENT)
 
     def test_a_message_that_is_put_aside_twice_is_there_once(self, fleet):
-        arrival = an_arrival(payload=b"poison")
         for _ in range(2):  # the first worker died before it could take it out of the stream
-            aside(fleet, payload=arrival.payload, sequence=arrival.sequence)
+            aside(fleet, payload=b"poison", sequence=7)
 
         assert len(found(fleet)) == 1
 
@@ -61,17 +60,13 @@ class TestPutAside:
 
 
 HOSTILE = {
-    "new lines": {"X-Note": "a\r\nRagspan-Reason: forged", "Other": "b\nc\rd"},
-    "no token": {"bad name": "1", "colon:": "2", "a\r\nInjected": "3", "": "4", "naïve": "5", "\x00": "6"},
-    "not ASCII": {"X-Note": "Größe 量 \u2028 \ud7ff", "Nats-Msg-Id": "große Zahl"},
+    "new lines": {"X-Note": "a\r\nRagspan-Reason: forged", "Content-Encoding": "b\nc\rd"},
+    "not ASCII": {"Content-Encoding": "Größe 量 \u2028 \ud7ff", "Nats-Msg-Id": "große Zahl"},
     "control signs": {"Ragspan-Record": "\x1b[31mred\x07", "Nats-Msg-Id": "\x1b]0;title\x07"},
     "markup": {"Nats-Msg-Id": "[/bold][red]x[/nothing]", "Ragspan-Detail": "[/]"},
-    "the broker's own": {"Nats-Expected-Stream": "other", "Nats-Expected-Last-Sequence": "99", "Nats-Rollup": "all"},
-    "ours": {"Ragspan-Reason": "forged", "Ragspan-Deliveries": "many", "Ragspan-Left-Out": "5", "Ragspan-Record": "x"},
+    "ours": {"Ragspan-Reason": "forged", "Ragspan-Deliveries": "many", "Ragspan-Left-Out": "5", "Nats-Rollup": "all"},
     "no numbers": {EARLIER_DELIVERIES: "-1", "Ragspan-Dead-Lettered-At": "1e400"},
-    "huge": {"X-Note": "x" * 900_000, "Nats-Msg-Id": "y" * 100_000},
-    "many": {f"X-{number}": "x" * 100 for number in range(9_000)},
-    "huge name": {"X" * 100_000: "1"},
+    "huge": {"Content-Encoding": "x" * 900_000, "Nats-Msg-Id": "y" * 100_000, "X" * 100_000: "1"},
 }
 
 
@@ -92,7 +87,8 @@ class TestHostileHeaders:
         aside(fleet, payload=b"poison", headers=headers, number=2, detail="no record")
 
         (letter,) = found(fleet)
-        assert (letter.reason, letter.detail, letter.deliveries) == ("invalid_record", "no record", 2)
+        facts = letter.facts()
+        assert (facts["reason"], facts["detail"], facts["deliveries"]) == ("invalid_record", "no record", 2)
         assert (letter.payload, letter.is_whole) == (b"poison", True)
 
     def test_the_letter_is_listed_and_returned(self, fleet, headers):
@@ -124,15 +120,6 @@ class TestSizes:
         (letter,) = found(fleet)
         assert (letter.payload, letter.is_whole, letter.reason) == (b"", False, "invalid_record")
         assert "no room" in listed(fleet)[0]["detail"]
-
-    def test_the_headers_of_others_give_way_first(self, fleet):
-        message = message_of(a_record(parent=PARENT), compress_above=0)
-        payload = message.payload + b"x" * (MAX_PAYLOAD - len(message.payload) - 1000)
-        aside(fleet, payload=payload, headers={**message.headers, "X-Note": "x" * 900})
-
-        (letter,) = found(fleet)
-        assert letter.payload == payload
-        assert set(letter.headers) == {"Content-Encoding", "traceparent"}
 
     def test_a_letter_without_its_payload_is_not_returned(self, fleet):
         aside(fleet, payload=os.urandom(MAX_PAYLOAD))

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 
 import pytest
 from brokers import PATIENCE, until
 from letter_parts import listed
 from submitted import a_record, stored_records
 from worker_process import Worker, is_empty
-
-from ragspan import ConfigurationError, configure
-from ragspan.config import Settings
-from ragspan.sinks import sink_from
-from ragspan_nats import NatsSink
 
 SECRET = "anna@example.org"
 
@@ -60,31 +54,6 @@ def test_what_cannot_be_redacted_is_dropped_and_counted(broker, make_sink, caplo
     assert caplog.messages.count("a record is dropped, because redact failed: ValueError") == 1
     assert SECRET not in caplog.text
     assert broker.messages("ragspan") == []
-
-
-@pytest.mark.parametrize("given", ["setting", "variable", "configure"])
-def test_a_sink_of_the_environment_redacts_as_well(broker, monkeypatch, given):
-    monkeypatch.setenv("RAGSPAN_SINK", broker.url)
-    if given == "variable":
-        monkeypatch.setenv("RAGSPAN_REDACT", f"{__name__}:mask")
-    if given == "configure":
-        configured = configure(redact=mask)
-        sink = configured.sink
-    else:
-        settings = Settings.from_environment()
-        sink = sink_from(settings if given == "variable" else replace(settings, redact=mask))
-    try:
-        sink.submit(a_leaky_record())
-
-        assert sink.flush(PATIENCE)
-        assert [record.question for record in stored_records(broker)] == ["Who is [e-mail]?"]
-    finally:
-        (configured if given == "configure" else sink).shutdown(PATIENCE)
-
-
-def test_a_wrong_one_is_refused_at_once(broker):
-    with pytest.raises(ConfigurationError, match="redact is of type int"):
-        NatsSink(broker.url, redact=5)
 
 
 @pytest.mark.parametrize("function", ["capwords", "no_such_function"])

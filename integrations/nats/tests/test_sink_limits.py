@@ -6,7 +6,7 @@ import pytest
 from brokers import PATIENCE, until
 from submitted import a_record, records, stored_ids
 
-from ragspan_nats import StreamLimits
+from ragspan_nats.publishing import Brake
 
 MAY_ONLY_PUBLISH = """
 authorization {
@@ -42,19 +42,6 @@ def test_a_full_stream_is_counted_as_such(broker, make_sink):
     assert len(stored_ids(broker)) == 5
     assert sink.stats().published == 5
     assert sink.stats().dropped == {"stream_full": 15}
-
-
-def test_a_stream_that_is_made_by_the_sink_refuses_what_it_has_no_room_for(broker, make_sink):
-    """It must not make room by giving up what nobody has scored yet."""
-    sink = make_sink(broker, retry_timeout=0.5, limits=StreamLimits(max_bytes=10_000))
-    for number in range(20):
-        sink.submit(a_record(f"r-{number}", response="x" * 2000))
-
-    assert sink.flush(PATIENCE)
-    stats = sink.stats()
-    assert 0 < stats.published == len(stored_ids(broker)) < 20
-    assert stats.dropped == {"stream_full": 20 - stats.published}
-    assert broker.stream("ragspan").bytes <= 10_000
 
 
 def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
@@ -122,3 +109,28 @@ def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sin
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert "refuses: permissions violation" in caplog.text
     assert "SECRET" not in caplog.text
+
+
+@pytest.fixture
+def brake(clock):
+    return Brake(clock=clock)
+
+
+def test_pauses_grow_with_each_refusal_up_to_a_limit(brake, clock):
+    pauses = []
+    for _ in range(8):
+        brake.press()
+        pauses.append(brake.remaining)
+        clock.now += brake.remaining
+    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+
+def test_the_first_success_ends_the_pause(brake, clock):
+    for _ in range(3):
+        brake.press()
+        clock.now += brake.remaining
+    brake.press()
+    brake.release()
+    assert brake.remaining == 0
+    brake.press()
+    assert brake.remaining == 0.25

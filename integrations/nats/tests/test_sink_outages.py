@@ -10,9 +10,14 @@ from contextlib import contextmanager
 
 import pytest
 from brokers import PATIENCE, until
-from submitted import FakeCapture, a_record, records, stored_ids, total
+from submitted import FakeCapture, a_record, records, stored_ids
 
-from ragspan_nats import publishing
+from ragspan_nats import connection
+
+
+@pytest.fixture
+def broker(own_broker):
+    return own_broker
 
 
 def ids(count):
@@ -95,7 +100,7 @@ def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_n
 
 
 def test_what_was_in_flight_when_the_connection_was_lost_is_published_again_at_once(broker, make_sink, monkeypatch):
-    monkeypatch.setattr(publishing, "_ANSWER_TIMEOUT", 3600.0)
+    monkeypatch.setattr(connection, "_REPLY_TIMEOUT", 3600.0)
     sink = make_sink(broker)
     sink.submit(a_record("before"))
     assert sink.flush(PATIENCE)
@@ -148,49 +153,6 @@ def test_nothing_is_computed_while_the_broker_is_away(make_broker, make_sink):
     broker.start()
     assert sink.flush(PATIENCE)
     assert made
-
-
-@pytest.mark.parametrize(("drop", "left"), [("oldest", range(64 + 6, 80)), ("newest", range(64, 64 + 10))])
-def test_what_waits_for_the_broker_is_bounded_by_number(make_broker, make_sink, drop, left):
-    broker = make_broker()
-    sink = make_sink(broker, queue_size=10, drop=drop)
-    for number in range(64):
-        sink.submit(a_record(f"r-{number}"))
-        until(lambda taken=number + 1: sink.stats().in_flight == taken, what="the record to be taken up")
-    for number in range(64, 80):
-        sink.submit(a_record(f"r-{number}"))
-
-    assert sink.stats().dropped == {"queue_full": 6}
-    assert total(sink.stats()) == 80
-    broker.start()
-    assert sink.flush(PATIENCE)
-    assert stored_ids(broker) == [f"r-{number}" for number in (*range(64), *left)]
-
-
-def test_what_waits_for_the_broker_is_bounded_by_bytes(make_broker, make_sink):
-    sink = make_sink(make_broker(), queue_bytes=1000)
-    for number in range(64):
-        sink.submit(FakeCapture(size=0))
-        until(lambda taken=number + 1: sink.stats().in_flight == taken, what="the capture to be taken up")
-    for _ in range(5):
-        sink.submit(FakeCapture(size=300))
-    sink.submit(FakeCapture(size=1001))
-
-    assert sink.stats().dropped == {"queue_bytes": 3}
-    assert sink.stats().queued == 3
-
-
-def test_waiting_for_a_broker_that_is_away_ends_with_the_timeout(make_broker, make_sink):
-    sink = make_sink(make_broker())
-    sink.submit(a_record())
-    began = time.monotonic()
-    assert not sink.flush(0.3)
-    assert 0.25 <= time.monotonic() - began < 3  # the last tenth is kept for sending what is done
-
-    report = sink.shutdown(0.5)
-    assert (report.finished, report.abandoned) == (0, 1)
-    assert report.seconds < 3
-    assert sink.stats().dropped == {"shutdown": 1}
 
 
 def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 
 import pytest
-from brokers import PATIENCE, until
-from submitted import a_record, records, stored_ids, stored_records
+from brokers import PATIENCE
+from submitted import a_record, stored_ids, stored_records
 
 PRELUDE = """
 import logging, os, signal, sys, threading, time
@@ -68,62 +66,6 @@ def test_the_parents_connection_outlives_its_children(broker, make_sink, in_chil
     assert stored_ids(broker) == ["before", "child", "after"]
 
 
-@needs_fork
-def test_the_parents_work_is_done_once_and_by_the_parent(make_broker, make_sink, in_child):
-    broker = make_broker()
-    sink = make_sink(broker)
-    for record in records(70):  # in flight, and in the queue
-        sink.submit(record)
-    until(lambda: sink.stats().in_flight, what="records to be taken up")
-
-    assert in_child(lambda: [sink.stats().submitted, sink.flush(PATIENCE), sink.shutdown(1).finished]) == [0, True, 0]
-
-    broker.start()
-    assert sink.flush(PATIENCE)
-    assert len(stored_ids(broker)) == 70
-    assert sink.stats().published == 70
-
-
-@needs_fork
-def test_what_was_shut_down_stays_so_in_the_child(broker, make_sink, in_child):
-    sink = make_sink(broker)
-    sink.shutdown(PATIENCE)
-
-    def submit():
-        sink.submit(a_record())
-        return dict(sink.stats().dropped)
-
-    assert in_child(submit) == {"shutdown": 1}
-
-
-@pytest.mark.slow
-@needs_fork
-@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)"])
-def test_however_a_child_ends_the_parent_goes_on(broker, run_script, end):
-    lines = run_script(
-        program(
-            broker,
-            f"""
-            import warnings
-            warnings.simplefilter("ignore", DeprecationWarning)
-            sink.submit(record("before"))
-            assert sink.flush(30)
-            child = os.fork()
-            if not child:
-                sink.submit(record("child"))
-                assert sink.flush(30)
-                {end}
-            os.waitpid(child, 0)
-            sink.submit(record("after"))
-            print(sink.flush(30), sink.stats().published, dict(sink.stats().errors))
-            """,
-        )
-    )
-
-    assert lines == ["True 2 {}"]
-    assert stored_ids(broker) == ["r-before", "r-child", "r-after"]
-
-
 @pytest.mark.slow
 @needs_fork
 def test_workers_of_a_preforking_server_have_sinks_of_their_own(broker, run_script):
@@ -162,48 +104,6 @@ def test_workers_of_a_preforking_server_have_sinks_of_their_own(broker, run_scri
 def test_what_waits_at_the_end_of_a_process_is_published(broker, run_script, end):
     run_script(program(broker, f"for number in range(500): sink.submit(record(number))\n{end}"))
     assert set(stored_ids(broker)) == {f"r-{number}" for number in range(500)}
-
-
-@pytest.mark.slow
-def test_what_threads_submit_until_the_end_is_published(broker, run_script):
-    run_script(
-        program(
-            broker,
-            """
-            def serve(thread):
-                for number in range(100):
-                    sink.submit(record(f"{thread}-{number}"))
-                    time.sleep(0.001)
-
-            for thread in range(3):
-                threading.Thread(target=serve, args=(thread,)).start()
-            """,
-        )
-    )
-    assert broker.stream("ragspan").messages == 300
-
-
-@pytest.mark.slow
-def test_a_process_that_is_asked_to_end_publishes_what_waits(broker, start_script):
-    process = start_script(
-        program(
-            broker,
-            """
-            signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-            for number in range(500):
-                sink.submit(record(number))
-            print("submitted", flush=True)
-            while True:
-                time.sleep(0.01)
-            """,
-        )
-    )
-    assert process.stdout.readline() == "submitted\n"
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
-
-    assert (process.returncode, err) == (7, "")
-    assert broker.stream("ragspan").messages == 500
 
 
 @pytest.mark.slow
@@ -291,15 +191,3 @@ def test_a_process_where_ragspan_is_turned_off_loads_no_client(run_script, monke
         """
     )
     assert lines == ["False {'not_running': 1}"]
-
-
-def test_a_thread_that_cannot_be_started_loses_nothing(broker, make_sink, monkeypatch):
-    """A limit of the system: the next submit tries again."""
-    sink = make_sink(broker)
-    with monkeypatch.context() as patched:
-        patched.setattr(threading.Thread, "start", lambda _: (_ for _ in ()).throw(RuntimeError("can't start")))
-        sink.submit(a_record("first"))
-    until(lambda: sink.submit(a_record("next")) or sink.stats().in_flight or sink.stats().published, what="a thread")
-
-    assert sink.flush(PATIENCE)
-    assert stored_ids(broker) == ["first", "next"]

@@ -19,19 +19,17 @@ from opentelemetry.sdk.trace.sampling import (
     SamplingResult,
     TraceIdRatioBased,
 )
-from worker_parts import OUTAGE, PARENT, SpanMaker, a_delivery, a_record, ids_of
+from worker_parts import PARENT, SpanMaker, a_record, ids_of
 
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import SpanAnchor
-from ragspan_nats.worker import emitter as emitter_module
-from ragspan_nats.worker.emitter import CurrentDelivery
 
 COUNT = "ragspan.delivery.count"
 ALL_NAMES = {"invoke_workflow answer", "retrieval store", "chat small"}
 
 
 def spans_of(record, *, number=1, outcomes=None, maker=None):
-    return (maker or SpanMaker()).score(a_delivery(record, number=number), outcomes)
+    return (maker or SpanMaker()).score(record, outcomes, number=number)
 
 
 @pytest.mark.parametrize("parent", [None, PARENT], ids=["without a parent", "with a parent"])
@@ -46,9 +44,7 @@ def test_a_record_has_the_same_ids_whenever_it_is_delivered(parent):
 
 
 def test_a_record_has_the_same_ids_in_any_process():
-    program = (
-        "import json; from worker_parts import *\nprint(json.dumps(ids_of(SpanMaker().score(a_delivery(a_record())))))"
-    )
+    program = "import json; from worker_parts import *\nprint(json.dumps(ids_of(SpanMaker().score(a_record()))))"
     seen = []
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "PYTHONHASHSEED": seed}
@@ -61,30 +57,13 @@ def test_a_record_has_the_same_ids_in_any_process():
     assert seen == [ids_of(spans_of(a_record()))] * 2
 
 
-def test_a_worker_that_had_other_records_before_gives_the_same_ids():
-    maker = SpanMaker()
-    maker.score(a_delivery(a_record("other")))
-
-    assert ids_of(spans_of(a_record(), maker=maker)) == ids_of(spans_of(a_record()))
-
-
 def test_records_that_are_scored_at_the_same_time_keep_their_ids_apart():
     maker = SpanMaker()
-    one, other = a_delivery(a_record("one")), a_delivery(a_record("other"))
-    anchors = {delivery.record.record_id: maker.open(delivery) for delivery in (one, other)}
+    one, other = a_record("one"), a_record("other")
+    first, second = maker.open(one), maker.open(other)
 
-    other_spans = maker.emit(other, span=anchors["other"])
-    one_spans = maker.emit(one, span=anchors["one"])
-
-    assert ids_of(one_spans) == ids_of(spans_of(a_record("one")))
-    assert ids_of(other_spans) == ids_of(spans_of(a_record("other")))
-
-
-def test_different_records_have_different_ids():
-    ids = [ids for number in range(200) for ids in ids_of(spans_of(a_record(f"record-{number}"))).values()]
-
-    assert len({span_id for _, span_id in ids}) == 200 * len(ALL_NAMES)
-    assert len({trace_id for trace_id, _ in ids}) == 200
+    assert ids_of(maker.emit(second, other)) == ids_of(spans_of(other))
+    assert ids_of(maker.emit(first, one)) == ids_of(spans_of(one))
 
 
 def test_the_answer_stands_below_its_parent_and_all_else_below_the_answer():
@@ -124,7 +103,7 @@ def test_an_evaluation_has_its_id_whatever_other_metrics_there_are():
     ("number", "earlier", "counts"), [(1, 0, {None}), (2, 0, {2}), (5, 0, {5}), (1, 5, {6}), (2, 3, {5})]
 )
 def test_every_span_says_which_delivery_it_is_of_unless_it_is_the_first(number, earlier, counts):
-    spans = SpanMaker().score(a_delivery(number=number, earlier=earlier))
+    spans = SpanMaker().score(a_record(), number=number, earlier=earlier)
 
     assert len(spans) == 3
     assert {span.attributes.get(COUNT) for span in spans} == counts
@@ -138,28 +117,6 @@ def test_no_id_is_zero_whatever_a_record_is_called(record_id, name):
     assert all(trace_id and span_id for trace_id, span_id in ids_of(spans).values())
 
 
-def test_a_digest_of_nothing_but_zeros_is_no_id(monkeypatch):
-    class Zeros:
-        def __init__(self, key, *, digest_size, person):
-            self.size = digest_size
-
-        def digest(self):
-            return bytes(self.size)
-
-    monkeypatch.setattr(emitter_module, "blake2b", Zeros)
-    ids = CurrentDelivery()
-    with ids.at(a_delivery(), a_record(), "open"):
-        assert ids.generate_trace_id() > 0
-        assert ids.generate_span_id() > 0
-
-
-def test_without_a_delivery_ids_are_drawn():
-    ids = CurrentDelivery()
-
-    assert len({ids.generate_span_id() for _ in range(100)}) == 100
-    assert len({ids.generate_trace_id() for _ in range(100)}) == 100
-
-
 def test_a_record_whose_id_looks_like_more_has_ids_of_its_own():
     """What an id is made of cannot be shifted from one of its parts to another."""
     search = a_record().retrievals[0]
@@ -170,35 +127,12 @@ def test_a_record_whose_id_looks_like_more_has_ids_of_its_own():
     assert len(set(ids)) == len(ids)
 
 
-def test_spans_that_are_ended_by_the_shutdown_are_not_exported():
-    maker = SpanMaker()
-    delivery = a_delivery()
-    maker.open(delivery)
+def test_a_delivery_that_comes_to_nothing_leaves_no_span_behind():
+    delivery = SpanMaker().open(a_record())
 
-    maker.emitter.shutdown(1.0)
+    delivery.handle.abandon()
 
     assert delivery.spans == []
-
-
-def test_what_is_scored_again_later_leaves_no_span_behind():
-    maker = SpanMaker()
-    withheld = a_delivery()
-    assert maker.score(withheld, {"faithfulness": OUTAGE}) == []
-
-    again = maker.score(a_delivery(withheld.record, number=2))
-
-    assert ids_of(again) == ids_of(spans_of(a_record()))
-
-
-def test_a_record_that_was_nacked_in_the_meantime_leaves_no_span_behind():
-    maker = SpanMaker()
-    delivery = a_delivery()
-    maker.open(delivery)
-
-    maker.abandon(delivery)
-
-    assert delivery.spans == []
-    assert maker.open_spans == 0
 
 
 @pytest.mark.parametrize("parent", [SpanAnchor(trace_id=1, span_id=2, trace_flags=0), None])

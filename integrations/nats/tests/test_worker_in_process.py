@@ -16,9 +16,11 @@ from worker_process import NAMES, is_empty, publish
 from ragspan.config import Settings
 from ragspan.metrics import named
 from ragspan.record_json import MAX_JSON
-from ragspan_nats.access import BrokerAccess
-from ragspan_nats.worker import worker as worker_module
-from ragspan_nats.worker.options import WorkerOptions
+from ragspan.telemetry import environment
+from ragspan.testing import InMemoryTelemetry
+from ragspan_nats import worker as worker_module
+from ragspan_nats.settings import BrokerAccess, WorkerOptions
+from ragspan_nats.worker import WorkerStats
 
 ONE_METRIC = ("context_adherence",)
 
@@ -28,6 +30,14 @@ def judge():
     made = FleetJudge()
     yield made
     made.close()
+
+
+@pytest.fixture
+def telemetry(monkeypatch):
+    """What the worker counts."""
+    made = InMemoryTelemetry()
+    monkeypatch.setattr(environment, "meter_provider", lambda *_: made.meter_provider)
+    return made
 
 
 @pytest.fixture
@@ -68,7 +78,7 @@ def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge
     worker = run(options=options, judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
 
     until(lambda: worker.stats().in_flight == 3, what="as many as there is room for", patience=60)
-    assert not worker._may_receive()  # another one of the largest size
+    assert worker._room() <= 0  # for another one of the largest size
     judge.release()
     until(lambda: is_empty(broker), what="the rest", patience=60)
     assert worker.stats().acknowledged == 7
@@ -86,17 +96,22 @@ def test_a_judge_that_computes_and_reports_an_outage_leaves_the_record_in_the_st
     assert not is_empty(broker)
 
 
+def a_large_record():
+    """One that is read in a thread."""
+    return replace(a_record(1), metadata={"k": "x" * 100_000})
+
+
 def test_a_message_that_is_read_when_the_worker_stops_is_nacked(run, broker, judge, monkeypatch):
     read = worker_module._read
     is_reading, may_read = threading.Event(), threading.Event()
 
-    def read_later(arrival, redact):
+    def read_later(text, redact):
         is_reading.set()
         assert may_read.wait(60)
-        return read(arrival, redact)
+        return read(text, redact)
 
     monkeypatch.setattr(worker_module, "_read", read_later)
-    publish(broker, a_record(1))
+    publish(broker, a_large_record())
     worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
     assert is_reading.wait(60)
     run.stop_all()
@@ -108,21 +123,39 @@ def test_a_message_that_is_read_when_the_worker_stops_is_nacked(run, broker, jud
     assert judge.asked == []
 
 
-def test_the_loop_turns_while_a_message_is_read(run, broker, judge, monkeypatch):
+def test_the_loop_turns_while_a_large_message_is_read(run, broker, judge, monkeypatch):
     """Reading is bounded, but not so short that the broker should not hear of us meanwhile."""
     monkeypatch.setattr(worker_module, "_TICK", 0.01)
     read = worker_module._read
     turns = []
 
-    def read_and_look(arrival, redact):
+    def read_and_look(text, redact):
         before = worker._last_tick
         until(lambda: worker._last_tick > before, what="the loop to turn")
-        turns.append(arrival.number)
-        return read(arrival, redact)
+        turns.append(len(text))
+        return read(text, redact)
 
     monkeypatch.setattr(worker_module, "_read", read_and_look)
-    publish(broker, a_record(1))
+    publish(broker, a_large_record())
     worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
 
     until(lambda: worker.stats().acknowledged == 1, what="a scored record", patience=60)
-    assert turns == [1]
+    assert len(turns) == 1
+
+
+def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metrics(run, broker, judge, telemetry):
+    judge.hold_all()
+    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records], retention="workqueue")
+    broker.publish(NAMES.records, b"no record")
+    publish(broker, a_record(1))
+    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+    until(lambda: worker.stats().dead_lettered and judge.asked, what="an end", patience=60)
+    assert worker.stats() == WorkerStats(in_flight=1, dead_lettered={"invalid_record": 1})
+    assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 1)]
+    judge.release()
+    until(lambda: worker.stats().acknowledged == 1, what="the other end", patience=60)
+
+    assert sorted(telemetry.measurements()["ragspan.fleet.deliveries"], key=str) == [
+        ({"ragspan.result": "acknowledged"}, 1),
+        ({"ragspan.result": "dead_lettered", "ragspan.reason": "invalid_record"}, 1),
+    ]

@@ -11,7 +11,7 @@ import sys
 import pytest
 from fleet_judge import FleetJudge
 from nats.js.api import ConsumerConfig
-from worker_parts import SpanMaker, a_delivery, a_record, ids_of
+from worker_parts import SpanMaker, a_record, ids_of
 from worker_process import NAMES, PATIENCE, Worker, in_work, is_empty, publish
 
 
@@ -58,7 +58,7 @@ def test_a_worker_says_what_it_does_and_what_it_has_done(broker, make_worker, ba
         scores = {name for name in span.attributes if name.startswith("ragspan.score.")}
         assert scores == {"ragspan.score.completeness", "ragspan.score.faithfulness"}
     assert {(int(span.trace_id, 16), int(span.span_id, 16)) for span in backend.spans} == {
-        ids for name in ("one", "two") for ids in ids_of(SpanMaker().score(a_delivery(a_record(name)))).values()
+        ids for name in ("one", "two") for ids in ids_of(SpanMaker().score(a_record(name))).values()
     }
 
 

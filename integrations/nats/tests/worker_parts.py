@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import threading
-from collections import defaultdict
 
 from nats.aio.msg import Msg
 from opentelemetry.sdk.trace import TracerProvider
@@ -14,9 +11,9 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
-from ragspan_nats.worker.delivery import EARLIER_DELIVERIES, Arrival, Delivery
-from ragspan_nats.worker.emitter import CurrentDelivery, DeliveryEmitter, NotingSampler
-from ragspan_nats.worker.options import WorkerOptions
+from ragspan_nats.consumer import Delivery
+from ragspan_nats.message import EARLIER_DELIVERIES
+from ragspan_nats.spans import NamingSampler, RecordIds
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
 OUTAGE = MetricFailure(error_type="APIConnectionError", message="no connection", outage=True)
@@ -39,38 +36,20 @@ def a_record(record_id="record-1", **given):
     return RagRecord(**{**about, **given})
 
 
-class RecordDelivery(Delivery):
-    """A delivery that knows its record."""
-
-    def __init__(self, arrival, record):
-        super().__init__(arrival)
-        self.record = record
-
-
-def a_delivery(record=None, *, number=1, earlier=0, sequence=None, stored_at=1.0, spans=()):
-    """A delivery of a record.
+def a_delivery(record=None, *, payload=b"", headers=None, number=1, earlier=0, sequence=None, stored_at=1.0):
+    """A message as the broker delivers it.
 
     Args:
-        record: what the message holds.
+        record: what the message holds, for tests that do not read it.
         number: which delivery of the message this is.
         earlier: how often it had been delivered before it was a dead letter.
         sequence: of the message; another one each time by default.
-        stored_at: when the stream took the message, in Unix seconds.
-        spans: what is to be exported.
+        stored_at: when the stream took it, in Unix seconds.
     """
-    headers = {EARLIER_DELIVERIES: str(earlier)} if earlier else {}
-    made = RecordDelivery(
-        an_arrival(number=number, sequence=sequence, stored_at=stored_at, headers=headers), record or a_record()
-    )
-    made.spans += spans
-    return made
-
-
-def an_arrival(*, payload=b"", headers=None, number=1, sequence=None, stored_at=1.0):
-    """A message as the broker delivers it."""
     sequence = next(_sequences) if sequence is None else sequence
+    headers = {**(headers or {}), **({EARLIER_DELIVERIES: str(earlier)} if earlier else {})}
     reply = f"$JS.ACK.ragspan.ragspan-workers.{number}.{sequence}.{sequence}.{int(stored_at * 1e9)}.0"
-    return Arrival.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers))
+    return Delivery.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers))
 
 
 def scored(record, outcomes=None, *, span=None):
@@ -79,47 +58,36 @@ def scored(record, outcomes=None, *, span=None):
 
 
 class SpanMaker:
-    """What makes the spans in a worker, without an engine in front of it and an export behind.
+    """What makes the spans in a worker.
 
     Args:
         sampler: of the provider; all by default.
-        options: of the worker.
-        others: emitters beside that of the spans.
-        providers: further ones for `OTelEmitter`, and its other arguments.
+        given: arguments of `OTelEmitter`.
     """
 
-    def __init__(self, *, sampler=None, options=None, others=(), **providers):
-        current = CurrentDelivery()
-        provider = TracerProvider(sampler=sampler, id_generator=current, shutdown_on_exit=False)
-        provider.sampler = NotingSampler(provider.sampler, current)
-        provider.add_span_processor(current)
-        self._emitter = OTelEmitter(tracer_provider=provider, **providers)
-        self.emitter = DeliveryEmitter(self._emitter, others, current, options or WorkerOptions())
-        self._handles = {}
+    def __init__(self, *, sampler=None, **given):
+        self._ids = RecordIds()
+        provider = TracerProvider(sampler=sampler, id_generator=self._ids, shutdown_on_exit=False)
+        provider.sampler = NamingSampler(provider.sampler, self._ids)
+        provider.add_span_processor(self._ids)
+        self._emitter = OTelEmitter(tracer_provider=provider, **given)
 
-    @property
-    def open_spans(self):
-        """Answers whose spans have been started and not ended."""
-        return len(self._emitter._answers.unfinished)
+    def open(self, record, **about):
+        """Begin a delivery of the record."""
+        delivery = a_delivery(**about)
+        with self._ids.at(delivery, record, "open"):
+            delivery.handle = self._emitter.start(record)
+        return delivery
 
-    def open(self, delivery):
-        """Begin a delivery; the anchor of its answer's span."""
-        with self.emitter.scoring(delivery.record, delivery):
-            self._handles[id(delivery)] = self.emitter.start(delivery.record)
-        return self._handles[id(delivery)].span
-
-    def abandon(self, delivery):
-        """Nobody waits for its scores any more."""
-        self._handles[id(delivery)].abandon()
-
-    def emit(self, delivery, outcomes=None, *, span=None):
+    def emit(self, delivery, record, outcomes=None):
         """End it; the spans that are to be exported."""
-        self._handles[id(delivery)].finish(scored(delivery.record, outcomes, span=span))
+        with self._ids.at(delivery, record, "emit"):
+            delivery.handle.finish(scored(record, outcomes, span=delivery.handle.span))
         return delivery.spans
 
-    def score(self, delivery, outcomes=None):
+    def score(self, record, outcomes=None, **about):
         """Both."""
-        return self.emit(delivery, outcomes, span=self.open(delivery))
+        return self.emit(self.open(record, **about), record, outcomes)
 
 
 def ids_of(spans):
@@ -137,74 +105,15 @@ class Backend(SpanExporter):
     def __init__(self, takes=lambda names: True):
         self.takes = takes
         self.tries = []
-        self.taken = []
-        self.is_shut_down = threading.Event()
-        self.tried = threading.Event()
+        self.taken, self.spans = [], []
 
     def export(self, spans):
         names = [span.name for span in spans]
         self.tries.append(names)
-        self.tried.set()
         answer = self.takes(names)
         if isinstance(answer, BaseException):
             raise answer
         if answer:
             self.taken += names
+            self.spans += spans
         return SpanExportResult.SUCCESS if answer else SpanExportResult.FAILURE
-
-    def shutdown(self):
-        self.is_shut_down.set()
-
-
-class Ends:
-    """What a part of the worker said of deliveries."""
-
-    def __init__(self):
-        self._ends = defaultdict(list)
-        self._lock = threading.Lock()
-
-    def taker(self, how):
-        """A function that notes a delivery as having ended so."""
-
-        def take(delivery, *about):
-            with self._lock:
-                self._ends[how].append((delivery, *about))
-
-        return take
-
-    def deliveries(self, how):
-        with self._lock:
-            return [delivery for delivery, *_ in self._ends[how]]
-
-    def about(self, how):
-        """What was said besides the delivery."""
-        with self._lock:
-            return [about for _, *about in self._ends[how]]
-
-
-class LoopThread:
-    """An event loop in a thread of its own, as a worker has one."""
-
-    def __init__(self):
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self._begun = []
-
-    def begin(self, coroutine):
-        """Run it beside the others."""
-        self._begun.append(asyncio.run_coroutine_threadsafe(coroutine, self._loop))
-        return self._begun[-1]
-
-    def run(self, coroutine):
-        """Run it; what it returns."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(60)
-
-    def close(self):
-        for begun in self._begun:
-            begun.cancel()
-        self.run(asyncio.sleep(0.01))  # what was cancelled ends
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(60)
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._loop.close()

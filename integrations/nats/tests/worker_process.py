@@ -9,8 +9,9 @@ import sys
 
 from brokers import until
 
+from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
-from ragspan_nats.streams import StreamLimits, StreamNames, ensure_streams
+from ragspan_nats.settings import StreamLimits, StreamNames
 
 NAMES = StreamNames()
 PATIENCE = 60.0

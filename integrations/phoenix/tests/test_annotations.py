@@ -10,24 +10,17 @@ from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
-from ragspan.telemetry.content import ContentPolicy
-from ragspan.telemetry.values import named
-from ragspan_phoenix.annotations import Contents, annotations_of
+from ragspan_phoenix import PhoenixAnnotations
+from ragspan_phoenix.backend import row_of
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 
 
 @pytest.fixture
 def rows_of():
-    def rows(scored, **contents):
-        defaults = {
-            "identifier": "ragspan",
-            "documents": True,
-            "failures": False,
-            "content": ContentPolicy(explanations=True),
-        }
-        found = annotations_of(scored, scored.span, Contents(**{**defaults, **contents}))
-        return [json.loads(annotation.body) for annotation in found]
+    def rows(scored, *, identifier="ragspan", **options):
+        emitter = PhoenixAnnotations(base_url="http://localhost", **{"explanations": True, **options})
+        return [row_of(item, identifier) for item in emitter.items_of(scored, scored.span)]
 
     return rows
 
@@ -74,15 +67,6 @@ def test_what_there_is_nothing_to_say_about_is_left_out(rows_of, make_scored):
     assert row["annotator_kind"] == "CODE"
 
 
-@pytest.mark.parametrize(
-    ("judge", "kind"), [("overlap", "CODE"), ("hhem", "CODE"), (None, "CODE"), ("gpt-4o-mini", "LLM")]
-)
-def test_who_judged_decides_on_the_kind(rows_of, make_scored, judge, kind):
-    (row,) = rows_of(make_scored({"faithfulness": Score(value=1.0, judge=judge)}))
-
-    assert row["annotator_kind"] == kind
-
-
 def test_the_identifier_is_the_records_and_not_the_judges(rows_of, make_scored):
     """A second scoring by another judge replaces the first; two answers under one span do not replace each other."""
     outcomes = [{"faithfulness": Score(value=1.0, judge=judge)} for judge in ("overlap", "gpt-4o-mini")]
@@ -109,16 +93,6 @@ def test_what_has_no_score_is_not_written_unless_failures_are_wanted(rows_of, ma
     assert "own words" not in json.dumps(row)
 
 
-def test_explanations_are_cut_made_sound_or_left_out(rows_of, make_scored):
-    scored = make_scored({"faithfulness": Score(value=1.0, explanation="ab\0\ud800" + "c" * 100)})
-
-    assert (
-        rows_of(scored, content=ContentPolicy(explanations=True, max_explanation_chars=6))[0]["result"]["explanation"]
-        == "ab\ufffd\ufffdc…"
-    )
-    assert "explanation" not in rows_of(scored, content=ContentPolicy(explanations=False))[0]["result"]
-
-
 def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows_of, make_scored, utilization):
     _, first, second = rows_of(make_scored({"context_utilization": utilization}))
 
@@ -132,6 +106,12 @@ def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows
         "metadata": {"record_id": "record-1", "judge": "overlap"},
     }
     assert (second["document_position"], second["result"]) == (1, {"score": 0.0, "label": "not useful"})
+
+
+def test_a_verdict_quotes_a_user_only_where_that_is_allowed(rows_of, make_scored, utilization):
+    _, first, _ = rows_of(make_scored({"context_utilization": utilization}), explanations=None)
+
+    assert first["result"] == {"score": 1.0, "label": "useful"}
 
 
 @pytest.mark.parametrize(
@@ -200,16 +180,3 @@ def test_a_passage_is_found_in_the_searches_that_brought_it(rows_of, make_scored
     _, *documents = rows_of(make_scored({"m": score}, record=record, retrieval_spans=spans))
 
     assert [(int(row["span_id"], 16) - 1, row["document_position"]) for row in documents] == places
-
-
-@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
-def test_ids_that_a_caller_made_up_are_bounded_and_well_formed_everywhere(rows_of, make_scored, utilization, record_id):
-    outcomes = {"context_utilization": utilization, "own": MetricFailure(error_type="E", message="")}
-    rows = rows_of(make_scored(outcomes, record_id=record_id), failures=True)
-
-    assert {row["metadata"]["record_id"] for row in rows} == {named(record_id)}
-    assert len(rows) == 4
-    for row in rows:
-        text = json.dumps(row, ensure_ascii=False)
-        assert len(text.encode()) < 1500
-        assert "\0" not in text

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from ragspan import ConfigurationError
-from ragspan_phoenix.location import locate
+from ragspan_phoenix import PhoenixAnnotations
 
 
 @pytest.fixture
 def locate_in(monkeypatch):
-    def locate_there(environment, *, base_url=None, api_key=None, headers=None):
+    def locate_there(environment, **given):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        return locate(base_url, api_key, headers)
+        return PhoenixAnnotations(**given)._endpoint
 
     return locate_there
 
@@ -40,13 +40,13 @@ def locate_in(monkeypatch):
     ],
 )
 def test_it_is_found_as_phoenixs_own_client_finds_it(locate_in, environment, address):
-    assert locate_in(environment).base_url == address
+    assert locate_in(environment).url == address
 
 
 def test_an_argument_goes_before_the_environment(locate_in):
     found = locate_in({"PHOENIX_ENDPOINT": "http://elsewhere.test"}, base_url="http://here.test/")
 
-    assert found.base_url == "http://here.test"
+    assert found.url == "http://here.test"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ Every change is a single operation that is atomic under the interpreter's lock.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from sys import getsizeof
 from time import time_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -50,28 +48,36 @@ class TokenStream:
 class RequestLog:
     """One request: what happened in it, in order, and what the integration read from the context when it began.
 
+    Once it is over it is a `Capture`.
+
     Args:
+        fold: makes the record, in the worker.
         grouped: it is what happened inside a `ragspan.capture` block, whose runs have no common root.
     """
 
-    def __init__(self, *, grouped: bool = False) -> None:
+    root: RunKey | None = None
+    """The outermost run; None in a block."""
+    ended_ns = 0
+    over = False
+    abandoned = False
+    """It never ended, or not for too long."""
+    anchor: SpanAnchor | None = None
+    """The span that the answer belongs under."""
+    earlier: tuple[RequestLog, ...] = ()
+    """The requests that this one goes on from: they waited for a person."""
+    span_finder: Callable[[], SpanAnchor | None] | None = None
+    """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
+    bytes = 0
+    """Of the texts that it refers to; known when it is over."""
+
+    def __init__(self, fold: Fold | None = None, *, grouped: bool = False) -> None:
         self.grouped = grouped
-        self.root: RunKey | None = None
-        """The outermost run; None in a block."""
         self.started_ns = time_ns()
-        self.ended_ns = 0
-        self.over = False
-        self.abandoned = False
-        """It never ended, or not for too long."""
-        self.anchor: SpanAnchor | None = None
-        """The span that the answer belongs under."""
         self.about: dict[str, Any] = {}
         """What the integration notes of the request as a whole."""
         self.events: list[tuple[Any, ...]] = []
         """Plain tuples of what an `Event` has, which are made in a third of the time."""
         self.streams: dict[RunKey, TokenStream] = {}
-        self.earlier: tuple[RequestLog, ...] = ()
-        """The requests that this one goes on from: they waited for a person."""
         self.keys: list[RunKey] = []
         """All runs that were followed."""
         self.texts: dict[int, str] = {}
@@ -79,11 +85,7 @@ class RequestLog:
         self.kept: dict[int, tuple[Any, Any]] = {}
         """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
         an identity means the same document all the time."""
-        self.span_finder: Callable[[], SpanAnchor | None] | None = None
-        """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
-        self.bytes = 0
-        """Of the texts that it refers to; known when it is over."""
-        self._unfinished = [True]
+        self._fold = fold
 
     @property
     def history(self) -> list[Event]:
@@ -94,6 +96,13 @@ class RequestLog:
     def last_event_ns(self) -> int:
         """When something last happened."""
         return self.events[-1][3] if self.events else self.started_ns
+
+    @property
+    def size_hint(self) -> int:
+        return self.bytes + sum(log.bytes for log in self.earlier) if self.earlier else self.bytes
+
+    def to_record(self) -> RagRecord | None:
+        return None if self._fold is None else self._fold(self)
 
     def note(
         self, kind: str, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
@@ -112,40 +121,21 @@ class RequestLog:
         if anchor is not None:
             self.anchor, self.span_finder = anchor, None
 
-    def end(self) -> bool:
-        """The request is over; False when somebody else has ended it already."""
-        try:
-            self._unfinished.pop()
-        except IndexError:
-            return False
+    def end(self) -> None:
+        """The request is over."""
         self.ended_ns = time_ns()
         self.over = True
         self.span_finder = None
-        return True
 
     def release(self) -> None:
         """Let go of the program's documents; their texts stay in the snapshots, and are summed up."""
-        tokens = sum(len(stream.tokens) for stream in list(self.streams.values()))
         # A text's size is known without reading it.
-        self.bytes = tokens * _TOKEN_BYTES + sum(map(getsizeof, list(self.texts.values())))
+        self.bytes = sum(map(str.__sizeof__, list(self.texts.values())))
+        if self.streams:
+            self.bytes += _TOKEN_BYTES * sum(len(stream.tokens) for stream in list(self.streams.values()))
         self.kept.clear()
         self.texts.clear()
 
 
 Fold: TypeAlias = Callable[[RequestLog], RagRecord | None]
 """Makes the record of a finished log; None when nothing was answered. Pure, and called in the worker."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LogCapture:
-    """A finished log on its way to the worker."""
-
-    log: RequestLog
-    fold: Fold
-
-    @property
-    def size_hint(self) -> int:
-        return self.log.bytes + sum(log.bytes for log in self.log.earlier)
-
-    def to_record(self) -> RagRecord | None:
-        return self.fold(self.log)

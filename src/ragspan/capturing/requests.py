@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import enclosing_answer
-from ragspan.capturing.log import Fold, LogCapture, RequestLog, RunKey
+from ragspan.capturing.log import Fold, RequestLog, RunKey
 from ragspan.records import RecordSink
 from ragspan.telemetry.anchors import current_anchor
 from ragspan.telemetry.suppress import is_suppressed
@@ -109,7 +109,7 @@ class OpenRequests(Generic[Place]):
         answer = enclosing_answer()
         if answer is not None:
             return answer.part(self, self._new_part).log
-        log = RequestLog()
+        log = RequestLog(self._fold)
         if context:
             log.anchor = current_anchor(context)
         self._add(log)
@@ -125,9 +125,9 @@ class OpenRequests(Generic[Place]):
             self.give_up(log)
 
     def _new_part(self) -> _Part:
-        log = RequestLog(grouped=True)
+        log = RequestLog(self._fold, grouped=True)
         self._add(log)
-        return _Part(log, self._end_block)
+        return _Part(log, self._end)
 
     def _add(self, log: RequestLog) -> None:
         """Note a request that begins, and give up others that should have ended."""
@@ -146,9 +146,8 @@ class OpenRequests(Generic[Place]):
     def finish(self, log: RequestLog) -> None:
         """Hand a request over, unless somebody else did, or its block does. Never raises, whatever a sink does."""
         try:
-            capture = None if log.grouped else self._end(log)
-            if capture is not None:
-                self.sink.submit(capture)
+            if not log.grouped and self._end(log):
+                self.sink.submit(log)
         except Exception as problem:  # noqa: BLE001
             self.report(problem)
 
@@ -174,19 +173,18 @@ class OpenRequests(Generic[Place]):
         if count_error is not None:
             count_error("callback")
 
-    def _end(self, log: RequestLog) -> LogCapture | None:
-        if not log.end():
-            return None
-        self._open.pop(id(log), None)
+    def _end(self, log: RequestLog) -> bool:
+        """End a request; False when somebody else has."""
+        if self._open.pop(id(log), None) is None:
+            return False
+        log.end()
+        live = self.live
         for key in log.keys:
-            self.live.pop(key, None)
+            live.pop(key, None)
         self.ended.add_all(log.keys)
         self._on_end(log)
         log.release()
-        return LogCapture(log=log, fold=self._fold)
-
-    def _end_block(self, log: RequestLog) -> LogCapture:
-        return self._end(log) or LogCapture(log=log, fold=self._fold)
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +192,8 @@ class _Part:
     """What happened inside a `ragspan.capture` block: a part of that answer."""
 
     log: RequestLog
-    end: Callable[[RequestLog], LogCapture]
+    end: Callable[[RequestLog], bool]
 
-    def close(self) -> LogCapture:
-        return self.end(self.log)
+    def close(self) -> RequestLog:
+        self.end(self.log)
+        return self.log

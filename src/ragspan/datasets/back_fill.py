@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -17,14 +18,13 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord
 from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter
 from ragspan.telemetry.environment import (
-    EnvironmentProviders,
     Signal,
     exporter_is_configured,
     make_exporter,
     providers_from_environment,
 )
 
-_MS = 1000
+_TIMEOUT_MS = 30_000
 _OTEL = "otel"  # what `RAGSPAN_EMITTERS` calls OpenTelemetry
 
 
@@ -33,12 +33,10 @@ class OnlyTraced:
 
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
+        self.score_wait = emitter.score_wait
+        self.shutdown = emitter.shutdown
         self.is_flushed = True
         """Whether the last flush found that everything was sent."""
-
-    @property
-    def score_wait(self) -> float:
-        return self._emitter.score_wait
 
     def start(self, record: RagRecord) -> AnswerHandle:
         if record.parent is None:
@@ -49,9 +47,6 @@ class OnlyTraced:
     def flush(self, timeout: float) -> bool:
         self.is_flushed = self._emitter.flush(timeout)
         return self.is_flushed
-
-    def shutdown(self, timeout: float) -> None:
-        self._emitter.shutdown(timeout)
 
 
 class BackFill:
@@ -69,32 +64,25 @@ class BackFill:
         """Spans that the exporters say they sent."""
         self.failed = 0
         """Spans that they could not send."""
-        self._providers: EnvironmentProviders | None = None
-        self._is_all_out: bool | None = None
         names = tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
         if not names:
             raise ConfigurationError(
                 "--to-trace sends scores where your spans are, but no exporter is configured: "
                 "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
             )
-        if _OTEL in names:
-            self._providers = providers_from_environment(make=self._make)
+        self._providers = providers_from_environment(make=self._make) if _OTEL in names else None
         emitters = emitters_from(replace(settings, emitters=names, spans="scores"), self._providers)
         self.emitters = [OnlyTraced(emitter) for emitter in emitters]
 
-    def finish(self, timeout: float = 30.0) -> bool:
+    @cached_property
+    def is_delivered(self) -> bool:
         """Send what is left and let go of the exporters; whether everything went out, as far as they tell.
 
-        It comes after the engine's end, which has flushed the emitters. A second call returns the same.
+        It comes after the engine's end, which has flushed the emitters.
         """
-        if self._is_all_out is None:
-            self._is_all_out = self._finish(timeout)
-        return self._is_all_out
-
-    def _finish(self, timeout: float) -> bool:
         flushed = [emitter.is_flushed for emitter in self.emitters]
         if self._providers is not None:
-            flushed.append(self._providers.tracer_provider.force_flush(int(timeout * _MS)))
+            flushed.append(self._providers.tracer_provider.force_flush(_TIMEOUT_MS))
             self._providers.tracer_provider.shutdown()
             self._providers.meter_provider.shutdown()
             if self._providers.logger_provider is not None:

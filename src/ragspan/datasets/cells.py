@@ -10,12 +10,12 @@ import datetime as dt
 import json
 import numbers
 import re
-import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ragspan.records import RetrievedContext, SpanAnchor, as_contexts, plain_entries
+from ragspan.record_json import plain_entries
+from ragspan.records import RetrievedContext, SpanAnchor, as_contexts
 
 _TEXT_KEYS = ("text", "page_content", "content")
 _ID_KEYS = ("id", "doc_id", "document_id", "chunk_id")
@@ -23,8 +23,6 @@ _SOURCE_KEYS = ("source", "url", "title")
 _MOST_COMMAS = 100_000  # Python's parser takes a kilobyte for each thing in a list
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
-_HEX_TRACE = 32  # digits
-_HEX_SPAN = 16
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MAX_NS = 2**63 - 1
 _MAX_DIGITS = len(str(_MAX_NS))
@@ -93,10 +91,15 @@ def span_of(trace_id: object, span_id: object) -> SpanAnchor | None:
     if trace is None and span is None:
         return None
     return SpanAnchor(
-        trace_id=_hexadecimal("trace id", trace, _HEX_TRACE),
-        span_id=_hexadecimal("span id", span, _HEX_SPAN),
-        is_remote=True,
+        trace_id=_hexadecimal("trace id", trace, 32), span_id=_hexadecimal("span id", span, 16), is_remote=True
     )
+
+
+def _hexadecimal(name: str, digits: str | None, length: int) -> int:
+    number = int(digits, 16) if digits and re.fullmatch(f"[0-9a-fA-F]{{{length}}}", digits) else 0
+    if not number:
+        raise CellError(f"has a {name} that is not {length} hexadecimal digits, or zero")
+    return number
 
 
 def nanoseconds_of(cell: object) -> int | None:
@@ -107,19 +110,16 @@ def nanoseconds_of(cell: object) -> int | None:
     """
     if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):  # a CSV file has no other way to say nothing
         return None
+    if isinstance(cell, bool):  # a number, as Python has it
+        cell = None
     if isinstance(cell, str):
         cell = _parsed_time(cell.strip())
     if isinstance(cell, dt.datetime):
         moment = cell if cell.tzinfo is not None else cell.replace(tzinfo=dt.timezone.utc)
         cell = (moment - _EPOCH) // dt.timedelta(microseconds=1) * 1000
-    if isinstance(cell, numbers.Integral) and not is_flag(cell) and 0 <= int(cell) <= _MAX_NS:
+    if isinstance(cell, numbers.Integral) and 0 <= int(cell) <= _MAX_NS:
         return int(cell)
     raise CellError("is no time: give ISO 8601 text or Unix nanoseconds")
-
-
-def is_flag(cell: object) -> bool:
-    """Whether it is true or false, which Python takes for numbers."""
-    return isinstance(cell, bool)
 
 
 def kind_of(cell: object) -> str:
@@ -128,14 +128,6 @@ def kind_of(cell: object) -> str:
         return "empty"
     names = {dict: "an object", list: "a list", tuple: "a list", bytes: "bytes", bool: "true or false"}
     return names.get(type(cell), f"a {type(cell).__name__}")
-
-
-def _hexadecimal(name: str, digits: str | None, length: int) -> int:
-    is_whole = digits is not None and re.fullmatch(f"[0-9a-fA-F]{{{length}}}", digits) is not None
-    number = int(digits, 16) if digits is not None and is_whole else 0
-    if not number:
-        raise CellError(f"has a {name} that is not {length} hexadecimal digits, or zero")
-    return number
 
 
 def _parsed_time(text: str) -> object:
@@ -210,12 +202,11 @@ def _printed_list(text: str) -> object:
 def _context(place: int, item: Any) -> RetrievedContext:
     if isinstance(item, Mapping):
         return _from_mapping(place, item)
-    if is_missing(item):
-        raise CellError(f"hold nothing in place {place + 1}, but should hold a text there")
     try:
-        return as_contexts([item])[0]
+        return as_contexts([None if is_missing(item) else item])[0]
     except TypeError:
-        raise CellError(f"hold {kind_of(item)} in place {place + 1}, but should hold a text there") from None
+        held = "nothing" if is_missing(item) else kind_of(item)
+        raise CellError(f"hold {held} in place {place + 1}, but should hold a text there") from None
 
 
 def _from_mapping(place: int, item: Mapping[Any, Any]) -> RetrievedContext:
@@ -223,22 +214,17 @@ def _from_mapping(place: int, item: Mapping[Any, Any]) -> RetrievedContext:
     if text is None:
         wanted = ", ".join(_TEXT_KEYS)
         raise CellError(f"hold an object in place {place + 1} that has no text under any of {wanted}")
-    metadata = item.get("metadata")
-    score, rank = item.get("score"), item.get("rank")
+    metadata, score, rank = item.get("metadata"), item.get("score"), item.get("rank")
     return RetrievedContext(
         text=text,
         id=_first(item, _ID_KEYS),
-        rank=rank if isinstance(rank, int) and not isinstance(rank, bool) and rank >= 0 else None,
-        score=_score(score),
+        rank=rank if type(rank) is int and rank >= 0 else None,
+        score=score
+        if isinstance(score, (int, float)) and not isinstance(score, bool)
+        else None,  # a finite one is kept
         source=_first(item, _SOURCE_KEYS),
         metadata=plain_entries(metadata) if isinstance(metadata, Mapping) else {},
     )
-
-
-def _score(value: object) -> float | None:
-    """A finite number; JSON has integers that no float holds."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and abs(value) <= sys.float_info.max else None  # type: ignore[arg-type]
 
 
 def _first(item: Mapping[Any, Any], keys: Iterable[str]) -> str | None:

@@ -24,14 +24,10 @@ _CONTEXTS = ("contexts", "retrieved_contexts", "retrieval_context", "context", "
 _ANSWERS = ("answer", "response", "actual_output", "output")
 
 
-def _below(prefixes: Iterable[str], names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(f"{prefix}.{name}" for name in names for prefix in prefixes)
-
-
 _NAMES: Mapping[str, tuple[str, ...]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
-    "question": (*_QUESTIONS, *_below(("inputs", "input"), _QUESTIONS)),
-    "contexts": (*_CONTEXTS, *_below(("outputs",), _CONTEXTS)),
-    "answer": (*_ANSWERS, *_below(("outputs",), _ANSWERS)),
+    "question": (*_QUESTIONS, *(f"{prefix}.{name}" for name in _QUESTIONS for prefix in ("inputs", "input"))),
+    "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),
+    "answer": (*_ANSWERS, *(f"outputs.{name}" for name in _ANSWERS)),
 }
 _TOOLS: Mapping[tuple[str, ...], str] = {
     ("question", "contexts", "answer"): "ragspan",  # and of Ragas before 0.2
@@ -197,10 +193,15 @@ def _reader(part: str, name: str, columns: Sequence[str], sample: Sequence[Row])
     if name in columns:
         return lambda row: row.get(name)
     for root, path in _splits(name):
-        if root in columns:
-            _require_path(part, name, root, path, sample)
+        above = [_follow(row.get(root), path[:-1]) for row in sample]
+        if root in columns and (path[-1] in _keys(above) or all(map(is_missing, above))):
             return lambda row: _follow(row.get(root), path)
-    raise TableError(_missing(part, name, columns))
+    there = _with_paths(columns, sample)
+    close = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
+    guess = f"did you mean {close[0]!r}?" if close else _hint(part)
+    raise TableError(
+        f"there is no column {name!r} to read the {_word(part)} from; there are: {_listed(there)}; {guess}"
+    )
 
 
 def _splits(name: str) -> Iterable[tuple[str, list[str]]]:
@@ -218,26 +219,6 @@ def _follow(cell: Any, path: Sequence[str]) -> Any:
             return None
         cell = cell.get(key)
     return cell
-
-
-def _require_path(part: str, name: str, root: str, path: Sequence[str], sample: Sequence[Row]) -> None:
-    """Raise unless some row has what the path leads to, or no row has anything to go by."""
-    above = [_follow(row.get(root), path[:-1]) for row in sample]
-    keys = list(_keys(above))
-    if path[-1] in keys or (not keys and all(map(is_missing, above))):
-        return
-    parent = name.rpartition(".")[0]
-    if keys:
-        raise TableError(_missing(part, name, [f"{parent}.{key}" for key in keys]))
-    raise TableError(
-        f"there is no {name!r} to read the {_word(part)} from: {parent!r} holds no dictionaries; {_hint(part)}"
-    )
-
-
-def _missing(part: str, name: str, there: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
-    guess = f"; did you mean {close[0]!r}?" if close else f"; {_hint(part)}"
-    return f"there is no column {name!r} to read the {_word(part)} from; there are: {_listed(there)}{guess}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Annotated
 
@@ -73,12 +74,12 @@ def evaluate(
     Exit codes: 0 done; 1 a mean is below a --fail-under, rows that it is about were skipped, or scores could not be sent
     to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
     """
-    options = dict(locals())  # `Job` has a field for each
-    from ragspan.datasets.job import Job, run_job
+    options = Namespace(**locals())
+    from ragspan.datasets.job import run_job
     from ragspan.exceptions import RagspanError
 
     try:
-        code = run_job(Job(**options))
+        code = run_job(options)
     except RagspanError as error:
         typer.echo(f"ragspan evaluate: {error}", err=True)
         raise typer.Exit(2) from None

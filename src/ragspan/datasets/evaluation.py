@@ -1,4 +1,4 @@
-"""`evaluate`: a table in, scores out."""
+"""`evaluate`: a table in, scores out; and what the mean of a metric should be at least, for gates and tests."""
 
 from __future__ import annotations
 
@@ -6,26 +6,33 @@ import asyncio
 import contextlib
 import functools
 import os
+import textwrap
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from ragspan.config import Settings, settings_with
+from ragspan.arguments import SHARE, wrong
+from ragspan.config import METRIC_NAMES, Settings, settings_with
 from ragspan.datasets.columns import ColumnChoice, ColumnChoices
 from ragspan.datasets.columns import answer_column as one_answer_column
-from ragspan.datasets.results import Evaluation
+from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.datasets.run import OnError, Plan, run
+from ragspan.datasets.terminal import progress_on_stderr
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget
+from ragspan.exceptions import TableError
 from ragspan.judges.base import Judge
 from ragspan.metrics.base import Metric
-from ragspan.metrics.named import metrics_from
+from ragspan.metrics.named import metrics_from, require_known
+from ragspan.outcomes import Score
 from ragspan.telemetry.base import Emitter
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_ROWS_SHOWN = 3
+_TEXT_SHOWN = 300  # characters
 _stop: ContextVar[threading.Event | None] = ContextVar("ragspan_stop", default=None)
 
 
@@ -83,13 +90,7 @@ def evaluate(
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
     settings = settings_with(judge, concurrency=concurrency)
-    stop = _stop.get() or threading.Event()
-    with contextlib.ExitStack() as stack:
-        seen: dict[str, Any] = {}
-        if progress:
-            from ragspan.datasets.terminal import progress_on_stderr
-
-            seen["on_row"] = stack.enter_context(progress_on_stderr())
+    with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as on_row:
         return run(
             Plan(
                 data=data,
@@ -108,8 +109,8 @@ def evaluate(
                 on_error=on_error,
                 limit=limit,
                 emitters=emitters,
-                should_stop=stop.is_set,
-                **seen,
+                stop=_stop.get() or threading.Event(),
+                on_row=on_row,
             )
         )
 
@@ -154,3 +155,92 @@ def _in_thread(function: Callable[_P, _T]) -> Callable[_P, Coroutine[Any, Any, _
 
 
 aevaluate = _in_thread(evaluate)
+
+
+# Minimums ------------------------------------------------------------------------------------------------------------
+
+
+def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
+    """The minimum by metric, from texts such as `faithfulness=0.8`.
+
+    Raises:
+        ConfigurationError: a text is none of these.
+    """
+    minimums = {}
+    for text in texts:
+        metric, _, value = map(str.strip, text.partition("="))
+        try:
+            minimums[metric] = float(value if metric else "")
+        except ValueError:
+            raise wrong("--fail-under", text, "a metric and a mean, such as faithfulness=0.8") from None
+    return minimums
+
+
+def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] = METRIC_NAMES) -> None:
+    """Raise unless each is about one of these metrics, and can be reached.
+
+    Raises:
+        ConfigurationError: one is not.
+    """
+    for metric, minimum in minimums.items():
+        require_known(metric, metrics)
+        SHARE.check(f"the minimum of {metric}", minimum)
+
+
+def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_skipped: bool = True) -> dict[str, str]:
+    """By metric, what is wrong with those whose mean is below its minimum. Nothing scored counts as below.
+
+    Args:
+        evaluation: with a summary of each of the metrics.
+        minimums: by metric.
+        allow_skipped: let a mean count though rows that should be in it were skipped.
+    """
+    found = {}
+    for metric, minimum in minimums.items():
+        summary = evaluation.summary[metric]
+        skipped = 0 if allow_skipped else summary.skipped + evaluation.bad_row_count
+        if (words := _shortfall(summary, minimum, skipped)) is not None:
+            found[metric] = words
+    return found
+
+
+def _shortfall(summary: MetricSummary, minimum: float, skipped: int) -> str | None:
+    wanted = f"{summary.metric} should have a mean of at least {minimum:g}"
+    if summary.mean is None:
+        return f"{wanted}, but nothing was scored: {summary.reasons or 'there are no rows'}"
+    if summary.mean < minimum:
+        return f"{wanted}, but has {summary.mean:.4g} over {summary.scored} scored rows"
+    if skipped:
+        return (
+            f"{summary.metric} has a mean of {summary.mean:.4g} over {summary.scored:,} scored rows, but {skipped:,} more"
+            " had to be skipped: complete them, or accept this with --allow-skipped"
+        )
+    return None
+
+
+def require_scores(records: Any, minimums: Mapping[str, float], judge: Judge | str | None) -> None:
+    """Raise unless the mean of each metric reaches its minimum. See `ragspan.testing.assert_scores`."""
+    if not minimums:
+        raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")
+    require_minimums(minimums)
+    evaluation = evaluate(records, list(minimums), judge=judge)
+    if evaluation.bad_row_count:
+        raise TableError(
+            f"{evaluation.bad_row_count} records cannot be evaluated; the first is {evaluation.bad_rows[0]}"
+        )
+    below = shortfalls(evaluation, minimums)
+    if below:
+        raise AssertionError("\n".join(_account(evaluation, below)))
+
+
+def _account(evaluation: Evaluation, below: Mapping[str, str]) -> Iterator[str]:
+    for metric, words in below.items():
+        yield words
+        for evaluated in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
+            score, record = evaluated.outcomes[metric], evaluated.record
+            if isinstance(score, Score):
+                yield f"  row {evaluated.row} ({record.record_id}): {score.value:.3f}"
+                shown = {"question": record.question, "response": record.response, "why": score.explanation}
+                for name, text in shown.items():
+                    if text:
+                        yield f"    {name}: {textwrap.shorten(text, _TEXT_SHOWN, placeholder=' ...')}"

@@ -8,24 +8,28 @@ is made from the journal when all rows are done.
 from __future__ import annotations
 
 import json
-import math
+import numbers
 import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets.records import digest_of
+import msgspec
+
 from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.records import RagRecord
 
-_FORMAT = 1
+_FORMAT = 2
+_OUTCOMES = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
@@ -44,68 +48,44 @@ class JournalRow:
     """Of the texts that were judged."""
     outcomes: Mapping[str, Outcome]
 
+    def of(self, record: RagRecord) -> EvaluatedRow | None:
+        """The row with its texts; None if these are not the record's."""
+        if self.digest != digest_of(record):
+            return None
+        return EvaluatedRow(row=self.row, record=replace(record, record_id=self.record_id), outcomes=self.outcomes)
+
 
 class Journal:
     """A journal that rows are added to.
 
     Args:
-        path: of the file.
-        rows: that it has when it is opened.
+        path: of the file; None is a temporary one, which is gone when nobody uses the journal any more.
+        about: what is evaluated, and how.
+        resume: go on with a journal that is there.
+
+    Raises:
+        TableError: there is one already that should not be continued, or cannot: that run was about another table, or had
+            other settings, which the message names; or no file can be written there.
     """
 
-    def __init__(self, path: Path, *, rows: int = 0) -> None:
+    def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
+        self.rows = 0
+        """That it had when it was opened."""
+        header = _encoded({"journal": _FORMAT, **about})
+        if path is None:
+            descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
+            os.close(descriptor)
+            path = Path(name)
+            weakref.finalize(self, path.unlink, missing_ok=True)
+        elif resume and path.exists():
+            self.rows = _resumed(path, header)
+        else:
+            _create(path)
         self.path = path
-        self.rows = rows
         self._file = path.open("ab", buffering=0)
-        self._end = weakref.finalize(self, self._file.close)
-
-    @classmethod
-    def begin(cls, path: Path, about: Mapping[str, Any]) -> Journal:
-        """A new journal.
-
-        Raises:
-            TableError: there is one already, or no file can be written there.
-        """
-        try:
-            path.touch(mode=0o600, exist_ok=False)  # explanations in it quote answers and contexts
-            path.write_bytes(_line({"journal": _FORMAT, **about}))
-        except FileExistsError:
-            rows = max(0, sum(1 for _ in _whole_lines(path)) - 1)
-            raise TableError(
-                f"{path} holds {rows} rows of an earlier run that did not come to its end: continue it with --resume"
-                " (resume=True), or delete that file to begin anew"
-            ) from None
-        except OSError as error:
-            raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
-        return cls(path)
-
-    @classmethod
-    def resume(cls, path: Path, about: Mapping[str, Any]) -> Journal:
-        """The journal of an earlier run, without what was half written.
-
-        Raises:
-            TableError: that run was about another table, or had other settings; the message names what differs.
-        """
-        end, rows, header = 0, 0, b""
-        for line in _whole_lines(path):
-            header = header or line
-            end, rows = end + len(line), rows + 1
-        if header:
-            _require_same(path, _parsed(path, header), json.loads(_line({"journal": _FORMAT, **about})))
-        os.truncate(path, end)
-        if not header:  # killed before the first line was whole
-            path.write_bytes(_line({"journal": _FORMAT, **about}))
-        return cls(path, rows=max(0, rows - 1))
-
-    @classmethod
-    def temporary(cls, about: Mapping[str, Any]) -> Journal:
-        """A journal that is gone when nobody uses it any more."""
-        descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(_line({"journal": _FORMAT, **about}))
-        journal = cls(Path(name))
-        weakref.finalize(journal, Path(name).unlink, missing_ok=True)
-        return journal
+        self.close = weakref.finalize(self, self._file.close)
+        if self._file.tell() == 0:
+            self._write(header)
 
     def add(self, done: EvaluatedRow | BadRow) -> None:
         """Write one row.
@@ -114,15 +94,15 @@ class Journal:
             TableError: the file cannot be written, for want of space, say.
         """
         if isinstance(done, BadRow):
-            plain: dict[str, Any] = {"row": done.row, "bad": done.reason, "line": done.line}
-        else:
-            plain = {
-                "row": done.row,
-                "id": done.record.record_id,
-                "digest": digest_of(done.record),
-                "outcomes": {metric: plain_outcome(outcome) for metric, outcome in done.outcomes.items()},
-            }
-        line = _line(plain)
+            self._write(_encoded({"row": done.row, "bad": done.reason, "line": done.line}))
+            return
+        outcomes = {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()}
+        record = done.record
+        self._write(
+            _encoded({"row": done.row, "id": record.record_id, "digest": digest_of(record), "outcomes": outcomes})
+        )
+
+    def _write(self, line: bytes) -> None:
         try:
             is_whole = self._file.write(line) == len(line)
         except OSError as error:
@@ -136,10 +116,7 @@ class Journal:
         Raises:
             TableError: the file was changed by somebody else.
         """
-        lines = _whole_lines(self.path)
-        next(lines, None)
-        for line in lines:
-            yield _row_of(self.path, line)
+        return (_row_of(self.path, line) for line in islice(_whole_lines(self.path), 1, None))
 
     def results(self) -> Iterator[ResultRow]:
         """The lines of a result file: each record and metric."""
@@ -148,49 +125,49 @@ class Journal:
                 for metric, outcome in row.outcomes.items():
                     yield ResultRow.from_outcome(outcome, row=row.row, record_id=row.record_id, metric=metric)
 
-    def close(self) -> None:
-        """Write nothing more."""
-        self._end()
-
-    def remove_if_empty(self) -> bool:
-        """A run that ended before its first row leaves nothing behind."""
-        is_empty = sum(1 for _ in islice(_whole_lines(self.path), 2)) <= 1
-        if is_empty:
-            self.path.unlink(missing_ok=True)
-        return is_empty
-
-    def remove(self) -> None:
+    def remove(self, *, if_empty: bool = False) -> bool:
+        """Delete the file, or only one without rows; whether it was deleted."""
         self.close()
-        self.path.unlink(missing_ok=True)
+        is_due = not if_empty or sum(1 for _ in islice(_whole_lines(self.path), 2)) <= 1
+        if is_due:
+            self.path.unlink(missing_ok=True)
+        return is_due
 
 
-def _line(plain: Mapping[str, Any]) -> bytes:
-    return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+def digest_of(record: RagRecord) -> str:
+    """Tells whether a record is the one that was evaluated before: of what is judged, not of ids and times."""
+    digest = blake2b(digest_size=8)
+    texts = [record.question, record.response, None if record.contexts is None else ""]
+    texts += [context.text for context in record.contexts or ()]
+    for text in texts:
+        data = b"" if text is None else text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % (-1 if text is None else len(data)))
+        digest.update(data)
+    return digest.hexdigest()
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line
-
-
-def _parsed(path: Path, line: bytes) -> Any:
+def _create(path: Path) -> None:
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        raise TableError(f"{path} is no journal of an evaluation, or was damaged: delete it to begin anew") from None
+        path.touch(mode=0o600, exist_ok=False)  # explanations in it quote answers and contexts
+    except FileExistsError:
+        rows = max(0, sum(1 for _ in _whole_lines(path)) - 1)
+        raise TableError(
+            f"{path} holds {rows} rows of an earlier run that did not come to its end: continue it with --resume"
+            " (resume=True), or delete that file to begin anew"
+        ) from None
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _row_of(path: Path, line: bytes) -> JournalRow | BadRow:
-    plain = _parsed(path, line)
-    try:
-        if "bad" in plain:
-            return BadRow(row=plain["row"], reason=plain["bad"], line=plain["line"])
-        outcomes = {metric: outcome_from(outcome) for metric, outcome in plain["outcomes"].items()}
-        return JournalRow(row=plain["row"], record_id=plain["id"], digest=plain["digest"], outcomes=outcomes)
-    except (KeyError, TypeError, ValueError):
-        raise TableError(f"{path} was damaged: delete it to begin anew") from None
+def _resumed(path: Path, header: bytes) -> int:
+    """Cut off what was half written, and return how many rows are left."""
+    end, count = 0, 0
+    for line in _whole_lines(path):
+        if not count:
+            _require_same(path, _parsed(path, line), json.loads(header))
+        end, count = end + len(line), count + 1
+    os.truncate(path, end)
+    return max(0, count - 1)
 
 
 def _require_same(path: Path, before: Any, now: Mapping[str, Any]) -> None:
@@ -211,62 +188,70 @@ def _shown(value: Any) -> str:
     return "not set" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-# Outcomes -------------------------------------------------------------------------------------------------------------
+# Lines ----------------------------------------------------------------------------------------------------------------
 
 
-def plain_outcome(outcome: Outcome) -> dict[str, Any]:
-    """What JSON can hold of an outcome, evidence included; fields without a value are left out."""
-    plain = {"is": type(outcome).__name__, **_scalars(outcome)}
-    if isinstance(outcome, Score):
-        plain["value"] = float(outcome.value)
-        if outcome.evidence:
-            plain["evidence"] = [_plain_evidence(item) for item in outcome.evidence]
-        if outcome.details:
-            plain["details"] = {str(name): value for name, value in outcome.details.items() if _is_scalar(value)}
-        if outcome.usage is not None:
-            plain["usage"] = _scalars(outcome.usage)
-    return plain
+def _encoded(plain: Mapping[str, Any]) -> bytes:
+    """A line. NaN becomes null."""
+    try:
+        return msgspec.json.encode(plain, enc_hook=_plain) + b"\n"
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(msgspec.to_builtins(plain, enc_hook=_plain)).encode() + b"\n"
 
 
-def outcome_from(plain: Mapping[str, Any]) -> Outcome:
-    """The outcome of `plain_outcome`; evidence of a metric of one's own comes back as dictionaries.
-
-    Raises:
-        Exception: it is none.
-    """
-    values = dict(plain)
-    kind = values.pop("is")
-    if kind == "NotApplicable":
-        return NotApplicable(**values)
-    if kind == "MetricFailure":
-        return MetricFailure(**values)
-    values["evidence"] = tuple(map(_evidence_from, values.get("evidence", ())))
-    if "usage" in values:
-        values["usage"] = Usage(**values["usage"])
-    return Score(**values)
+def _plain(value: object) -> float | str:
+    """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
+    return float(value) if isinstance(value, numbers.Real) else type(value).__name__
 
 
-def _scalars(data: Any) -> dict[str, Any]:
-    values = {item.name: getattr(data, item.name) for item in fields(data)}
-    return {name: value for name, value in values.items() if _is_scalar(value)}
+def _tagged(outcome: Outcome) -> tuple[str, Outcome, list[tuple[str, Any]]]:
+    """The type of the outcome, its fields, and its evidence by type."""
+    kind = type(outcome).__name__
+    if not isinstance(outcome, Score) or not outcome.evidence:
+        return kind, outcome, []
+    return (
+        kind,
+        replace(outcome, evidence=()),
+        [(type(item).__name__, _plain_evidence(item)) for item in outcome.evidence],
+    )
 
 
 def _plain_evidence(item: object) -> Any:
-    if is_dataclass(item) and not isinstance(item, type):
-        return {"is": type(item).__name__, **_scalars(item)}
-    if isinstance(item, Mapping):
-        return {str(key): value for key, value in item.items() if _is_scalar(value)}
-    return item if _is_scalar(item) else type(item).__name__
+    if type(item).__name__ in _EVIDENCE:
+        return item
+    try:
+        return msgspec.to_builtins(item, enc_hook=_plain)
+    except (TypeError, ValueError, RecursionError):  # of a metric of one's own
+        return type(item).__name__
 
 
-def _is_scalar(value: object) -> bool:
-    """Whether JSON has it; it has no NaN."""
-    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+def _whole_lines(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        yield from (line for line in file if line.endswith(b"\n"))
 
 
-def _evidence_from(plain: Any) -> object:
-    kind = _EVIDENCE.get(plain.get("is", "")) if isinstance(plain, dict) else None
-    if kind is None:
-        return plain
-    optional = {item.name: None for item in fields(kind) if "None" in str(item.type)}
-    return kind(**{**optional, **{name: value for name, value in plain.items() if name != "is"}})
+def _parsed(path: Path, line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        raise TableError(f"{path} is no journal of an evaluation, or was damaged: delete it to begin anew") from None
+
+
+def _row_of(path: Path, line: bytes) -> JournalRow | BadRow:
+    plain = _parsed(path, line)
+    try:
+        if "bad" in plain:
+            return BadRow(row=plain["row"], reason=plain["bad"], line=plain["line"])
+        outcomes = {metric: _outcome_of(*tagged) for metric, tagged in plain["outcomes"].items()}
+        return JournalRow(row=plain["row"], record_id=plain["id"], digest=plain["digest"], outcomes=outcomes)
+    except (KeyError, TypeError, ValueError):
+        raise TableError(f"{path} was damaged: delete it to begin anew") from None
+
+
+def _outcome_of(kind: str, plain: dict[str, Any], evidence: list[tuple[str, Any]]) -> Outcome:
+    """The outcome of `_tagged`; evidence of a metric of one's own comes back as plain data."""
+    if kind == "Score":
+        plain["evidence"] = tuple(_EVIDENCE[name](**item) if name in _EVIDENCE else item for name, item in evidence)
+        plain["details"] = {name: value for name, value in plain["details"].items() if value is not None}
+        plain["usage"] = plain["usage"] and Usage(**plain["usage"])
+    return _OUTCOMES[kind](**plain)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 from ragspan.datasets.cells import (
@@ -20,7 +19,7 @@ from ragspan.datasets.cells import (
 )
 from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for, recognized, told, tool_of
 from ragspan.datasets.results import BadRow
-from ragspan.datasets.tables.base import MAX_CELL, Table, TableRow
+from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
@@ -155,32 +154,18 @@ class RecordReader:
         times: dict[str, Any] = {}
         for part in ("started", "ended"):
             try:
-                moment = nanoseconds_of(self._cell(part, values))
-            except CellError as error:
+                times[f"{part}_ns"] = nanoseconds_of(self._cell(part, values))
+            except CellError as error:  # noqa: PERF203 - each may be the one
                 raise CellError(f"the column {part} {error}") from None
-            if moment is not None:
-                times[f"{part}_ns"] = moment
-        if "ended_ns" in times:
-            times.setdefault("started_ns", times["ended_ns"])
-        return times
+        if times["started_ns"] is None:
+            times["started_ns"] = times["ended_ns"]
+        return {name: moment for name, moment in times.items() if moment is not None}
 
 
 def _require_room(part: str, texts: Iterable[str]) -> None:
     characters = sum(map(len, texts))
     if characters > MAX_CELL:
         raise CellError(f"the column {part} has {characters:,} characters, which are more than {MAX_CELL:,}")
-
-
-def digest_of(record: RagRecord) -> str:
-    """Tells whether a record is the one that was evaluated before: of what is judged, not of ids and times."""
-    digest = blake2b(digest_size=8)
-    texts = [record.question, record.response, None if record.contexts is None else ""]
-    texts += [context.text for context in record.contexts or ()]
-    for text in texts:
-        data = b"" if text is None else text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % (-1 if text is None else len(data)))
-        digest.update(data)
-    return digest.hexdigest()
 
 
 _TROUBLES_KEPT = 100

@@ -10,19 +10,28 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from ragspan.datasets.results import FLOATS, INTEGERS, RESULT_COLUMNS, MetricSummary, ResultRow
-from ragspan.datasets.summary import Tally
-from ragspan.datasets.tables.parquet_rows import import_parquet
+import msgspec
+
+from ragspan.datasets.results import (
+    FLOATS,
+    INTEGERS,
+    RESULT_COLUMNS,
+    MetricSummary,
+    MetricTally,
+    ResultRow,
+    cells_of,
+    column_types,
+)
+from ragspan.datasets.tables import import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
 ResultFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
@@ -41,7 +50,6 @@ _SIGN = r"""(?:[^\S\t\r\n]|['"])*[=+\-@\uff1d\uff0b\uff0d\uff20]"""
 _FIRST = rf"""(?:{_SIGN}|['"]*[\t\r\n])"""
 _FORMULA = re.compile(rf"\A(?={_FIRST})|(?<=[,;|\t\r\n])(?={_SIGN})")
 _GUARD = re.compile(rf"\A'(?={_FIRST})|(?<=[,;|\t\r\n])'(?={_SIGN})")
-_values = attrgetter(*RESULT_COLUMNS)
 
 
 class ResultFile:
@@ -61,12 +69,12 @@ class ResultFile:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        return tuple(self._tally.scores)
+        return tuple(self._tallies)
 
     @property
     def summary(self) -> Mapping[str, MetricSummary]:
         """By metric; thresholds are None, for the file does not hold them."""
-        return self._tally.summary()
+        return {metric: tally.summary(metric) for metric, tally in self._tallies.items()}
 
     @cached_property
     def rows(self) -> int:
@@ -75,18 +83,27 @@ class ResultFile:
 
     def values(self, metric: str) -> Sequence[float]:
         """All scores of a metric, in the order of the file."""
-        return self._tally.scores[metric]
+        return self._tallies[metric].scores
 
     def results(self) -> Iterator[ResultRow]:
         """Each record and metric."""
-        return read_results(self.path, self._format)
+        read = {"csv": _read_csv, "jsonl": _read_jsonl, "parquet": _read_parquet}[self._format]
+        try:
+            for plain in read(self.path):
+                yield ResultRow(**{name: plain[name] for name in RESULT_COLUMNS})
+        except OSError as error:
+            raise TableError(f"{self.path} cannot be read: {error.strerror or error}") from None
+        except KeyError as error:
+            raise TableError(f"{self.path} is no file of results: it has no column {error}") from None
+        except (ValueError, TypeError, RecursionError, csv.Error) as error:
+            raise TableError(f"{self.path} is no file of results: {error}") from None
 
     @cached_property
-    def _tally(self) -> Tally:
-        tally = Tally(())
+    def _tallies(self) -> Mapping[str, MetricTally]:
+        tallies: dict[str, MetricTally] = defaultdict(MetricTally)
         for result in self.results():
-            tally.add(result)
-        return tally
+            tallies[result.metric].add(result)
+        return dict(tallies)
 
 
 @contextlib.contextmanager
@@ -124,23 +141,7 @@ def format_of(path: Path) -> ResultFormat:
 def write_results(path: Path, chosen: ResultFormat, results: Iterable[ResultRow]) -> None:
     """Write a result file from its first row to its last."""
     write = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[chosen]
-    write(path, results)
-
-
-def read_results(path: Path, chosen: ResultFormat) -> Iterator[ResultRow]:
-    """The rows of a result file.
-
-    Raises:
-        TableError: it is none.
-    """
-    read = {"csv": _read_csv, "jsonl": _read_jsonl, "parquet": _read_parquet}[chosen]
-    try:
-        for plain in read(path):
-            yield ResultRow(**{name: plain.get(name) for name in RESULT_COLUMNS})  # type: ignore[arg-type]
-    except OSError as error:
-        raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, RecursionError, csv.Error) as error:
-        raise TableError(f"{path} is no file of results: {error}") from None
+    write(path, (tuple(map(_encodable, cells_of(result))) for result in results))
 
 
 def without_formula(text: str) -> str:
@@ -160,46 +161,33 @@ def _encodable(value: Any) -> Any:
     return value.encode("utf-8", "replace").decode()
 
 
-def _write_csv(path: Path, results: Iterable[ResultRow]) -> None:
+def _write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")  # as RFC 4180 has it; with another, a lone \r goes unquoted
         writer.writerow(RESULT_COLUMNS)
-        for result in results:
-            writer.writerow(map(_csv_cell, _values(result)))
+        writer.writerows([without_formula(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
 
 
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return without_formula(_encodable(value))
-    return repr(value) if isinstance(value, float) else value
+def _write_jsonl(path: Path, rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("wb") as file:
+        file.writelines(msgspec.json.encode(dict(zip(RESULT_COLUMNS, row, strict=True))) + b"\n" for row in rows)
 
 
-def _write_jsonl(path: Path, results: Iterable[ResultRow]) -> None:
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for result in results:
-            plain = dict(zip(RESULT_COLUMNS, map(_encodable, _values(result)), strict=True))
-            file.write(json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n")
-
-
-def _write_parquet(path: Path, results: Iterable[ResultRow]) -> None:
+def _write_parquet(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     arrow, parquet = import_parquet()
-    kinds = [
-        arrow.int64() if name in INTEGERS else arrow.float64() if name in FLOATS else arrow.string()
-        for name in RESULT_COLUMNS
-    ]
-    schema = arrow.schema(list(zip(RESULT_COLUMNS, kinds, strict=True)))
-    rows = iter(results)
+    schema = arrow.schema(list(column_types(arrow.int64(), arrow.float64(), arrow.string()).items()))
+    rows = iter(rows)
     with parquet.ParquetWriter(path, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            columns = zip(*(map(_encodable, _values(result)) for result in batch), strict=True)
-            arrays = [arrow.array(column, type=kind) for column, kind in zip(columns, kinds, strict=True)]
+            columns = zip(*batch, strict=True)
+            arrays = [arrow.array(column, type=kind) for column, kind in zip(columns, schema.types, strict=True)]
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
 
 def _read_csv(path: Path) -> Iterator[Mapping[str, Any]]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, strict=True)
-        _require_columns(path, rows.fieldnames or ())
+        _require_columns(rows.fieldnames or ())
         for row in rows:
             yield {name: _from_csv(name, cell) for name, cell in row.items()}
 
@@ -213,25 +201,22 @@ def _from_csv(name: str, cell: str) -> Any:
 
 
 def _read_jsonl(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        for line in filter(str.strip, file):
-            plain = json.loads(line)
-            _require_columns(path, plain)
-            yield plain
+    with path.open("rb") as file:
+        yield from map(msgspec.json.decode, filter(bytes.strip, file))
 
 
 def _read_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
     arrow, parquet = import_parquet()
     try:
         with parquet.ParquetFile(path) as file:
-            _require_columns(path, file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=_BATCH, columns=list(RESULT_COLUMNS)):
+            _require_columns(file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=_BATCH):
                 yield from batch.to_pylist()
     except arrow.ArrowException as error:
-        raise TableError(f"{path} is no file of results: {error}") from None
+        raise ValueError(str(error)) from None
 
 
-def _require_columns(path: Path, names: Iterable[str]) -> None:
-    missing = [name for name in RESULT_COLUMNS if name not in names]
-    if missing:
-        raise TableError(f"{path} is no file of results: it has no column {missing[0]!r}")
+def _require_columns(names: Iterable[str]) -> None:
+    """Raise even where the file has no row."""
+    for missing in set(RESULT_COLUMNS) - set(names):
+        raise KeyError(missing)

@@ -5,16 +5,28 @@ No figure here is NaN: where nothing was scored there is None.
 
 from __future__ import annotations
 
+import heapq
 import importlib
+import math
+import time
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from ragspan.notebook import table
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score, Usage, html_of
 from ragspan.records import RagRecord
+
+SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
+"""Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
+WORST_KEPT = 20
+"""Rows of a metric that are kept with their texts."""
+BAD_ROWS_KEPT = 10_000
+SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +62,7 @@ class BadRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResultRow:
-    """One record and one metric, as it stands in the result file; the fields are its columns."""
+    """One record and one metric, as a result file has them; the fields are its columns."""
 
     row: int
     """Of the table's data, counted from 1."""
@@ -64,7 +76,7 @@ class ResultRow:
     reason: str | None = None
     """Why there is no score: the reason of a `NotApplicable`, or the type of a failure."""
     detail: str | None = None
-    """More about the reason; for a score, why another judge stood in for the metric's own."""
+    """More about the reason; for a score, why another judge than the metric's own gave it."""
     judge: str | None = None
     prompt_version: str | None = None
     requests: int | None = None
@@ -85,7 +97,7 @@ class ResultRow:
         usage = outcome.usage
         return line(
             outcome="score",
-            score=outcome.value,
+            score=float(outcome.value),
             label=outcome.label,
             explanation=outcome.explanation,
             detail=outcome.fallback,
@@ -100,6 +112,14 @@ class ResultRow:
 
 RESULT_COLUMNS: tuple[str, ...] = tuple(item.name for item in fields(ResultRow))
 """The columns of a result file, in their order."""
+INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
+FLOATS = ("score", "usd")
+cells_of = attrgetter(*RESULT_COLUMNS)
+
+
+def column_types(integer: Any, real: Any, text: Any) -> dict[str, Any]:
+    """The type of each column, of the three that there are."""
+    return dict.fromkeys(RESULT_COLUMNS, text) | dict.fromkeys(INTEGERS, integer) | dict.fromkeys(FLOATS, real)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +151,11 @@ class MetricSummary:
         """Rows that lack a score because a cell is missing, the metric failed, or the budget is spent."""
         return self.failed + sum(self.not_scored.get(reason, 0) for reason in SKIPPED_REASONS)
 
+    @property
+    def reasons(self) -> str:
+        """Why rows have no score, in words."""
+        return ", ".join(f"{reason} {count:,}" for reason, count in self.not_scored.items())
+
     def cells(self) -> tuple[str, ...]:
         """The figures as people read them, under `SUMMARY_HEADER`."""
         figures = (self.mean, self.median, self.minimum, self.maximum, self.standard_deviation)
@@ -141,6 +166,79 @@ class MetricSummary:
             f"{self.scored:,}",
             passed,
         )
+
+
+class MetricTally:
+    """The scores of one metric, eight bytes each, and the reasons where there is none."""
+
+    def __init__(self) -> None:
+        self.scores = array("d")
+        """In the order in which they were added."""
+        self._total = 0.0
+        self._passed = 0
+        self._threshold: float | None = None
+        self._not_scored: Counter[str] = Counter()
+        self._failed = 0
+
+    def add(self, result: ResultRow, threshold: float | None = None) -> None:
+        if result.score is None:
+            self._not_scored[result.reason or "unknown"] += 1
+            self._failed += result.outcome == "failure"
+            return
+        self.scores.append(result.score)
+        self._total += result.score
+        self._passed += result.label == "pass"
+        if self._threshold is None:
+            self._threshold = threshold
+
+    @property
+    def mean(self) -> float | None:
+        """So far, up to the rounding of a running sum."""
+        return self._total / len(self.scores) if self.scores else None
+
+    def summary(self, metric: str) -> MetricSummary:
+        not_scored = dict(sorted(self._not_scored.items(), key=lambda item: (-item[1], item[0])))
+        ordered, count = sorted(self.scores), len(self.scores)
+        if not count:
+            return MetricSummary(metric=metric, not_scored=not_scored, failed=self._failed)
+        # Rounded sums of equal values can be a bit outside of them.
+        mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
+        # `statistics.stdev` computes with fractions, which takes a second for 100,000 values.
+        squares = math.fsum((value - mean) ** 2 for value in ordered)
+        return MetricSummary(
+            metric=metric,
+            scored=count,
+            passed=self._passed,
+            not_scored=not_scored,
+            failed=self._failed,
+            mean=mean,
+            median=(ordered[(count - 1) // 2] + ordered[count // 2]) / 2,
+            minimum=ordered[0],
+            maximum=ordered[-1],
+            standard_deviation=math.sqrt(squares / (count - 1)) if count > 1 else None,
+            threshold=self._threshold,
+        )
+
+
+class LowestScores:
+    """At most `WORST_KEPT` rows of each metric; of rows with equal scores the earlier ones."""
+
+    def __init__(self, metrics: Iterable[str]) -> None:
+        # The root of each heap is its best row, which goes first: of equals the latest.
+        self._heaps: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
+
+    def offer(self, evaluated: EvaluatedRow) -> None:
+        """Keep the row if it is among the lowest so far."""
+        for metric, heap in self._heaps.items():
+            outcome = evaluated.outcomes.get(metric)
+            if isinstance(outcome, Score):
+                put = heapq.heappush if len(heap) < WORST_KEPT else heapq.heappushpop
+                put(heap, (-outcome.value, -evaluated.row, evaluated))
+
+    def rows(self) -> tuple[EvaluatedRow, ...]:
+        """All of them, in the order of the table, each once."""
+        kept = {evaluated.row: evaluated for heap in self._heaps.values() for _, _, evaluated in heap}
+        return tuple(kept[row] for row in sorted(kept))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -180,10 +278,7 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        rows = [
-            (*summary.cells(), ", ".join(f"{reason} {count:,}" for reason, count in summary.not_scored.items()))
-            for summary in self.summary.values()
-        ]
+        rows = [(*summary.cells(), summary.reasons) for summary in self.summary.values()]
         title = f"{self.source or 'Evaluation'}: {self.rows:,} rows, {sum(self.skipped.values()):,} skipped"
         title += "" if self.is_complete else " (interrupted)"
         return table(title, rows, header=(*SUMMARY_HEADER, "not scored"))
@@ -192,10 +287,7 @@ class Evaluation:
     def judges(self) -> tuple[str, ...]:
         """Who judged, with the versions of the prompts, as far as the worst rows tell."""
         scores = [outcome for row in self.worst for outcome in row.outcomes.values() if isinstance(outcome, Score)]
-        named = (
-            f"{score.judge} (prompts {score.prompt_version})" if score.prompt_version else score.judge
-            for score in scores
-        )
+        named = (named_judge(score) for score in scores)
         return tuple(dict.fromkeys(filter(None, named)))
 
     def values(self, metric: str) -> Sequence[float]:
@@ -204,9 +296,9 @@ class Evaluation:
 
     def worst_by(self, metric: str) -> list[EvaluatedRow]:
         """Of `worst`, the rows that have a score of this metric, the lowest first, and of equals the earlier row."""
-        rated = [(_value(evaluated.outcomes.get(metric)), evaluated) for evaluated in self.worst]
-        chosen = [(value, evaluated) for value, evaluated in rated if value is not None]
-        return [evaluated for _, evaluated in sorted(chosen, key=lambda pair: (pair[0], pair[1].row))[:WORST_KEPT]]
+        rated = [(evaluated.outcomes.get(metric), evaluated) for evaluated in self.worst]
+        values = [(score.value, row.row, row) for score, row in rated if isinstance(score, Score)]
+        return [row for _, _, row in sorted(values, key=lambda rated: rated[:2])[:WORST_KEPT]]
 
     def results(self) -> Iterator[ResultRow]:
         """Each record and metric, in the order of the table and of the metrics."""
@@ -219,11 +311,8 @@ class Evaluation:
             ImportError: pandas is not installed.
         """
         pandas = importlib.import_module("pandas")
-        columns = zip(*map(_as_tuple, self.results()), strict=True)
-        values = dict(zip(RESULT_COLUMNS, columns, strict=True)) if self.rows and self.metrics else {}
-        return pandas.DataFrame(
-            {name: pandas.array(list(values.get(name, ())), dtype=kind) for name, kind in _PANDAS_TYPES.items()}
-        )
+        frame = pandas.DataFrame(list(map(cells_of, self.results())), columns=list(RESULT_COLUMNS), dtype=object)
+        return frame.astype(column_types("Int64", "Float64", "string"))
 
     def to_polars(self) -> Any:
         """The results as a polars data frame; what is missing is `null`.
@@ -232,33 +321,78 @@ class Evaluation:
             ImportError: polars is not installed.
         """
         polars = importlib.import_module("polars")
-        schema = {name: getattr(polars, kind) for name, kind in _POLARS_TYPES.items()}
-        return polars.DataFrame(list(map(_as_tuple, self.results())), schema=schema, orient="row")
+        schema = column_types(polars.Int64, polars.Float64, polars.String)
+        return polars.DataFrame(list(map(cells_of, self.results())), schema=schema, orient="row")
 
 
-SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
-SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
-"""Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
-WORST_KEPT = 20
-"""Rows of a metric that are kept with their texts."""
-BAD_ROWS_KEPT = 10_000
+class RunProgress:
+    """What a run has done so far: what its progress shows, and in the end its result."""
 
-INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
-FLOATS = ("score", "usd")
+    def __init__(self, metrics: Sequence[str], share_done: Callable[[int], float | None]) -> None:
+        self.rows = 0
+        """Records that were evaluated, those of earlier runs included."""
+        self.resumed = 0
+        """Rows of earlier runs among all."""
+        self.bad_rows: list[BadRow] = []
+        """The first of them."""
+        self.bad_row_count = 0
+        self.usage = Usage()
+        self.tallies = {metric: MetricTally() for metric in metrics}
+        self._skipped: Counter[str] = Counter()
+        self._began = time.monotonic()
+        self._lowest = LowestScores(metrics)
+        self._share_done = share_done
+
+    @property
+    def done(self) -> int:
+        """Rows of the table, bad ones included."""
+        return self.rows + self.bad_row_count
+
+    @property
+    def share(self) -> float | None:
+        """Of the table, from 0 to 1; None where its size is not known."""
+        return self._share_done(self.done)
+
+    def add(self, done: EvaluatedRow | BadRow) -> None:
+        if isinstance(done, BadRow):
+            self.bad_row_count += 1
+            self._skipped["unreadable"] += 1
+            if len(self.bad_rows) < BAD_ROWS_KEPT:
+                self.bad_rows.append(done)
+            return
+        self.rows += 1
+        self._lowest.offer(done)
+        self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
+        for metric, outcome in done.outcomes.items():
+            result = ResultRow.from_outcome(outcome, row=done.row, record_id=done.record.record_id, metric=metric)
+            self.tallies[metric].add(result, getattr(outcome, "threshold", None))
+            if isinstance(outcome, Score) and outcome.usage is not None:
+                self.usage += outcome.usage
+
+    def evaluation(self, **more: Any) -> Evaluation:
+        return Evaluation(
+            metrics=tuple(self.tallies),
+            rows=self.rows,
+            summary={metric: tally.summary(metric) for metric, tally in self.tallies.items()},
+            worst=self._lowest.rows(),
+            bad_rows=tuple(self.bad_rows),
+            bad_row_count=self.bad_row_count,
+            skipped=dict(self._skipped.most_common()),
+            resumed=self.resumed,
+            usage=self.usage,
+            seconds=time.monotonic() - self._began,
+            scores={metric: tally.scores for metric, tally in self.tallies.items()},
+            **more,
+        )
 
 
-def _typed(integer: str, real: str, text: str) -> dict[str, str]:
-    kinds = dict.fromkeys(INTEGERS, integer) | dict.fromkeys(FLOATS, real)
-    return {name: kinds.get(name, text) for name in RESULT_COLUMNS}
+def _skipped(outcome: Outcome) -> str | None:
+    """Why there is no score, where there should be one."""
+    if isinstance(outcome, MetricFailure):
+        return outcome.error_type
+    return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS else None
 
 
-_PANDAS_TYPES = _typed("Int64", "Float64", "string")
-_POLARS_TYPES = _typed("Int64", "Float64", "String")
-
-
-def _as_tuple(result: ResultRow) -> tuple[Any, ...]:
-    return astuple(result)
-
-
-def _value(outcome: Outcome | None) -> float | None:
-    return outcome.value if isinstance(outcome, Score) else None
+def named_judge(score: Score | ResultRow) -> str | None:
+    """Who gave the score, with the version of the prompts."""
+    return f"{score.judge} (prompts {score.prompt_version})" if score.prompt_version else score.judge

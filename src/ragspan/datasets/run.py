@@ -12,27 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, is_dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from ragspan.arguments import WHOLE, choice
 from ragspan.config import Settings, is_enabled
 from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.journal import Journal, JournalRow, journal_of
-from ragspan.datasets.records import RecordReader, RecordRow, digest_of
-from ragspan.datasets.result_file import ResultFormat, format_of, read_results, replacing, write_results
-from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation
-from ragspan.datasets.summary import RunProgress
-from ragspan.datasets.tables import STANDARD_INPUT, Table, table_of
+from ragspan.datasets.records import RecordReader, RecordRow
+from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
+from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow, RunProgress
+from ragspan.datasets.tables import Table, table_of
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics.base import Metric
@@ -43,7 +43,6 @@ from ragspan.telemetry.base import Emitter
 OnError: TypeAlias = Literal["skip", "stop"]
 _Entry: TypeAlias = "RecordRow | BadRow"
 _Done: TypeAlias = "EvaluatedRow | BadRow"
-_Result: TypeAlias = "Future[ScoredRecord | Dropped]"
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
 _LEAST_ROWS = 64
@@ -79,8 +78,8 @@ class Plan:
     """Read the spans of the answers from the table."""
     ends_on_ctrl_c: bool = False
     """Ctrl-C ends the evaluation with what is done, in place of a `KeyboardInterrupt`."""
-    should_stop: Callable[[], bool] = lambda: False
-    """Called twice a second at least; once it is true the evaluation ends with what is done."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, the evaluation ends with what is done."""
     on_begin: Callable[[RecordReader], None] = lambda _: None
     on_row: Callable[[RunProgress], None] = lambda _: None
 
@@ -89,10 +88,8 @@ class Plan:
             raise ConfigurationError("RAGSPAN_ENABLED is false, so nothing would be scored")
         if not self.metrics:
             raise ConfigurationError("metrics is empty: name one at least")
-        if self.limit is not None and self.limit < 1:
-            raise ConfigurationError(f"limit is {self.limit!r}, but should be a whole number, at least 1")
-        if self.on_error not in {"skip", "stop"}:
-            raise ConfigurationError(f"on_error is {self.on_error!r}, but should be 'skip' or 'stop'")
+        WHOLE.or_none().check_fields(self, "limit")
+        choice("skip", "stop").check_fields(self, "on_error")
         if self.resume and self.output is None:
             raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
 
@@ -106,97 +103,137 @@ def run(plan: Plan) -> Evaluation:
         ConfigurationError: a setting is wrong.
         KeyboardInterrupt: at Ctrl-C, unless the plan says otherwise.
     """
-    chosen = format_of(plan.output) if plan.output is not None else None
-    table = table_of(plan.data, **plan.of_file)
-    is_complete = False
     try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(plan)
+    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:  # no second event loop can run in this thread
+        work = pool.submit(contextvars.copy_context().run, _run, plan)
+        try:
+            return work.result()
+        except KeyboardInterrupt:
+            plan.stop.set()
+            raise
+
+
+def _run(plan: Plan) -> Evaluation:
+    if plan.output is not None:
+        format_of(plan.output)  # an ending that stands for nothing is better known before anything is scored
+    with contextlib.closing(table_of(plan.data, **plan.of_file)) as table:
         reader = RecordReader(plan.columns, table, with_spans=plan.with_spans)
         journal = _open_journal(plan, table, reader)
-        names = tuple(metric.name for metric in plan.metrics)
-        progress = RunProgress(names, share_done=partial(_share_done, table, plan.limit))
+        progress = RunProgress([metric.name for metric in plan.metrics], lambda done: _share(table, plan.limit, done))
+        is_complete = False
         try:
             plan.on_begin(reader)
-            _evaluate_rows(plan, table, reader, journal, progress)
-            is_complete = not plan.should_stop()
+            entries = (
+                entry if isinstance(entry, BadRow) else reader.read(entry)
+                for entry in islice(table.entries, plan.limit)
+            )
+            _run_in_loop(_evaluate(plan, entries, journal, progress), plan.stop)
+            is_complete = True
+        except asyncio.CancelledError:  # by `plan.stop`
+            pass
         except BaseException as error:
-            journal.close()
             if not (plan.ends_on_ctrl_c and isinstance(error, KeyboardInterrupt)):
-                journal.remove_if_empty()
+                journal.remove(if_empty=True)
                 raise
-    finally:
-        table.close()
-    stream = _finish(plan.output, chosen, journal, is_complete=is_complete)
+    stream = _finish(plan.output, journal, is_complete=is_complete)
     is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
     source = Path(plan.data).name if is_file else None
-    return progress.evaluation(stream, is_complete=is_complete, source=source, columns=reader.told)
+    return progress.evaluation(stream=stream, is_complete=is_complete, source=source, columns=reader.told)
 
 
-def _evaluate_rows(plan: Plan, table: Table, reader: RecordReader, journal: Journal, progress: RunProgress) -> None:
+def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> None:
+    """Run it to its end, or until somebody wants an end: then it is cancelled.
+
+    Other than with `asyncio.run`, Ctrl-C interrupts at once, also where the table is read, which may block.
+    """
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        task = loop.create_task(work)
+
+        def look() -> None:
+            if stop.is_set():
+                task.cancel()
+            else:
+                loop.call_later(_LOOK_AGAIN, look)
+
+        look()
+        try:
+            loop.run_until_complete(task)
+        finally:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            _ = task.cancelled() or task.exception()  # which has been raised already
+
+
+async def _evaluate(plan: Plan, entries: Iterator[_Entry], journal: Journal, progress: RunProgress) -> None:
     """Evaluate what is not done yet."""
-    entries = (
-        entry if isinstance(entry, BadRow) else reader.read(entry) for entry in islice(table.entries, plan.limit)
-    )
+    for noted in journal.done() if journal.rows else ():
+        progress.resumed += 1
+        progress.add(_again(noted, next(entries, None), journal))
+        plan.on_row(progress)
+        await asyncio.sleep(0)  # somebody may want an end
 
-    def count(done: _Done) -> None:
+    def note(done: _Done) -> None:
+        if isinstance(done, BadRow) and plan.on_error == "stop":
+            raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")
+        journal.add(done)
         progress.add(done)
         plan.on_row(progress)
 
-    for done in _replayed(plan, journal, entries):
-        progress.resumed += 1
-        count(done)
-    if plan.should_stop():  # what was not compared with the journal is not scored after its rows
-        return
-    with contextlib.closing(_scored(plan, entries)) as rows:
-        for done in rows:
-            if isinstance(done, BadRow) and plan.on_error == "stop":
-                raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")
-            journal.add(done)
-            count(done)
+    with _engine(plan) as engine:
+        await _score(plan, engine, entries, note)
 
 
 # Scoring --------------------------------------------------------------------------------------------------------------
 
 
-def _scored(plan: Plan, entries: Iterator[_Entry]) -> Generator[_Done, None, None]:
-    """Each entry's end, in their order."""
+async def _score(plan: Plan, engine: ScoringEngine, entries: Iterator[_Entry], note: Callable[[_Done], None]) -> None:
+    """Score the entries, and note each one's end in their order."""
     max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * plan.settings.concurrency)
-    waiting: deque[tuple[_Entry, _Result | None, int]] = deque()
-    with _engine(plan) as engine, _event_loop() as loop:
+    waiting: deque[tuple[_Entry, asyncio.Future[ScoredRecord | Dropped], int]] = deque()
+    held = 0
+
+    async def end_first() -> None:
+        nonlocal held
+        entry, result, size = waiting[0]
+        note(_end_of(plan, entry, await result))
+        waiting.popleft()
+        held -= size
+
+    try:
         for entry in entries:
             size = entry.record.size_hint if isinstance(entry, RecordRow) else 0
-            while len(waiting) >= max_rows or (waiting and size + sum(held for *_, held in waiting) > _MAX_BYTES):
-                if not _has_ended(waiting[0][1], plan.should_stop):
-                    return
-                yield _end_of(plan, *waiting.popleft())
-            result = None
-            if isinstance(entry, RecordRow):  # which the reader has redacted
-                result = asyncio.run_coroutine_threadsafe(engine.score(RedactedRecord(entry.record)), loop)
-            waiting.append((entry, result, size))
-            while waiting and ((head := waiting[0][1]) is None or head.done()):
-                if plan.should_stop():
-                    return
-                yield _end_of(plan, *waiting.popleft())
-            if plan.should_stop():
-                return
-        while waiting and _has_ended(waiting[0][1], plan.should_stop):
-            yield _end_of(plan, *waiting.popleft())
+            while waiting and (len(waiting) >= max_rows or held + size > _MAX_BYTES):
+                await end_first()
+            waiting.append((entry, _result_of(engine, entry), size))
+            held += size
+            await asyncio.sleep(0)  # which begins it
+            while waiting and waiting[0][1].done():
+                await end_first()
+        while waiting:
+            await end_first()
+    finally:
+        for _, result, _ in waiting:
+            result.cancel()
+        await asyncio.gather(*(result for _, result, _ in waiting), return_exceptions=True)
 
 
-def _has_ended(result: _Result | None, should_stop: Callable[[], bool]) -> bool:
-    """Wait for it; False where somebody wants an end."""
-    while not should_stop():
-        with contextlib.suppress(FutureTimeoutError):
-            if result is not None:
-                result.exception(_LOOK_AGAIN)
-            return True
-    return False
+def _result_of(engine: ScoringEngine, entry: _Entry) -> asyncio.Future[ScoredRecord | Dropped]:
+    if isinstance(entry, RecordRow):
+        return asyncio.ensure_future(engine.score(RedactedRecord(entry.record)))  # which the reader has redacted
+    nothing: asyncio.Future[ScoredRecord | Dropped] = asyncio.get_running_loop().create_future()
+    nothing.set_result(Dropped(reason="nothing_to_score"))
+    return nothing
 
 
-def _end_of(plan: Plan, entry: _Entry, result: _Result | None, _size: int) -> _Done:
+def _end_of(plan: Plan, entry: _Entry, result: ScoredRecord | Dropped) -> _Done:
     if isinstance(entry, BadRow):
         return entry
-    scored = result.result() if result else Dropped(reason="nothing_to_score")
-    outcomes = {} if isinstance(scored, Dropped) else scored.outcomes
+    outcomes = {} if isinstance(result, Dropped) else result.outcomes
     whole = {metric.name: outcomes.get(metric.name, _LOST) for metric in plan.metrics}
     return EvaluatedRow(row=entry.row, record=entry.record, outcomes=whole)
 
@@ -229,26 +266,6 @@ def _nothing(_: logging.LogRecord) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """An event loop that runs in a thread of its own, because the caller's thread blocks. At the end its tasks are cancelled."""
-    begun: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-    async def run_until_end() -> None:
-        end = asyncio.Event()
-        begun.set_result((asyncio.get_running_loop(), end))
-        await end.wait()
-
-    thread = threading.Thread(target=asyncio.run, args=(run_until_end(),), name="ragspan-evaluate", daemon=True)
-    thread.start()
-    loop, end = begun.result()
-    try:
-        yield loop
-    finally:
-        loop.call_soon_threadsafe(end.set)
-        thread.join()
-
-
 # The journal ----------------------------------------------------------------------------------------------------------
 
 
@@ -259,58 +276,46 @@ def _open_journal(plan: Plan, table: Table, reader: RecordReader) -> Journal:
         "limit": plan.limit,
         "input": dict(table.identity),
     }
-    if plan.output is None:
-        return Journal.temporary(about)
-    path = journal_of(plan.output)
-    if plan.resume and path.exists():
-        return Journal.resume(path, about)
-    if plan.resume and plan.output.exists():
+    path = journal_of(plan.output) if plan.output is not None else None
+    if path is not None and plan.output is not None and plan.resume and plan.output.exists() and not path.exists():
         raise TableError(
             f"there is nothing to resume: {plan.output} is finished, and {path} is gone; to evaluate anew leave out --resume"
             " (resume=True)"
         )
-    return Journal.begin(path, about)
+    return Journal(path, about, resume=plan.resume)
 
 
 def described(metric: Metric) -> dict[str, Any]:
     """What tells a metric from another, or from itself with other settings, in plain data; no key and no address."""
     about: dict[str, Any] = {"name": metric.name}
     data: Any = metric
-    if is_dataclass(data):
-        for item in fields(data):
-            value = getattr(data, item.name)
-            if isinstance(value, (str, int, float)) or value is None:
-                about[item.name] = value
-            elif isinstance(name := getattr(value, "name", None), str):
-                version = getattr(value, "prompt_version", None)
-                about[item.name] = f"{name}, prompts {version}" if isinstance(version, str) else name
+    for item in fields(data) if is_dataclass(data) else ():
+        value = getattr(data, item.name)
+        if isinstance(value, (str, int, float)) or value is None:
+            about[item.name] = value
+        elif isinstance(name := getattr(value, "name", None), str):
+            version = getattr(value, "prompt_version", None)
+            about[item.name] = f"{name}, prompts {version}" if isinstance(version, str) else name
     return about
 
 
-def _replayed(plan: Plan, journal: Journal, entries: Iterator[_Entry]) -> Iterator[_Done]:
-    """The rows that an earlier run did, with the texts that its journal does not have."""
-    for noted in journal.done() if journal.rows else ():
-        entry = next(entries, None)
-        if plan.should_stop():
-            return
-        if entry is None:
-            raise TableError(f"the table ends before row {noted.row}, which {journal.path} has: it is another one")
-        if isinstance(noted, BadRow) and noted == entry:
-            yield noted
-        elif isinstance(noted, JournalRow) and isinstance(entry, RecordRow) and _is_same(noted, entry):
-            record = replace(entry.record, record_id=noted.record_id)
-            yield EvaluatedRow(row=noted.row, record=record, outcomes=noted.outcomes)
-        else:
-            raise TableError(
-                f"row {noted.row} is not what it was when {journal.path} was written, so that run cannot be continued"
-            )
+def _again(noted: JournalRow | BadRow, entry: _Entry | None, journal: Journal) -> _Done:
+    """A row that an earlier run did, with the texts that its journal does not have."""
+    if entry is None:
+        raise TableError(f"the table ends before row {noted.row}, which {journal.path} has: it is another one")
+    if isinstance(noted, BadRow):
+        if noted == entry:
+            return noted
+    elif isinstance(entry, RecordRow) and noted.row == entry.row:
+        done = noted.of(entry.record)
+        if done is not None:
+            return done
+    raise TableError(
+        f"row {noted.row} is not what it was when {journal.path} was written, so that run cannot be continued"
+    )
 
 
-def _is_same(noted: JournalRow, entry: RecordRow) -> bool:
-    return noted.row == entry.row and noted.digest == digest_of(entry.record)
-
-
-def _share_done(table: Table, limit: int | None, done: int) -> float | None:
+def _share(table: Table, limit: int | None, done: int) -> float | None:
     """Of the rows where their number is known, else of the file's bytes."""
     if table.count is not None:
         total = table.count if limit is None else min(table.count, limit)
@@ -319,21 +324,19 @@ def _share_done(table: Table, limit: int | None, done: int) -> float | None:
     return min(1.0, max(shares)) if shares else None
 
 
-def _finish(
-    output: Path | None, chosen: ResultFormat | None, journal: Journal, *, is_complete: bool
-) -> Callable[[], Any]:
+def _finish(output: Path | None, journal: Journal, *, is_complete: bool) -> Callable[[], Iterator[ResultRow]]:
     """Make the journal the result file, if the run is complete; returns where the results are to be read."""
     journal.close()
-    if output is not None and not is_complete and journal.remove_if_empty():
+    if output is not None and not is_complete and journal.remove(if_empty=True):
         return lambda: iter(())
-    if output is None or chosen is None or not is_complete:
+    if output is None or not is_complete:
         return journal.results
     try:
         with replacing(output) as unfinished:
-            write_results(unfinished, chosen, journal.results())
+            write_results(unfinished, format_of(output), journal.results())
     except OSError as error:
         raise TableError(
             f"{output} cannot be written: {error.strerror or error}; all results are in {journal.path}"
         ) from None
     journal.remove()
-    return partial(read_results, output, chosen)
+    return ResultFile(output).results

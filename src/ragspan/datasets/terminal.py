@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ragspan.datasets.results import SUMMARY_HEADER, BadRow, Evaluation
-from ragspan.datasets.summary import RunProgress
+from ragspan.datasets.results import SUMMARY_HEADER, BadRow, Evaluation, RunProgress
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,14 +60,10 @@ class ProgressDisplay:
     def __init__(
         self, show: Callable[[str, float | None], object], *, pause: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._show = show
-        self._pause = pause
-        self._clock = clock
+        self._show, self._pause, self._clock = show, pause, clock
         self._next = clock() + pause
         # The rate counts from the first row that an earlier run had not done.
-        self._began = clock()
-        self._done_before = 0
-        self._share_before = 0.0
+        self._began, self._done_before, self._share_before = clock(), 0, 0.0
 
     def __call__(self, progress: RunProgress) -> None:
         now = self._clock()
@@ -85,7 +80,8 @@ class ProgressDisplay:
             parts.append(f"{done / seconds:,.1f} rows/s")
         if share is not None and share > self._share_before:
             parts.append(f"{duration(seconds * (1 - share) / (share - self._share_before))} left")
-        parts += [f"{metric} {mean:.3f}" for metric, mean in progress.tally.means().items() if mean is not None]
+        means = {metric: tally.mean for metric, tally in progress.tallies.items()}
+        parts += [f"{metric} {mean:.3f}" for metric, mean in means.items() if mean is not None]
         if progress.bad_row_count:
             parts.append(f"{progress.bad_row_count:,} bad")
         if progress.usage.usd is not None:
@@ -118,8 +114,7 @@ def not_scored_lines(evaluation: Evaluation) -> list[str]:
     """Why rows have no score, once for all metrics with the same reasons."""
     by_reasons: dict[str, list[str]] = {}
     for summary in evaluation.summary.values():
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.not_scored.items())
-        by_reasons.setdefault(reasons, []).append(summary.metric)
+        by_reasons.setdefault(summary.reasons, []).append(summary.metric)
     if len(by_reasons) == 1:
         return [f"not scored: {reasons}" for reasons in by_reasons if reasons]
     return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]

@@ -1,40 +1,45 @@
-"""Delivers scores to backends that have scores of their own: off the hot path, with patience, and counted.
+"""Delivers scores to backends that have scores of their own: off the hot path, retried, and counted.
 
-A backend's package derives its emitter from `ScoreWriter` and says what is written, and how one batch is.
+A backend's package derives its emitter from `ScoreWriter` and says how a batch of annotations becomes requests, and what a reply
+means. `ragspan.delivery.http` has the HTTP client for it.
 """
 
 from __future__ import annotations
 
-from ragspan.delivery.destination import (
-    BatchRefused,
+from ragspan.delivery._retry_queue import DeliveryState, DeliveryStatus
+from ragspan.delivery.backend import (
+    BatchRejected,
     Deliverable,
     Delivered,
-    Destination,
+    DeliveryOptions,
+    DeliveryStats,
+    DropReason,
     Failed,
-    NotThereYet,
-    Refused,
+    Rejected,
+    ScoreBackend,
+    SpanNotFound,
     Unavailable,
     WriteResult,
 )
-from ragspan.delivery.options import DeliveryOptions
-from ragspan.delivery.receipt import Fate, Receipt
-from ragspan.delivery.stats import DeliveryStats, DropReason
-from ragspan.delivery.writer import ScoreWriter
+from ragspan.delivery.batch_sender import BatchSender
+from ragspan.delivery.writer import Annotation, ScoreWriter
 
 __all__ = [
-    "BatchRefused",
+    "Annotation",
+    "BatchRejected",
+    "BatchSender",
     "Deliverable",
     "Delivered",
     "DeliveryOptions",
+    "DeliveryState",
     "DeliveryStats",
-    "Destination",
+    "DeliveryStatus",
     "DropReason",
     "Failed",
-    "Fate",
-    "NotThereYet",
-    "Receipt",
-    "Refused",
+    "Rejected",
+    "ScoreBackend",
     "ScoreWriter",
+    "SpanNotFound",
     "Unavailable",
     "WriteResult",
 ]

@@ -1,55 +1,49 @@
-"""An exporter of spans that outlasts an outage of the backend.
+"""An exporter of spans that keeps spans through an outage of the backend.
 
 OTLP exporters try again for ten seconds in all, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise, and six times at most;
 then the batch is lost. A score that is written to a backend by its own API has to find the answer's span there: where the
 spans of an outage are lost, so are their scores.
 
-Guarantees, beyond those of `ragspan.delivery._outbox`:
-- `export` waits for no I/O. It says `SUCCESS` for spans that it has taken in; what becomes of them is counted.
+Guarantees, beyond those of `ragspan.delivery.batch_sender`:
+- `export` waits for no I/O. It returns `SUCCESS` for spans that it has taken in; what becomes of them is counted.
 - `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.delivery._outbox import Outbox
-from ragspan.delivery._report import Report
-from ragspan.delivery._schedule import Schedule
-from ragspan.delivery.destination import Delivered, WriteResult
-from ragspan.delivery.options import DeliveryOptions
-from ragspan.delivery.stats import Counts, DeliveryStats
-from ragspan.forks import keep_inherited, watch_forks
+from ragspan.delivery.backend import Delivered, DeliveryOptions, DeliveryStats, WriteResult
+from ragspan.delivery.batch_sender import BatchSender
 from ragspan.telemetry.environment import exporter_of
-from ragspan.telemetry.flushing import flush_as_well
+from ragspan.telemetry.providers import flush_as_well
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.trace import ReadableSpan
 
-_NAME = "exporter"
 _SPAN_BYTES = 1000  # a span without attributes, about
 _ENTRY_BYTES = 100
 _DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
 
 
-class PatientSpanExporter(SpanExporter):
+class RetryingSpanExporter(SpanExporter):
     """Hands spans to another exporter, and keeps those that it could not send until it can.
 
-    For `BatchSpanProcessor(PatientSpanExporter(OTLPSpanExporter()))`. Under `opentelemetry-instrument`, and wherever
+    For `BatchSpanProcessor(RetryingSpanExporter(OTLPSpanExporter()))`. Under `opentelemetry-instrument`, and wherever
     exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is `ragspan_otlp`.
 
     What the inner exporter fails to send is tried again with growing pauses, in ever smaller batches, until
-    `delivery.retry_window` is over. An exporter does not say why it failed, so a span that the backend refuses for good is
-    tried for as long; it ends up in a batch by itself and holds no other up.
+    `delivery.retry_window` is over. An exporter does not say why it failed, so a span that the backend rejects for good is
+    tried for as long; it ends up in a batch by itself and delays no other.
 
     Args:
         exporter: sends the spans. Its own time limit for a try should be short, as it is by default.
-        delivery: how patiently, and how many spans may wait; by default 20,000 of them in 64 MiB, for 600 seconds.
+        delivery: how long spans are retried, and how many may wait; by default 20,000 of them in 64 MiB, for 600 seconds.
         exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
     """
@@ -63,56 +57,46 @@ class PatientSpanExporter(SpanExporter):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._exporter = exporter
-        self._delivery = delivery or _DELIVERY
         self._exit_timeout = exit_timeout
-        self._report = Report(_NAME, items="spans", meter_provider=meter_provider)
         self._is_closed = False
-        self._outbox = self._new_outbox()
-        watch_forks(self, PatientSpanExporter._start_afresh)
+        self._sender = BatchSender(
+            delivery or _DELIVERY,
+            connect=lambda: _ExporterBackend(exporter),
+            name="exporter",
+            items="spans",
+            meter_provider=meter_provider,
+        )
         flush_as_well(self)
 
     @property
     def inner(self) -> SpanExporter:
-        """The exporter that sends the spans, for whoever has patience of his own."""
+        """The exporter that sends the spans, for a caller with retries of its own."""
         return self._exporter
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take the spans in; `FAILURE` only after `shutdown`."""
-        items = [_Item.of(span) for span in spans]
-        if items:
-            self._outbox.put(items)
+        self._sender.put([_item_of(span) for span in spans])
         return SpanExportResult.FAILURE if self._is_closed else SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Try everything at once; True if all spans that were exported before are sent within the time."""
-        return self._outbox.flush(timeout_millis / 1000)
+        return self._sender.flush(timeout_millis / 1000)
 
     def shutdown(self, timeout_millis: float = 30_000) -> None:
         """Send what is left within the time, or `exit_timeout` if that is shorter, and count the rest as dropped."""
         if self._is_closed:
             return
         self._is_closed = True
-        self._outbox.shutdown(min(timeout_millis / 1000, self._exit_timeout))
+        self._sender.shutdown(min(timeout_millis / 1000, self._exit_timeout))
         self._exporter.shutdown()  # which also ends a try that is under way
 
     def stats(self) -> DeliveryStats:
         """Where every span is that was exported."""
-        return self._outbox.stats()
-
-    def _new_outbox(self) -> Outbox[_Item]:
-        schedule: Schedule[_Item] = Schedule(self._delivery, counts=Counts())
-        return Outbox(
-            schedule, connect=lambda: _Destination(self._exporter), report=self._report, name=f"ragspan-{_NAME}"
-        )
-
-    def _start_afresh(self) -> None:
-        """In the child of a fork there is nothing to deliver: what is left is the parent's."""
-        keep_inherited(self._outbox)
-        self._outbox = self._new_outbox()
+        return self._sender.stats()
 
 
-class PatientOTLPSpanExporter(PatientSpanExporter):
-    """A patient exporter around the OTLP exporter that the standard variables describe: `ragspan_otlp` by name.
+class RetryingOTLPSpanExporter(RetryingSpanExporter):
+    """One around the OTLP exporter that the standard variables describe: `ragspan_otlp` by name.
 
     Raises:
         ConfigurationError: no OTLP exporter is installed, or not the one for the protocol that is configured.
@@ -124,27 +108,23 @@ class PatientOTLPSpanExporter(PatientSpanExporter):
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """A span on its way."""
+    """A span on its way. None replaces another: each has a key of its own."""
 
     span: ReadableSpan
-    key: tuple[int, int]
+    key: int
     size: int
 
-    @classmethod
-    def of(cls, span: ReadableSpan) -> _Item:
-        context = span.get_span_context()
-        key = (context.trace_id, context.span_id) if context is not None else (0, id(span))
-        return cls(span, key, _SPAN_BYTES + sum(_sizes(span)))
 
-
-def _sizes(span: ReadableSpan) -> Iterator[int]:
+def _item_of(span: ReadableSpan) -> _Item:
+    size = _SPAN_BYTES
     for entries in (span.attributes, *(event.attributes for event in span.events)):
         for value in (entries or {}).values():
-            yield _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)
+            size += _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)
+    return _Item(span, id(span), size)
 
 
-class _Destination:
-    """The inner exporter, as a destination; it is closed by whoever shuts the outer one down."""
+class _ExporterBackend:
+    """The inner exporter, as a backend; whoever shuts the outer one down closes it."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter

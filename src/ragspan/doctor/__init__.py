@@ -1,13 +1,109 @@
 """`ragspan doctor`: for somebody who sees no scores and has five minutes.
 
-It reads the settings and what `OTEL_*` configures. Then it sends one real record through everything that the application
-would use, watches it, and says what that shows about the judge, the endpoint and the record. A check returns findings and
-prints nothing. No finding holds a key, the value of a header, or a text of a user's.
+`examination` reads the settings and sends one real record through everything that the application would use. What that
+shows are findings; `advice` has the table of what to do about them.
 """
 
 from __future__ import annotations
 
-from ragspan.doctor.examination import examine
-from ragspan.doctor.findings import CHECKS, Check, Diagnosis, Finding, State, exit_code
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
 
-__all__ = ["CHECKS", "Check", "Diagnosis", "Finding", "State", "examine", "exit_code"]
+from rich.table import Table
+from rich.text import Text
+
+from ragspan.doctor.advice import advice_on
+from ragspan.telemetry.providers import own_version
+
+Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record", "helper"]
+State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
+
+CHECKS: tuple[Check, ...] = get_args(Check)
+"""In the order in which they are made; the sink and the helper only where there is one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One thing that a check found out."""
+
+    check: Check
+    state: State
+    """`warning` may keep some scores from being seen, `failed` does; `skipped` could not be looked at."""
+    found: str
+    advice: str | None = None
+    """What to do, where there is something to do or to know."""
+    is_misuse: bool = False
+    """A setting has a value that cannot be used at all."""
+    is_hanging: bool = False
+    """Something that the check began has not ended, and never may."""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """The figures and names in `found` by themselves, as JSON knows them."""
+
+
+def finding(check: Check, state: State, found: str, *, is_misuse: bool = False, **facts: Any) -> Finding:
+    """A finding with the advice that the table has on it."""
+    advice = advice_on(f"{check} {state}: {found}", facts)
+    return Finding(check=check, state=state, found=found, advice=advice, is_misuse=is_misuse, facts=facts)
+
+
+def misuse(check: Check, error: Exception) -> Finding:
+    return finding(check, "failed", str(error), is_misuse=True)
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """0 if nothing failed, 2 if a setting cannot be used, 1 if something else failed."""
+    failures = [finding for finding in findings if finding.state == "failed"]
+    return 2 if any(finding.is_misuse for finding in failures) else int(bool(failures))
+
+
+# As lines and as JSON --------------------------------------------------------------------------------------------------
+
+_COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
+TITLES: dict[Check, str] = {
+    "settings": "Settings",
+    "sink": "One record to the broker",
+    "judge": "Judge: what it said about one record",
+    "endpoint": "Endpoint: what it said about the record's spans",
+    "record": "One record through all of it",
+    "helper": "A second record through the helper process",
+}
+_VERDICTS = {
+    0: "All is well: scores go where they should.",
+    1: "Something is in the way of scores: see what failed above.",
+    2: "A setting cannot be used: see what failed above.",
+}
+
+
+def shown(finding: Finding) -> Table:
+    """The state, what was found, and what to do about it."""
+    words = Text(finding.found)
+    if finding.advice:
+        words.append(f"\n→ {finding.advice}", style="dim" if finding.state == "ok" else "")
+    line = Table.grid(padding=(0, 2))
+    line.add_column(no_wrap=True, min_width=len("  skipped"))
+    line.add_column(overflow="fold")
+    line.add_row(Text(f"  {finding.state}", style=_COLOURS[finding.state]), words)
+    return line
+
+
+def verdict(findings: Sequence[Finding]) -> Text:
+    """The last line, with the warnings counted."""
+    code = exit_code(findings)
+    words = Text(_VERDICTS[code], style="bold red" if code else "bold green")
+    warnings = sum(finding.state == "warning" for finding in findings)
+    if warnings:
+        words.append(f" {warnings} {'warning' if warnings == 1 else 'warnings'}.", style="yellow")
+    return words
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """All findings as JSON text, for a program or a bug report."""
+    names = ("check", "state", "found", "advice", "facts")
+    plain = {
+        "ragspan": own_version(),
+        "exit_code": exit_code(findings),
+        "findings": [{name: getattr(each, name) for name in names} for each in findings],
+    }
+    return json.dumps(plain, indent=2, ensure_ascii=False, default=str) + "\n"

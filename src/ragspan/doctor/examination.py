@@ -1,7 +1,7 @@
 """Makes the checks in order, each within its time, whatever it meets.
 
 Guarantees:
-- A check ends when its time is up. What hangs goes on hanging in a daemon thread, and the diagnosis says so. Importing
+- A check ends when its time is up. What hangs goes on hanging in a daemon thread, and the finding says so. Importing
   the judge's libraries takes as long as it takes.
 - Nothing that a check raises comes through: it becomes a finding without a traceback.
 - No finding leaves here with a secret in it.
@@ -10,126 +10,309 @@ Guarantees:
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
+import platform
 import queue
+import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
 
-from ragspan.config import Settings
-from ragspan.doctor.endpoint import endpoint_findings
-from ragspan.doctor.findings import Check, Diagnosis, Finding
-from ragspan.doctor.judge import judge_finding
-from ragspan.doctor.record import pass_through_helper, publish_record, record_diagnosis
-from ragspan.doctor.redaction import Redactor
-from ragspan.doctor.settings import read_settings
-from ragspan.doctor.telemetry import examine_telemetry, sdk_is_disabled
-from ragspan.doctor.watching import captured_logs, watch_record
+from ragspan.addresses import secrets_in_url, shown_url
+from ragspan.config import Settings, process_environment, unknown_names, variable
+from ragspan.defaults import engine_from, sink_from
+from ragspan.doctor import Check, Finding, State, finding, misuse
+from ragspan.doctor.observations import judge_finding, observations
+from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.base import Judge
 from ragspan.judges.named import judge_from
+from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import exporter_is_configured
 
 _INNER = 0.9  # share of a check's time after which it ends by itself, with more to say
-_WATCHED: tuple[Check, ...] = ("judge", "endpoint", "record")
+_FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
+_INSTRUMENTS = re.compile(r"""^\s*([\w.-]+).*;\s*extra\s*==\s*["']instruments["']\s*$""")
+_WATCHED: Sequence[Check] = ("judge", "endpoint", "record")
 _SCORED_ELSEWHERE = (
     "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
     "environment, and without RAGSPAN_SINK"
 )
 
 
-def examine(*, timeout: float = 10.0) -> Iterator[Diagnosis]:
-    """Make the checks, one after the other; each diagnosis comes as soon as it is there.
+def examine(*, timeout: float = 10.0) -> Iterator[Finding]:
+    """Make the checks, one after the other; each finding comes as soon as it is there.
 
     Args:
         timeout: seconds that each check may take, more than 0. The judge, the endpoint and the record are one check.
     """
-    redactor = Redactor()
-    for diagnosis in _diagnoses(timeout):
-        yield dataclasses.replace(diagnosis, findings=[redactor.finding(finding) for finding in diagnosis.findings])
+    secrets = Secrets()
+    yield from map(secrets.taken_out_of, _findings(timeout))
 
 
-def _diagnoses(timeout: float) -> Iterator[Diagnosis]:
+def _findings(timeout: float) -> Iterator[Finding]:
+    settings: Settings | None = None
     with captured_logs():  # the unknown names are logged, too
-        settings, findings = read_settings()
-    yield Diagnosis(check="settings", findings=findings)
-    if settings is not None and settings.enabled and settings.sink is not None:
-        sink = settings
-        yield from within(
-            timeout, "sink", lambda: [Diagnosis(check="sink", findings=[publish_record(sink, timeout * _INNER)])]
-        )
-        yield from (_skipped(check, _SCORED_ELSEWHERE) for check in ("telemetry", *_WATCHED))
-        return
-    yield from within(
-        timeout, "telemetry", lambda: [Diagnosis(check="telemetry", findings=examine_telemetry(settings))]
-    )
-    reason = _reason_to_skip(settings)
-    if settings is None or reason:
-        yield from (_skipped(check, reason) for check in _WATCHED)
-        return
+        try:
+            settings = Settings.from_environment()
+        except ConfigurationError as error:
+            yield misuse("settings", error)
+    yield from _settings(settings)
+    yield from _installation()
+    if settings is None:
+        yield from _skipped(_WATCHED, "the settings cannot be used, so there is no engine to make")
+    elif not settings.enabled:
+        yield from _skipped(_WATCHED, "RAGSPAN_ENABLED turns ragspan off")
+    elif settings.sink is not None:
+        yield from within(timeout, "sink", lambda: [_publish(settings, timeout * _INNER)])
+        yield from _skipped(_WATCHED, _SCORED_ELSEWHERE)
+    elif _sdk_is_disabled():
+        yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans to put scores on")
+    else:
+        yield from _watched(settings, timeout)
+
+
+def _watched(settings: Settings, timeout: float) -> Iterator[Finding]:
+    """What one record shows about everything on its way."""
+    seconds = timeout * _INNER
     try:
         judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
     except ConfigurationError as error:
-        yield Diagnosis(check="judge", findings=[_misuse("judge", error)])
-        yield from (_skipped(check, "without a judge there is no engine to make") for check in _WATCHED[1:])
+        yield misuse("judge", error)
+        yield from _skipped(_WATCHED[1:], "without a judge there is no engine to make")
         return
-    usable, seconds = settings, timeout * _INNER
-    watched = within(timeout, "record", lambda: _watched(usable, judge, seconds))
-    yield from watched
-    if settings.export == "helper" and exporter_is_configured() and not any(each.failed for each in watched):
-        yield from within(
-            timeout, "helper", lambda: [Diagnosis(check="helper", findings=[pass_through_helper(usable, seconds)])]
-        )
+
+    def watch() -> Iterable[Finding]:
+        try:
+            watched = watch_record(settings, seconds * 0.9)
+        except ConfigurationError as error:
+            return [misuse("record", error)]
+        return [judge_finding(settings, judge, watched), *observations(watched, seconds * 0.1)]
+
+    found = within(timeout, "record", watch)
+    yield from found
+    if settings.export == "helper" and exporter_is_configured() and all(each.state != "failed" for each in found):
+        yield from within(timeout, "helper", lambda: [pass_through_helper(settings, seconds)])
 
 
-def _watched(settings: Settings, judge: Judge, seconds: float) -> Sequence[Diagnosis]:
-    """One record, and what it says about everything on its way."""
-    try:
-        watched = watch_record(settings, seconds * 0.9)
-    except ConfigurationError as error:
-        return [Diagnosis(check="record", findings=[_misuse("record", error)])]
-    endpoints = endpoint_findings(watched, seconds * 0.1)
-    return [
-        Diagnosis(check="judge", findings=[judge_finding(settings, judge, watched)]),
-        Diagnosis(check="endpoint", findings=endpoints.findings),
-        record_diagnosis(watched, endpoints),
-    ]
-
-
-def _reason_to_skip(settings: Settings | None) -> str:
-    if settings is None:
-        return "the settings cannot be used, so there is no engine to make"
-    if not settings.enabled:
-        return "RAGSPAN_ENABLED turns ragspan off"
-    return "OTEL_SDK_DISABLED is true: there are no spans to put scores on" if sdk_is_disabled() else ""
-
-
-def within(timeout: float, check: Check, make: Callable[[], Sequence[Diagnosis]]) -> Sequence[Diagnosis]:
+def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) -> Sequence[Finding]:
     """What the check comes to, or that it does not end."""
-    results: queue.SimpleQueue[Sequence[Diagnosis]] = queue.SimpleQueue()
-    threading.Thread(target=lambda: results.put(_made(check, make)), name=f"ragspan-{check}", daemon=True).start()
+    results: queue.SimpleQueue[Sequence[Finding]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put(list(make()))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
+            results.put([finding(check, "failed", f"the check itself failed: {type(error).__name__}: {error}")])
+
+    threading.Thread(target=run, name=f"ragspan-{check}", daemon=True).start()
     try:
         return results.get(timeout=timeout)
     except queue.Empty:
-        hung = Finding(
-            check=check,
-            state="failed",
-            found=f"the check did not end within {timeout:g} s",
-            advice="something on the way hangs; a larger --timeout may show what",
-        )
-        return [Diagnosis(check=check, findings=[hung], is_hanging=True)]
+        hung = finding(check, "failed", f"the check did not end within {timeout:g} s")
+        return [dataclasses.replace(hung, is_hanging=True)]
 
 
-def _made(check: Check, make: Callable[[], Sequence[Diagnosis]]) -> Sequence[Diagnosis]:
+def _skipped(checks: Iterable[Check], reason: str) -> Iterator[Finding]:
+    return (finding(check, "skipped", reason) for check in checks)
+
+
+# Settings --------------------------------------------------------------------------------------------------------------
+
+
+def _settings(settings: Settings | None) -> Iterator[Finding]:
+    given = {
+        name: _shown(name, value) for name, value in sorted(process_environment().items()) if _is_ours(name, value)
+    }
+    words = ", ".join(f"{name}={value}" for name, value in given.items())
+    yield finding("settings", "ok", words or "no RAGSPAN_ variable is set", variables=given)
+    for name, close in unknown_names().items():
+        hint = f"; did you mean {close}?" if close else ""
+        yield finding("settings", "warning", f"{name} is set, but ragspan knows no such variable{hint}")
+    if settings is not None and not settings.enabled:
+        yield finding("settings", "failed", "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored")
+    if settings is not None and settings.sample_rate == 0:
+        yield finding("settings", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
+    if settings is not None and "otel" not in settings.emitters and settings.emitters != ("console",):
+        found = "RAGSPAN_EMITTERS leaves 'otel' out: writers such as phoenix and mlflow find no span to write scores to"
+        yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
+    if _sdk_is_disabled():
+        yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")
+    yield from _limits()
+
+
+def _is_ours(name: str, value: str) -> bool:
+    return name.startswith("RAGSPAN_") and bool(value.strip())
+
+
+def _shown(name: str, value: str) -> str:
+    if "://" in value:
+        return shown_url(value)
+    return "(set)" if name.endswith("KEY") else value
+
+
+def _sdk_is_disabled() -> bool:
+    return (variable("OTEL_SDK_DISABLED") or "").lower() == "true"  # the only spelling that the SDK takes for true
+
+
+def _limits() -> Iterator[Finding]:
+    """Limits of OpenTelemetry's SDK that scores do not get through."""
+    for kind, least, harm in (
+        # Four metrics with explanations and OpenInference names, and some for content.
+        ("COUNT", 64, "ragspan leaves out those of an answer that do not fit"),
+        ("VALUE_LENGTH", 32, "record ids and explanations are cut"),
+    ):
+        names = (f"OTEL_SPAN_ATTRIBUTE_{kind}_LIMIT", f"OTEL_ATTRIBUTE_{kind}_LIMIT")
+        limit = next(((name, text) for name in names if (text := variable(name))), None)
+        if limit and limit[1].isdecimal() and int(limit[1]) < least:
+            yield finding("settings", "warning", f"{limit[0]} is {limit[1]}: {harm}", least=least)
+
+
+# What is installed -----------------------------------------------------------------------------------------------------
+
+
+def _installation() -> Iterator[Finding]:
+    versions = {name: _version(name) for name in ("ragspan", "opentelemetry-sdk", "openai")}
+    versions = {"python": platform.python_version(), **versions}
+    yield finding("settings", "ok", _named(versions), versions=versions)
+    points = importlib.metadata.entry_points(group="opentelemetry_instrumentor")
+    ours = {point.name: point.dist for point in points if point.name.startswith("ragspan_") and point.dist}
+    if not ours:
+        found = "no integration with a framework is installed: only ragspan.capture and records of your own are scored"
+        yield finding("settings", "warning", found)
+    for name, distribution in sorted(ours.items()):
+        yield _integration(name, distribution)
+
+
+def _integration(name: str, distribution: importlib.metadata.Distribution) -> Finding:
+    """No framework is known by its name here: the extra `instruments` names what an instrumentor works with."""
+    frameworks = {
+        match[1]: _version(match[1]) for match in map(_INSTRUMENTS.match, distribution.requires or ()) if match
+    }
+    found = f"{distribution.name} {distribution.version} for {_named(frameworks)}"
+    conflict = _conflict(distribution)
+    is_disabled = name in (variable("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS") or "").replace(" ", "").split(",")
+    if conflict:
+        found += f" does not fit what is installed: {conflict}"
+    elif is_disabled:
+        found += f": OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names {name}"
+    state: State = "warning" if conflict or is_disabled else "ok"
+    return finding("settings", state, found, integration=name, version=distribution.version, frameworks=frameworks)
+
+
+def _conflict(distribution: importlib.metadata.Distribution) -> object:
+    """The same test as `opentelemetry-instrument` makes before it loads an instrumentor."""
     try:
-        return make()
-    except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
-        found = f"the check itself failed: {type(error).__name__}: {error}"
-        failed = Finding(check=check, state="failed", found=found, advice="a defect of ragspan: please report it")
-        return [Diagnosis(check=check, findings=[failed])]
+        from opentelemetry.instrumentation.dependencies import get_dist_dependency_conflicts
+    except ImportError:
+        return None
+    return get_dist_dependency_conflicts(distribution)
 
 
-def _misuse(check: Check, error: ConfigurationError) -> Finding:
-    return Finding(check=check, state="failed", found=str(error), is_misuse=True)
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
-def _skipped(check: Check, reason: str) -> Diagnosis:
-    return Diagnosis(check=check, findings=[Finding(check=check, state="skipped", found=reason)])
+def _named(versions: Mapping[str, str | None]) -> str:
+    return ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
+
+
+# Where the record leaves this process ----------------------------------------------------------------------------------
+
+
+def pass_through_helper(settings: Settings, seconds: float) -> Finding:
+    """Have a record scored and exported by the helper process. What goes wrong there is logged here."""
+    with captured_logs() as complaints:
+        engine = engine_from(dataclasses.replace(settings, emitters=("otel",)))
+        result = score_in_time(engine, new_record(), seconds * _FLUSHING)
+        is_out = engine.flush(seconds * _SHUTTING_DOWN)
+        engine.shutdown(0)
+    if isinstance(result, ScoredRecord) and is_out and not complaints:
+        return finding("helper", "ok", "the helper process has scored and exported it")
+    reason = complaints[-1] if complaints else "it was not done in the time that there was"
+    return finding("helper", "failed", f"the helper process has not exported it: {reason}")
+
+
+def _publish(settings: Settings, seconds: float) -> Finding:
+    """Hand one record to the sink of `RAGSPAN_SINK`, and say whether it was taken."""
+    with captured_logs() as complaints:
+        try:
+            sink: Any = sink_from(settings)  # of an engine's methods, a sink needs no more than `submit`
+        except ConfigurationError as error:
+            return misuse("sink", error)
+        record = new_record()
+        sink.submit(record)
+        if not all(callable(getattr(sink, method, None)) for method in ("flush", "stats", "shutdown")):
+            found = f"a record was submitted, record_id {record.record_id}; this sink does not say what becomes of it"
+            return finding("sink", "warning", found, record_id=record.record_id)
+        is_out = sink.flush(seconds * _FLUSHING)
+        dropped = dict(sink.stats().dropped)
+        sink.shutdown(seconds * _SHUTTING_DOWN)
+    if is_out and not dropped:
+        found = f"the broker has taken a record, record_id {record.record_id}"
+        return finding("sink", "ok", found, record_id=record.record_id)
+    reasons = ", ".join(dropped) or "not taken in the time that there was"
+    last = f": {complaints[-1]}" if complaints else ""
+    return finding("sink", "failed", f"the broker has not taken a record ({reasons}){last}", dropped=dropped)
+
+
+# Secrets ---------------------------------------------------------------------------------------------------------------
+
+_SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are no secrets, and would be found in any word
+_LONGEST_TEXT = 600
+_OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW)_.*|.*_proxy", re.IGNORECASE)
+_HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET")
+_KEY = re.compile(r"\bsk-[\w*-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Secrets:
+    """Knows the secrets of this environment, and takes them out of findings, whoever worded these.
+
+    Messages of servers and libraries may repeat what was sent to them.
+    """
+
+    def __init__(self) -> None:
+        found = {secret for secret in _secrets() if len(secret) >= _SHORTEST_SECRET}
+        self._secrets = sorted(found, key=len, reverse=True)  # a secret may be a part of another
+
+    def taken_out_of(self, finding: Finding) -> Finding:
+        found, advice, facts = map(self._clean, (finding.found, finding.advice, finding.facts))
+        return dataclasses.replace(finding, found=found, advice=advice, facts=facts)
+
+    def text(self, words: str) -> str:
+        """The words without secrets, without control characters, and not too long."""
+        for secret in self._secrets:
+            words = words.replace(secret, "[secret]")
+        words = _CONTROL.sub(" ", _KEY.sub("[secret]", words))
+        return words if len(words) <= _LONGEST_TEXT else words[: _LONGEST_TEXT - 1] + "…"
+
+    def _clean(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {str(key): self._clean(item) for key, item in value.items()}
+        return [self._clean(item) for item in value] if isinstance(value, Sequence) else value
+
+
+def _secrets() -> Iterator[str]:
+    for name, value in process_environment().items():
+        if not _OURS.fullmatch(name):
+            continue
+        if "HEADERS" in name:
+            yield from _secrets_in_headers(value)
+        elif _HOLDS_SECRET.search(name):
+            yield value.strip()
+        elif "://" in value or "@" in value:
+            yield from secrets_in_url(value)
+
+
+def _secrets_in_headers(text: str) -> Iterator[str]:
+    for pair in text.split(","):
+        value = pair.partition("=")[2].strip() or pair.strip()
+        for spelling in (value, unquote(value)):
+            yield spelling
+            yield spelling.rpartition(" ")[2]  # the token of "Bearer token"

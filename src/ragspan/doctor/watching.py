@@ -19,60 +19,45 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.config import Settings, variable
 from ragspan.defaults import emitter_from, emitters_from, engine_from
-from ragspan.delivery import ScoreWriter
-from ragspan.delivery.stats import DeliveryStats
+from ragspan.delivery import DeliveryStats, ScoreWriter
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.environment import (
-    EnvironmentProviders,
-    Signal,
-    exporter_is_configured,
-    providers_from_environment,
-)
+from ragspan.telemetry.environment import Signal, endpoint, exporter_is_configured, providers_from_environment
 
 if TYPE_CHECKING:
     import requests
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-    from opentelemetry.trace import Span
 
 NAME = "ragspan doctor"
 MAX_ROOTS = 20_000  # a sampler that keeps less than one trace in thousands shows nobody any scores
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
-_KEPT_BODY = 65_536  # bytes of a reply
 _KEPT_LINES = 20  # of the log
-_HTTP, _GRPC = "otlp_proto_http", "otlp_proto_grpc"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reply:
-    """What an endpoint replied to one request."""
+@dataclass(kw_only=True, slots=True)
+class Exchange:
+    """What an OTLP exporter sent, and what came of it."""
 
-    status: int
-    headers: Mapping[str, str]
-    """By lower-case name."""
-    body: bytes = b""
-    """Its beginning."""
-
-
-@dataclass(slots=True)
-class Journal:
-    """What became of everything that the exporters of one signal sent."""
-
-    replies: list[Reply] = field(default_factory=list)
-    errors: list[BaseException] = field(default_factory=list)
-    """Of requests without a reply."""
+    signal: Signal
+    url: str
+    is_grpc: bool
+    reply: requests.Response | None = None
+    """The last one; none is seen of gRPC, and of an exporter that has a session of its own."""
+    error: BaseException | None = None
+    """Of the last request without a reply."""
     successes: list[bool] = field(default_factory=list)
     """What the exporter says of each batch."""
+    proxy: str | None = None
     session: requests.Session | None = None
 
-    def get(self, url: str, *, seconds: float) -> Reply | None:
-        """What the server replies to a plain GET, without the headers of the exporter; None if nothing comes of it."""
+    def get(self, url: str, *, seconds: float) -> bytes:
+        """The page at this address, asked for without the headers of the exporter; empty if nothing comes of it."""
         try:
-            return _reply_of(self.session.get(url, timeout=seconds, allow_redirects=False)) if self.session else None
+            return self.session.get(url, timeout=seconds, allow_redirects=False).content if self.session else b""
         except Exception:  # noqa: BLE001 - then it is not known who is there
-            return None
+            return b""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,27 +72,16 @@ class WatchedRecord:
     seconds: float
     """That scoring took."""
     spans: Sequence[ReadableSpan]
-    journals: Mapping[Signal, Journal]
+    exchanges: Sequence[Exchange]
+    """One for each signal that is exported by OTLP."""
     written: Mapping[str, DeliveryStats]
     """What became of the scores at backends with scores of their own, by the name of the writer."""
     complaints: Sequence[str]
     """What was logged on the way."""
 
 
-def is_grpc(entry: EntryPoint) -> bool:
-    return entry.name == _GRPC
-
-
-def is_otlp(entry: EntryPoint) -> bool:
-    return entry.name in {_HTTP, _GRPC}
-
-
 def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
-    """Have one record scored, and its span exported.
-
-    Args:
-        settings: those of the application.
-        seconds: how long it may take.
+    """Have one record scored and its span exported, as with these settings, within `seconds`.
 
     Raises:
         ConfigurationError: the application would not start.
@@ -115,27 +89,34 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    journals: dict[Signal, Journal] = {}
+    exchanges: list[Exchange] = []
     with captured_logs() as complaints:
-        providers = _providers(journals, seconds * _SENDING)
+        try:
+            providers = providers_from_environment(
+                make=lambda signal, entry: _watched_exporter(signal, entry, exchanges, seconds * _SENDING)
+            )
+        except ConfigurationError:
+            raise
+        except Exception as error:  # of the SDK, which checks sizes and limits as it is set up
+            raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
         kept = InMemorySpanExporter()
         providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
         try:
             root, is_sampled = _root(providers.tracer_provider)
             record = new_record(root)
             began = time.monotonic()
-            engine_settings = _without_limits(settings, seconds)
+            usable = _without_limits(settings, seconds)
             writers = _native_writers(settings)
-            engine = engine_from(
-                engine_settings, providers, emitters=[*emitters_from(engine_settings, providers), *writers]
-            )
+            engine = engine_from(usable, providers, emitters=[*emitters_from(usable, providers), *writers])
             result = score_in_time(engine, record, seconds * _SCORING * 1.1)
             scored_in = time.monotonic() - began
             engine.flush(seconds * _FLUSHING)
             written = {writer.name: writer.stats() for writer in writers}
             engine.shutdown(seconds * _SHUTTING_DOWN)
         finally:
-            shut_down(providers)
+            for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
+                if provider is not None:
+                    provider.shutdown()  # sends what is left
     return WatchedRecord(
         record=record,
         root=root,
@@ -143,7 +124,7 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
         result=result,
         seconds=scored_in,
         spans=kept.get_finished_spans(),
-        journals=journals,
+        exchanges=exchanges,
         written=written,
         complaints=tuple(complaints),
     )
@@ -187,12 +168,8 @@ def _without_limits(settings: Settings, seconds: float) -> Settings:
     )
 
 
-def _native_writers(settings: Settings) -> list[ScoreWriter[Any]]:
-    """The application's emitters that write scores to backends of their own.
-
-    Raises:
-        ConfigurationError: one of its emitters is not installed, or cannot be made.
-    """
+def _native_writers(settings: Settings) -> list[ScoreWriter]:
+    """The application's emitters that write scores to backends of their own."""
     made = [emitter_from(name, settings) for name in settings.emitters if name not in {"otel", "console"}]
     return [emitter for emitter in made if isinstance(emitter, ScoreWriter)] if exporter_is_configured() else []
 
@@ -205,64 +182,40 @@ def _root(provider: TracerProvider) -> tuple[SpanAnchor, bool]:
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
     tracer = provider.get_tracer("ragspan")
-    for _ in range(MAX_ROOTS):
+    for attempt in range(MAX_ROOTS + 1):
+        if attempt == MAX_ROOTS:
+            provider.sampler = ALWAYS_ON
+            tracer = provider.get_tracer(NAME)  # another: the first one keeps its sampler
         span = tracer.start_span(NAME)
         span.end()
-        if span.get_span_context().trace_flags.sampled:
-            return _anchor(span), True
-    provider.sampler = ALWAYS_ON
-    span = provider.get_tracer(NAME).start_span(NAME)
-    span.end()
-    return _anchor(span), False
+        context = span.get_span_context()
+        if context.trace_flags.sampled:
+            break
+    anchor = SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
+    return anchor, attempt < MAX_ROOTS
 
 
-def _anchor(span: Span) -> SpanAnchor:
-    context = span.get_span_context()
-    return SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
-
-
-# Exporters ------------------------------------------------------------------------------------------------------------
-
-
-def _providers(journals: dict[Signal, Journal], seconds: float) -> EnvironmentProviders:
-    """Providers as the environment describes them."""
-
-    def make(signal: Signal, entry: EntryPoint) -> Any:
-        return _watched_exporter(entry, journals.setdefault(signal, Journal()), seconds)
-
-    try:
-        return providers_from_environment(make=make)
-    except ConfigurationError:
-        raise
-    except Exception as error:  # of the SDK, which checks sizes and limits as it is set up
-        raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
-
-
-def shut_down(providers: EnvironmentProviders) -> None:
-    """Send what is left."""
-    providers.tracer_provider.shutdown()
-    providers.meter_provider.shutdown()
-    if providers.logger_provider is not None:
-        providers.logger_provider.shutdown()
-
-
-def _watched_exporter(entry: EntryPoint, journal: Journal, seconds: float) -> Any:
+def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:
     """The exporter as the environment configures it, except that it tries no longer than `seconds`."""
     make = entry.load()
     if entry.name == "console":
-        exporter = make(out=io.StringIO())  # not into the doctor's own output
-    elif not is_otlp(entry):
-        exporter = make()
-    elif entry.name == _HTTP and not _brings_own_session():
-        journal.session = _watched_session(journal)
-        exporter = make(timeout=seconds, session=journal.session)
-    else:
+        return make(out=io.StringIO())  # not into the doctor's own output
+    if entry.name not in {"otlp_proto_http", "otlp_proto_grpc"}:
+        return make()
+    is_grpc = entry.name == "otlp_proto_grpc"
+    default = f"http://localhost:{4317 if is_grpc else 4318}"
+    exchange = Exchange(signal=signal, url=endpoint(signal) or default, is_grpc=is_grpc)
+    exchanges.append(exchange)
+    if is_grpc or _brings_own_session():
         exporter = make(timeout=seconds)
+    else:
+        exchange.session = _watched_session(exchange)
+        exporter = make(timeout=seconds, session=exchange.session)
     export = exporter.export
 
     def watched(*args: Any, **kwargs: Any) -> Any:
         result = export(*args, **kwargs)
-        journal.successes.append(getattr(result, "name", None) == "SUCCESS")
+        exchange.successes.append(getattr(result, "name", None) == "SUCCESS")
         return result
 
     exporter.export = watched
@@ -271,34 +224,28 @@ def _watched_exporter(entry: EntryPoint, journal: Journal, seconds: float) -> An
 
 def _brings_own_session() -> bool:
     """Whether a credential provider makes the session: then requests go through it, and are not watched."""
-    return any(
-        variable(f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{part}CREDENTIAL_PROVIDER")
-        for part in ("", "TRACES_", "METRICS_", "LOGS_")
-    )
+    signals = ("", "TRACES_", "METRICS_", "LOGS_")
+    return any(variable(f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{signal}CREDENTIAL_PROVIDER") for signal in signals)
 
 
-def _watched_session(journal: Journal) -> requests.Session:
+def _watched_session(exchange: Exchange) -> requests.Session:
     import requests
+    from requests.utils import get_environ_proxies, select_proxy
 
     class Session(requests.Session):
-        def request(self, *args: Any, **kwargs: Any) -> requests.Response:
+        def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+            if method == "GET":
+                return super().request(method, url, *args, **kwargs)
+            exchange.url = str(url)
             try:
-                response = super().request(*args, **kwargs)
+                exchange.proxy = select_proxy(url, get_environ_proxies(url))
+                exchange.reply = super().request(method, url, *args, **kwargs)
             except Exception as error:
-                journal.errors.append(error)
+                exchange.error = error
                 raise
-            journal.replies.append(_reply_of(response))
-            return response
+            return exchange.reply
 
     return Session()
-
-
-def _reply_of(response: requests.Response) -> Reply:
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return Reply(status=response.status_code, headers=headers, body=response.content[:_KEPT_BODY])
-
-
-# The log --------------------------------------------------------------------------------------------------------------
 
 
 class _Collecting(logging.Handler):

@@ -19,12 +19,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from ragspan.config import DropPolicy
-from ragspan.engine._boundary import attempt
-from ragspan.engine._deadline import Deadline
 from ragspan.engine._lifecycle import watch_exit
-from ragspan.engine._rate_limits import TokenBucket
 from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine._worker import Work, Worker
+from ragspan.engine.budget import TokenBucket
 from ragspan.engine.stats import EngineStats, ShutdownReport
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.records import Capture
@@ -118,7 +117,7 @@ class BackgroundProcessor(ABC):
 
         Never raises, and may be called from wherever `submit` may.
         """
-        attempt(self._parts.queue.record_error, place)
+        call_guarded(self._parts.queue.record_error, place)
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything that was submitted before is out, and sent by those who send it.
@@ -239,7 +238,7 @@ class _Shutdown:
         if not self._worker.is_current_thread:
             queue.wait_until_out(deadline.less_reserve())
         abandoned = queue.abandon()
-        self._work.close(deadline)
+        self._work.stop(deadline)
         self._worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
         self._work.shutdown(deadline)
         if abandoned:

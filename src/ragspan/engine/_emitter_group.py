@@ -13,10 +13,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeGuard
 
-from ragspan.engine._boundary import attempt
-from ragspan.engine._deadline import Deadline
 from ragspan.engine._record_queue import CompletionListener
-from ragspan.engine._threads import DaemonThreads
+from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.base import AnswerHandle, Emitter
@@ -36,20 +34,16 @@ class EmitterGroup:
             (emitter, DaemonThreads(_THREADS, name=f"ragspan-{type(emitter).__name__}")) for emitter in emitters
         ]
 
-    def prepare_for_exit(self) -> None:
-        for _, threads in self._emitters:
-            threads.prepare_for_exit()
-
     def start(self, record: RagRecord) -> GroupHandle:
         """Start the record at all emitters; what one of them cannot start, the others do."""
         started: list[tuple[Emitter, AnswerHandle]] = []
         for emitter, _ in self._emitters:
-            handle, error = attempt(emitter.start, record)
+            handle, error = call_guarded(emitter.start, record)
             if error is not None:
-                self._went_wrong("emitter_start", emitter, error)
+                self._note_error("emitter_start", emitter, error)
             elif handle is not None:
                 started.append((emitter, handle))
-        return GroupHandle(started, record, self._went_wrong)
+        return GroupHandle(started, record, self._note_error)
 
     def flush(self, deadline: Deadline) -> bool:
         """Let all emitters flush at the same time; True if all of them said in time that they did."""
@@ -81,11 +75,11 @@ class EmitterGroup:
             return False
         error = answer.exception()
         if error is not None:
-            self._went_wrong("emitter", emitter, error)
+            self._note_error("emitter", emitter, error)
             return False
         return bool(answer.result())
 
-    def _went_wrong(self, place: str, emitter: Emitter, error: BaseException) -> None:
+    def _note_error(self, place: str, emitter: Emitter, error: BaseException) -> None:
         self._account.record_error(place)
         self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
@@ -97,17 +91,17 @@ class GroupHandle:
         self,
         started: Sequence[tuple[Emitter, AnswerHandle]],
         record: RagRecord,
-        went_wrong: Callable[[str, Emitter, BaseException], None],
+        note_error: Callable[[str, Emitter, BaseException], None],
     ) -> None:
         self._started = started
-        self._went_wrong = went_wrong
+        self._note_error = note_error
         self.span: SpanAnchor | None = None
         self.retrieval_spans: tuple[SpanAnchor | None, ...] = ()
         for _, handle in started:
-            span = attempt(getattr, handle, "span", None)[0]
+            span = call_guarded(getattr, handle, "span", None)[0]
             if self.span is None and isinstance(span, SpanAnchor):
                 self.span = span
-            searches: object = attempt(getattr, handle, "retrieval_spans", None)[0]
+            searches: object = call_guarded(getattr, handle, "retrieval_spans", None)[0]
             if not self.retrieval_spans and _are_spans_of(searches, record):
                 self.retrieval_spans = searches
 
@@ -122,9 +116,9 @@ class GroupHandle:
 
     def _tell_all(self, tell: Callable[[AnswerHandle], None]) -> None:
         for emitter, handle in self._started:
-            _, error = attempt(tell, handle)
+            _, error = call_guarded(tell, handle)
             if error is not None:
-                self._went_wrong("emitter", emitter, error)
+                self._note_error("emitter", emitter, error)
 
 
 def _are_spans_of(searches: object, record: RagRecord) -> TypeGuard[tuple[SpanAnchor | None, ...]]:

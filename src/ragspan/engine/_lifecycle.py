@@ -31,8 +31,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, Protocol
 
-from ragspan.engine._boundary import attempt
-from ragspan.engine._deadline import Deadline
+from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
 
 _RAISES_AGAIN = "uvicorn"
@@ -105,15 +104,15 @@ class _Exit:
     def drain(self) -> None:
         waited = Deadline(math.inf)
         for engine in _engines():
-            is_out, _ = attempt(engine.flush, engine.exit_timeout - waited.elapsed)
+            is_out, _ = call_guarded(engine.flush, engine.exit_timeout - waited.elapsed)
             if not is_out and _ends_without_atexit():
-                attempt(engine.shutdown, engine.exit_timeout - waited.elapsed)
+                call_guarded(engine.shutdown, engine.exit_timeout - waited.elapsed)
         self._spent = waited.elapsed
 
     def finish(self) -> None:
         waited = Deadline(math.inf)
         for engine in _engines():
-            attempt(engine.shutdown, engine.exit_timeout - self._spent - waited.elapsed)
+            call_guarded(engine.shutdown, engine.exit_timeout - self._spent - waited.elapsed)
 
 
 def _ends_without_atexit() -> bool:

@@ -13,19 +13,22 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
+import functools
 import inspect
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-from ragspan.engine._boundary import attempt
-from ragspan.engine._metric_judges import spenders_of, with_judge
+from ragspan.engine._judges import are_cpu_bound, spenders_of, with_judge
 from ragspan.engine._redaction import Redaction
-from ragspan.engine._spending import RunAllowance, Spending
-from ragspan.engine._threads import DaemonThreads
+from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
+from ragspan.engine.budget import BudgetTracker, RunAllowance
+from ragspan.engine.helper.client import HelperUnavailable
+from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
@@ -43,9 +46,9 @@ _BUDGET_EXHAUSTED = "budget_exhausted"
 class RunObserver(Protocol):
     """Who is told of each run that has ended, and of what went wrong beside it."""
 
-    def run_ended(self, run: MetricRun) -> None: ...
+    def run_ended(self, run: MetricTask) -> None: ...
 
-    def went_wrong(self, place: str, error: BaseException) -> None: ...
+    def note_error(self, place: str, error: BaseException) -> None: ...
 
 
 class MetricRunner:
@@ -56,8 +59,10 @@ class MetricRunner:
         concurrency: records that are scored at the same time.
         observer: told of each run that has ended.
         redaction: of what the metric says.
-        spending: the account of the engine's budget, if it has one.
-        stand_in: the judge that takes over when the budget is spent; None means that the metric does not apply then.
+        judge_threads: where metrics are scored in this process whose judges need the processor.
+        helper: scores metrics in another process; None scores all here.
+        budget: what is left of the engine's budget, if it has one.
+        fallback_judge: the judge that takes over when the budget is spent; None means that the metric does not apply then.
     """
 
     def __init__(
@@ -67,13 +72,15 @@ class MetricRunner:
         concurrency: int,
         observer: RunObserver,
         redaction: Redaction,
-        spending: Spending | None = None,
-        stand_in: object | None = None,
+        judge_threads: DaemonThreads,
+        helper: HelperScoring | None = None,
+        budget: BudgetTracker | None = None,
+        fallback_judge: object | None = None,
     ) -> None:
         self.name = metric.name
-        self._spending = spending
+        self._budget = budget
         self._is_paid_for = any(spenders_of(metric))
-        self._fallback = None if stand_in is None else with_judge(metric, stand_in)
+        fallback = None if fallback_judge is None else with_judge(metric, fallback_judge)
         self._metric = metric
         self._redaction = redaction
         self._observer = observer
@@ -83,22 +90,24 @@ class MetricRunner:
         if not inspect.iscoroutinefunction(metric.score):
             self._max_lost = min(concurrency, _MAX_THREADS)  # with all threads lost, waiting for one is pointless
             self._threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
+        self._own = _Call(metric, self._threads or judge_threads, helper)
+        self._fallback = None if fallback is None else _Call(fallback, self._threads or judge_threads, helper)
         self._lost: set[_Work] = set()
 
-    def pass_over(self, record: RagRecord, reason: str) -> MetricRun:
+    def skip(self, record: RagRecord, reason: str) -> MetricTask:
         """A run that has ended without the metric: its own reason why it does not apply, if it has one, or this one."""
-        run = MetricRun(self.name, self._observer, self._lost)
+        run = MetricTask(self.name, self._observer, self._lost)
         run.end(self._unscored(record, reason))
         return run
 
-    def start(self, record: RagRecord, session: JudgingSession) -> MetricRun:
+    def start(self, record: RagRecord, session: JudgingSession) -> MetricTask:
         """Begin to score the record.
 
         Args:
             record: what is scored.
             session: of the record, which its metrics share.
         """
-        run = MetricRun(self.name, self._observer, self._lost)
+        run = MetricTask(self.name, self._observer, self._lost)
         if len(self._lost) >= self._max_lost:
             message = (
                 f"{len(self._lost)} earlier runs have not ended since their timeout; until one does, none is started"
@@ -107,69 +116,84 @@ class MetricRunner:
             return run
         # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
         # would have it closed from outside, which OpenTelemetry logs as an error.
-        run.allowance = None if self._spending is None else RunAllowance(self._spending)
+        run.allowance = None if self._budget is None else RunAllowance(self._budget)
         run.meter = UsageMeter()
         with suppressed(), judging(session.for_metric(meter=run.meter, allowance=run.allowance)):
             run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
 
-    def prepare_for_exit(self) -> None:
-        if self._threads is not None:
-            self._threads.prepare_for_exit()
-
     def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
+        for call in (self._own, self._fallback):
+            if call is not None:
+                call.close()
 
-    async def _work(self, run: MetricRun, record: RagRecord) -> None:
-        spent = self._spending.spent_limit if self._spending is not None and self._is_paid_for else None
+    async def _work(self, run: MetricTask, record: RagRecord) -> None:
+        spent = self._budget.spent_limit if self._budget is not None and self._is_paid_for else None
         if spent is None:
-            outcome = await self._try(self._metric, run, record)
+            outcome = await outcome_of(self._own, run, record)
             if not isinstance(outcome, MetricFailure) or run.denied_by is None or run.has_ended:
                 run.end(await self._redaction.outcome(outcome))
                 return
         outcome = await self._fall_back(run, record, spent or run.denied_by)
         run.end(await self._redaction.outcome(outcome))
 
-    async def _fall_back(self, run: MetricRun, record: RagRecord, limit: str | None) -> Outcome:
+    async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str | None) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
         if self._fallback is None:
             return self._unscored(record, _BUDGET_EXHAUSTED, detail=limit)
         lift_limits()  # the fallback's judge is the user's choice for when there is no budget
-        outcome = await self._try(self._fallback, run, record)
+        outcome = await outcome_of(self._fallback, run, record)
         return replace(outcome, fallback=_BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
-
-    async def _try(self, metric: Metric, run: MetricRun, record: RagRecord) -> Outcome:
-        try:
-            return _checked(await self._ask(metric, run, record))
-        except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
-            return failure_of(error)
-
-    async def _ask(self, metric: Metric, run: MetricRun, record: RagRecord) -> object:
-        answer: object
-        if self._threads is None:
-            answer = metric.score(record)
-        else:
-            context = contextvars.copy_context()
-            # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
-            run.thread_call = self._threads.submit(context.run, attempt, metric.score, record)
-            answer, error = await asyncio.wrap_future(run.thread_call)
-            if error is not None:
-                raise error
-        return await answer if inspect.isawaitable(answer) else answer
 
     def _unscored(self, record: RagRecord, reason: str, detail: str | None = None) -> NotApplicable:
         """The metric's own reason comes first: it would not have applied in any case."""
         if isinstance(self._metric, Screening):
-            own, error = attempt(self._metric.screen, record)
+            own, error = call_guarded(self._metric.screen, record)
             if error is not None:
-                self._observer.went_wrong("screen", error)
+                self._observer.note_error("screen", error)
             elif isinstance(own, NotApplicable):
                 return own
         return NotApplicable(reason=reason, detail=detail)
 
 
-class MetricRun:
+class _Call:
+    """Calls a metric where it belongs: in the helper, in a thread, or in the running event loop."""
+
+    def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperScoring | None) -> None:
+        self._metric = metric
+        self._helper = helper
+        self._number = None if helper is None else helper.add(metric)
+        self._threads: DaemonThreads | None = None
+        self._in_thread: Callable[[RagRecord], object] = metric.score
+        if not inspect.iscoroutinefunction(metric.score):
+            self._threads = threads
+        elif any(bound := are_cpu_bound(metric)):
+            # Who also waits for something, such as a classifier's own thread, does not keep others from computing.
+            self._threads = threads if all(bound) else DaemonThreads(_MAX_THREADS, name=threads.name)
+            self._in_thread = functools.partial(run_in_loop, metric.score)
+
+    async def __call__(self, run: MetricTask, record: RagRecord) -> object:
+        if self._helper is not None and self._number is not None:
+            with contextlib.suppress(HelperUnavailable):
+                return await self._helper.score(self._number, record)
+        answer: object
+        if self._threads is None:
+            answer = self._metric.score(record)
+        else:
+            context = contextvars.copy_context()
+            # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
+            run.thread_call = self._threads.submit(context.run, call_guarded, self._in_thread, record)
+            answer, error = await asyncio.wrap_future(run.thread_call)
+            if error is not None:
+                raise error
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+
+
+class MetricTask:
     """One metric at work on one record.
 
     Args:
@@ -245,11 +269,20 @@ class MetricRun:
         work.add_done_callback(self._lost.discard)
 
 
-async def wait_for_runs(runs: Iterable[MetricRun], timeout: float) -> None:
+async def wait_for_runs(runs: Iterable[MetricTask], timeout: float) -> None:
     """Return when all have ended, or the timeout is over."""
     tasks = [run.task for run in runs if run.task is not None and run.outcome is None]
     if tasks:
         await asyncio.wait(tasks, timeout=max(0.0, timeout))
+
+
+async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
+    """What a metric answers, or what the error means that it raises."""
+    try:
+        answer = score(*args)
+        return _checked(await answer if inspect.isawaitable(answer) else answer)
+    except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
+        return failure_of(error)
 
 
 def _checked(answer: object) -> Outcome:
@@ -267,8 +300,8 @@ def _with_usage(outcome: Outcome, usage: Usage | None) -> Outcome:
 
 def failure_of(error: BaseException) -> MetricFailure:
     """What a metric's or a judge's error means."""
-    own, _ = attempt(getattr, error, "error_type", None)
+    own, _ = call_guarded(getattr, error, "error_type", None)
     error_type = own if isinstance(own, str) and own else type(error).__name__
-    text, _ = attempt(str, error)
-    outage, _ = attempt(getattr, error, "outage", None)
+    text, _ = call_guarded(str, error)
+    outage, _ = call_guarded(getattr, error, "outage", None)
     return MetricFailure(error_type=error_type[:_MAX_TYPE], message=(text or "")[:_MAX_MESSAGE], outage=outage is True)

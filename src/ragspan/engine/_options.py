@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 import pickletools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+from ragspan.arguments import (
+    AMOUNT,
+    SECONDS,
+    SHARE,
+    SOME_SECONDS,
+    TEXT,
+    WHOLE,
+    Rule,
+    choice,
+    has_methods,
+    instance,
+    one_of,
+)
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, Settings
-from ragspan.engine._metric_judges import spenders_of
+from ragspan.engine._judges import spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
 from ragspan.redaction import Redact, withhold
@@ -21,10 +33,12 @@ if TYPE_CHECKING:
     from ragspan.telemetry.base import Emitter
 
 _PROTOCOL = 5  # of pickle
-_SECONDS = "a number of seconds, 0 or more"
-_SOME_SECONDS = "a number of seconds, more than 0"
-_SHARE = "a number from 0 to 1"
-_METRIC_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+_NAME = Rule(
+    "lower case letters, digits and underscores",
+    lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
+)
+_EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,31 +69,24 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
-            value = getattr(self, name)
-            _require(name, value, "a list", fits=isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
-            object.__setattr__(self, name, tuple(value))  # what is changed in the list later has not been checked
+            _LIST.check_fields(self, name)
+            # A copy: what is changed in the list later has not been checked.
+            object.__setattr__(self, name, tuple(getattr(self, name)))
         _check_metrics(self.metrics)
         _check_emitters(self.emitters)
-        for name in ("queue_size", "queue_bytes", "concurrency"):
-            _require_whole(name, getattr(self, name))
-        _require("drop", self.drop, "'oldest' or 'newest'", fits=self.drop in {"oldest", "newest"})
-        _require_number("sample_rate", self.sample_rate, _SHARE, lambda rate: 0 <= rate <= 1)
+        WHOLE.check_fields(self, "queue_size", "queue_bytes", "concurrency")
+        choice("oldest", "newest").check_fields(self, "drop")
+        SHARE.check_fields(self, "sample_rate")
         _check_metric_rates(self.metric_sample_rates, [metric.name for metric in self.metrics])
         object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
-        if self.max_records_per_second is not None:
-            _require_number(
-                "max_records_per_second",
-                self.max_records_per_second,
-                "a number above 0",
-                lambda rate: 0 < rate < math.inf,
-            )
+        AMOUNT.or_none().check_fields(self, "max_records_per_second")
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
-        _require_number("metric_timeout", self.metric_timeout, _SOME_SECONDS, lambda time: 0 < time < math.inf)
-        _require_number("exit_timeout", self.exit_timeout, _SECONDS, lambda time: 0 <= time < math.inf)
-        _require("judging", self.judging, "'helper' or 'thread'", fits=self.judging in {"helper", "thread"})
-        _require("export", self.export, "'application' or 'helper'", fits=self.export in {"application", "helper"})
-        _require_text("name", self.name)
+        SOME_SECONDS.check_fields(self, "metric_timeout")
+        SECONDS.check_fields(self, "exit_timeout")
+        choice("helper", "thread").check_fields(self, "judging")
+        choice("application", "helper").check_fields(self, "export")
+        TEXT.check_fields(self, "name")
         if self.export == "helper":
             _check_travel(self.metrics, self.emitters)
             if self.budget is not None:
@@ -116,24 +123,23 @@ def _check_metrics(metrics: Sequence[object]) -> None:
     names: list[str] = []
     for position, metric in enumerate(metrics):
         argument = f"metrics[{position}]"
-        _require_object(argument, metric, "score")
+        has_methods("an object with a score method", "score").check(argument, metric)
         name = getattr(metric, "name", None)
-        fits = isinstance(name, str) and bool(_METRIC_NAME.fullmatch(name))
-        _require(f"{argument}.name", name, "lower case letters, digits and underscores", fits=fits)
-        _require(f"{argument}.name", name, "unlike the names of the other metrics", fits=name not in names)
+        _NAME.check(f"{argument}.name", name)
+        Rule("unlike the names of the other metrics", lambda name: name not in names).check(f"{argument}.name", name)
         names.append(str(name))
 
 
 def _check_metric_rates(rates: Mapping[str, float], names: Sequence[str]) -> None:
-    _require("metric_sample_rates", rates, "a mapping of shares by metric", fits=isinstance(rates, Mapping))
+    instance(Mapping, "a mapping of shares by metric").check("metric_sample_rates", rates)
     for name, rate in rates.items():
-        _require("a name in metric_sample_rates", name, f"one of {', '.join(names)}", fits=name in names)
-        _require_number(f"metric_sample_rates[{name!r}]", rate, _SHARE, lambda share: 0 <= share <= 1)
+        one_of(*names).check("a name in metric_sample_rates", name)
+        SHARE.check(f"metric_sample_rates[{name!r}]", rate)
 
 
-def _check_budget(budget: object, metrics: Iterable[object]) -> None:
-    _require("budget", budget, "a Budget", fits=isinstance(budget, Budget))
-    if not isinstance(budget, Budget) or budget.usd_per_day is None:
+def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
+    instance(Budget, "a Budget").check("budget", budget)
+    if budget.usd_per_day is None:
         return
     for spender in (spender for metric in metrics for spender in spenders_of(metric)):
         if spender.price is None:
@@ -146,10 +152,8 @@ def _check_budget(budget: object, metrics: Iterable[object]) -> None:
 def _check_emitters(emitters: Sequence[object]) -> None:
     for position, emitter in enumerate(emitters):
         argument = f"emitters[{position}]"
-        _require_object(argument, emitter, "start", "flush", "shutdown")
-        _require_number(
-            f"{argument}.score_wait", getattr(emitter, "score_wait", None), _SECONDS, lambda time: time >= 0
-        )
+        _EMITTER.check(argument, emitter)
+        SECONDS.check(f"{argument}.score_wait", getattr(emitter, "score_wait", None))
 
 
 def _check_travel(metrics: Sequence[object], emitters: Sequence[object]) -> None:
@@ -188,37 +192,3 @@ def _reason_not_to_travel(value: object) -> str | None:
     if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
         return f"{type(value).__name__} needs the main module, which is not run again there: move what it is defined in"
     return None
-
-
-def _require_object(argument: str, value: object, *methods: str) -> None:
-    missing = [method for method in methods if not callable(getattr(value, method, None))]
-    allowed = (
-        f"an object with the methods {', '.join(methods)}" if len(methods) > 1 else "an object with a score method"
-    )
-    _require(argument, value, allowed, fits=not isinstance(value, type) and not missing)
-
-
-def _require_whole(argument: str, value: object) -> None:
-    fits = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    _require(argument, value, "a whole number, at least 1", fits=fits)
-
-
-def _require_text(argument: str, value: object) -> None:
-    _require(argument, value, "a text that is not empty", fits=isinstance(value, str) and bool(value))
-
-
-def _require_number(argument: str, value: object, allowed: str, fits: Callable[[float], bool]) -> None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and fits(value)
-    _require(argument, value, allowed, fits=is_number)
-
-
-def _require(argument: str, value: object, allowed: str, *, fits: bool) -> None:
-    if not fits:
-        raise ConfigurationError(f"{argument} is {_shown(value)}, but should be {allowed}")
-
-
-def _shown(value: object) -> str:
-    """The value for a message; objects by their type, because their own text may hold anything."""
-    if isinstance(value, type):
-        return f"the class {value.__name__}"
-    return repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"

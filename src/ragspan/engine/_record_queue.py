@@ -21,11 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from ragspan.config import DropPolicy
-from ragspan.engine._counters import EngineCounters
-from ragspan.engine._critical_section import ReentrantCriticalSection
-from ragspan.engine._deadline import Deadline
-from ragspan.engine._rate_limits import TokenBucket
-from ragspan.engine.stats import Dropped, DropReason
+from ragspan.engine._threads import Deadline, ReentrantCriticalSection
+from ragspan.engine.budget import TokenBucket
+from ragspan.engine.stats import Dropped, DropReason, EngineCounters
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 

@@ -14,9 +14,8 @@ import contextvars
 from collections.abc import Callable
 from typing import TypeVar
 
-from ragspan.engine._boundary import attempt
 from ragspan.engine._record_queue import CompletionListener, Item
-from ragspan.engine._threads import DaemonThreads
+from ragspan.engine._threads import DaemonThreads, call_guarded
 from ragspan.engine.stats import DropReason
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
@@ -44,17 +43,13 @@ class Redaction:
         self._log = log
         self._thread = None if redact is None else DaemonThreads(1, name="ragspan-redact")
 
-    def prepare_for_exit(self) -> None:
-        if self._thread is not None:
-            self._thread.prepare_for_exit()
-
     def close(self) -> None:
         if self._thread is not None:
             self._thread.shutdown(cancel_futures=True)
 
     async def record_of(self, item: Item) -> RagRecord | None:
         """The record that the item's capture becomes, redacted; None if the item has ended without one."""
-        record, error = attempt(item.capture.to_record)
+        record, error = call_guarded(item.capture.to_record)
         if error is None and record is None:
             self._account.end_with_nothing_to_score(item)
             return None
@@ -80,7 +75,7 @@ class Redaction:
         with suppressed():
             context = contextvars.copy_context()
         try:
-            calling = self._thread.submit(context.run, attempt, call, value, self._redact)
+            calling = self._thread.submit(context.run, call_guarded, call, value, self._redact)
             made, error = await asyncio.wait_for(asyncio.wrap_future(calling), self._timeout)
         except asyncio.TimeoutError:
             return None, f"it took longer than {self._timeout:g} s"

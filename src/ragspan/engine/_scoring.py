@@ -5,37 +5,77 @@ All of it runs in the worker's event loop. A record ends in the ledger exactly o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import TypeAlias
 
-from ragspan.engine._boundary import attempt
-from ragspan.engine._deadline import Deadline
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
-from ragspan.engine._fallback import fallback_judge
-from ragspan.engine._metric_judges import prepare_judges
-from ragspan.engine._metric_run import MetricRun, MetricRunner, wait_for_runs
+from ragspan.engine._judges import make_fallback_judge, prepare_judges
+from ragspan.engine._metric_run import MetricRunner, MetricTask, wait_for_runs
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
-from ragspan.engine._sampling import Sampling
-from ragspan.engine._spending import Spending
-from ragspan.engine.helper.computing import Computing
-from ragspan.judges.computing import computing_at
+from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
+from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.judges.overlap.languages import languages_of
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
+
+About: TypeAlias = tuple[bool, str | None]
+"""Whether a response is a refusal, and its language, as an ISO 639-1 code."""
 
 _WORKER_ERROR = MetricFailure(
     error_type="worker_error", message="the record was dropped while it was scored", outage=True
 )
+_HASH_BYTES = 6  # a float holds them exactly, so the number stays below 1
+_KEY = b"ragspan.sampling"
 
 
-class Scoring:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sampling:
+    """A share of the answers, chosen by trace id, so that a metric scores all answers of a trace or none.
+
+    All metrics go by the same draw: what a metric with a lower share scores, those with a higher one score as well.
+    """
+
+    rate: float = 1.0
+    """0..1."""
+    metric_rates: Mapping[str, float] = field(default_factory=dict)
+    """0..1, of metrics by name that have a share of their own in place of `rate`."""
+    score_unsampled: bool = False
+    """Score answers whose trace is not sampled, too."""
+
+    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
+        """Whether this metric is to score it.
+
+        `span` is the answer's span, if an emitter has one; else the record's parent decides.
+        """
+        trace = span or record.parent
+        if trace is not None and not trace.sampled and not self.score_unsampled:
+            return False
+        return _draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < self.metric_rates.get(
+            metric, self.rate
+        )
+
+
+def _draw(identity: str) -> float:
+    """A number from 0 to below 1, always the same for the same identity.
+
+    A hash with a key of its own, not the bits of the trace id: samplers of traces compare those to their rate. Where
+    one of them keeps a tenth of the traces, a tenth taken by the same bits would be all that is left.
+    """
+    digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=_KEY).digest()
+    return int.from_bytes(digest, "big") / (1 << 8 * _HASH_BYTES)
+
+
+class RecordScorer:
     """Scores the records of an engine."""
 
     def __init__(
@@ -45,12 +85,13 @@ class Scoring:
         account: CompletionListener,
         emission: EmitterGroup,
         self_metrics: SelfMetrics,
-        computing: Computing,
+        helper: HelperScoring | None,
         redaction: Redaction,
         log: ThrottledLog,
     ) -> None:
         self._account = account
-        self._computing = computing
+        self._helper = helper
+        self._judge_threads = DaemonThreads(1, name="ragspan-judge")
         self._redaction = redaction
         self._emission = emission
         self._self_metrics = self_metrics
@@ -64,28 +105,23 @@ class Scoring:
             metric_rates=options.metric_sample_rates,
             score_unsampled=options.score_unsampled,
         )
-        spending = Spending(options.budget) if options.budget is not None else None
-        stand_in = fallback_judge(options.budget) if options.budget is not None else None
+        budget = BudgetTracker(options.budget) if options.budget is not None else None
+        fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
         if options.judging == "thread":
-            prepare_judges(options.metrics, stand_in)
+            prepare_judges(options.metrics, fallback_judge)
         self._runners = [
             MetricRunner(
                 metric,
                 concurrency=options.concurrency,
                 observer=self,
                 redaction=redaction,
-                spending=spending,
-                stand_in=stand_in,
+                budget=budget,
+                fallback_judge=fallback_judge,
+                judge_threads=self._judge_threads,
+                helper=helper,
             )
             for metric in options.metrics
         ]
-
-    def prepare_for_exit(self) -> None:
-        self._emission.prepare_for_exit()
-        self._computing.prepare_for_exit()
-        self._redaction.prepare_for_exit()
-        for runner in self._runners:
-            runner.prepare_for_exit()
 
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
@@ -99,8 +135,7 @@ class Scoring:
             item=item,
             record=record,
             handle=self._emission.start(record),
-            refusal=self._is_refusal(record),
-            language=self._language(record),
+            session=JudgingSession(record=record),
         )
         self._in_work.add(work)
         try:
@@ -118,7 +153,7 @@ class Scoring:
                 work.handle.abandon()
         self._account.end_scored(item, work.result)
 
-    def run_ended(self, run: MetricRun) -> None:
+    def run_ended(self, run: MetricTask) -> None:
         """Count what a run took, unless the metric did not apply and spent nothing."""
         if self._is_closed:
             return  # it was cancelled, and is none of the metric's failures
@@ -134,23 +169,25 @@ class Scoring:
         judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
         self._tell(self._self_metrics.judged, run.name, judge, run.seconds, run.usage)
 
-    def close(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
+    def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         """Nothing that ends from here on counts."""
         self._is_closed = True
-        self._computing.close_for_good()
+        self._judge_threads.shutdown(cancel_futures=True)
         self._redaction.close()
         for runner in self._runners:
             runner.close()
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """The worker's loop is about to be wound down: let go of what depends on it."""
         for work in [*self._in_work]:
             self._emit_drop(work)
-        self._computing.hang_up()
+        if self._helper is not None:
+            self._helper.client.close()
 
-    def let_go(self) -> None:
+    def join(self) -> None:
         """The worker's loop is gone."""
-        self._computing.let_go()
+        if self._helper is not None:
+            self._helper.client.join()
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the emitters send what they hold."""
@@ -163,25 +200,19 @@ class Scoring:
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""
         began = perf_counter()
-        session = JudgingSession(record=work.record)
-        desk = self._computing.desk_for(work.record)
-        try:
-            with computing_at(desk):
-                work.runs += [self._start(runner, work, session) for runner in self._runners]
-            await wait_for_runs(work.runs, min(self._wait, self._timeout))
-            if self._timeout <= self._wait:
-                _expire(work.runs, self._timeout)
+        work.runs += [self._start(runner, work) for runner in self._runners]
+        await wait_for_runs(work.runs, min(self._wait, self._timeout))
+        if self._timeout <= self._wait:
+            _expire(work.runs, self._timeout)
+        self._emit_ended(work)
+        if work.runs:
+            await wait_for_runs(work.runs, self._timeout - (perf_counter() - began))
+            _expire(work.runs, self._timeout)
             self._emit_ended(work)
-            if work.runs:
-                await wait_for_runs(work.runs, self._timeout - (perf_counter() - began))
-                _expire(work.runs, self._timeout)
-                self._emit_ended(work)
-        finally:
-            desk.close()
 
-    def _start(self, runner: MetricRunner, work: _Work, session: JudgingSession) -> MetricRun:
+    def _start(self, runner: MetricRunner, work: _Work) -> MetricTask:
         is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
-        return runner.start(work.record, session) if is_chosen else runner.pass_over(work.record, "not_sampled")
+        return runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
 
     def _emit_ended(self, work: _Work) -> None:
         """Emit what has ended since the last time."""
@@ -199,14 +230,15 @@ class Scoring:
 
     def _emit(self, work: _Work, outcomes: Mapping[str, Outcome], *, durations: Mapping[str, float]) -> None:
         before = work.result
+        refusal, language = work.about = work.about or self._about(work)
         scored = ScoredRecord(
             record=work.record,
             outcomes=outcomes,
             late=before is not None,
             span=work.handle.span,
             retrieval_spans=work.handle.retrieval_spans,
-            refusal=work.refusal,
-            language=work.language,
+            refusal=refusal,
+            language=language,
             durations=durations,
         )
         if before is None:
@@ -221,28 +253,21 @@ class Scoring:
         work.result = scored
 
     def _tell(self, instrument: Callable[..., None], *about: object) -> None:
-        _, error = attempt(instrument, *about)
+        _, error = call_guarded(instrument, *about)
         if error is not None:
-            self.went_wrong("self_metrics", error)
+            self.note_error("self_metrics", error)
 
-    def _is_refusal(self, record: RagRecord) -> bool:
-        if record.response is None:
-            return False
-        refusal, error = attempt(is_refusal, record.response)
+    def _about(self, work: _Work) -> About:
+        """What is known of the response; the helper has said it where it scored the record."""
+        told = None if self._helper is None else self._helper.about(work.session)
+        if told is not None:
+            return told
+        about, error = call_guarded(about_response, work.record)
         if error is not None:
-            self.went_wrong("refusal", error)
-        return refusal is True
+            self.note_error("response", error)
+        return about or (False, None)
 
-    def _language(self, record: RagRecord) -> str | None:
-        if not (record.response or "").strip():
-            return None
-        contexts = [context.text for context in record.contexts or ()]
-        found, error = attempt(languages_of, record.response, contexts, record.question or "")
-        if error is not None:
-            self.went_wrong("language", error)
-        return found.response.code if found is not None else None
-
-    def went_wrong(self, place: str, error: BaseException) -> None:
+    def note_error(self, place: str, error: BaseException) -> None:
         """Count something that loses no record, by its place."""
         self._account.record_error(place)
         self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
@@ -255,21 +280,29 @@ class _Work:
     item: Item
     record: RagRecord
     handle: GroupHandle
-    refusal: bool
-    language: str | None
-    runs: list[MetricRun] = field(default_factory=list)
+    session: JudgingSession
+    about: About | None = None
+    runs: list[MetricTask] = field(default_factory=list)
     """Those whose outcomes are not emitted yet."""
     result: ScoredRecord | None = None
     """All that has been emitted; what follows comes late."""
 
 
-def _outcome_of_dropped(run: MetricRun) -> Outcome:
+def about_response(record: RagRecord) -> About:
+    response = record.response or ""
+    if not response.strip():
+        return False, None
+    contexts = [context.text for context in record.contexts or ()]
+    return is_refusal(response), languages_of(response, contexts, record.question or "").response.code
+
+
+def _outcome_of_dropped(run: MetricTask) -> Outcome:
     """Its own, unless it failed: that may be because it was cancelled with the record."""
     if isinstance(run.outcome, (Score, NotApplicable)):
         return run.outcome
     return _WORKER_ERROR
 
 
-def _expire(runs: Iterable[MetricRun], timeout: float) -> None:
+def _expire(runs: Iterable[MetricTask], timeout: float) -> None:
     for run in runs:
         run.expire(timeout)

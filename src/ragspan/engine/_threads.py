@@ -1,6 +1,18 @@
-"""A few daemon threads for calls that may hang, and the event loop of the worker, which uses them.
+"""What the engine is built of: guarded calls, deadlines, a critical section, daemon threads and the worker's event loop.
 
-The pools of `concurrent.futures` are joined when the interpreter ends, so one call that hangs in them keeps the process
+`guarded` calls code that is not ours, and is the one place where what it raises is caught. `SystemExit` and
+`KeyboardInterrupt` are caught as well: Python delivers a real Ctrl-C to the main thread only, so what comes up in the worker
+was raised by the code that it called, and must not stop the worker.
+
+Guarantees of `ReentrantCriticalSection`. A garbage collection or a signal can make Python run other code between any two steps
+of a function: a finaliser that ends a half-read stream, say, and thereby submits. With a plain lock that thread would wait for
+itself; with a reentrant one it would find the data half changed.
+- Steps run one at a time, over all threads.
+- A step that is asked for while its own thread is inside another is put off until that one has ended, and then run
+  before the section is left. It is never lost and never waits.
+- What a step that was put off returns is let go of outside the lock, so that no finaliser of the user's runs under it.
+
+Guarantees of `DaemonThreads`. The pools of `concurrent.futures` are joined when the interpreter ends, so one call that hangs in them keeps the process
 from ending, and from `threading`'s exit hooks on they take no calls.
 
 Guarantees:
@@ -12,21 +24,85 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
-
-from ragspan.engine._boundary import attempt
 
 _T = TypeVar("_T")
 
 _CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
+_RESERVE = 0.1
+_MAX_RESERVE = 1.0  # seconds
 
-_STARTS_NO_THREADS_AT_EXIT = (3, 12, 0) <= sys.version_info[:3] <= (3, 12, 1)
-"""Mended in Python 3.12.2 (CPython issue 113964); versions before 3.12 were not affected."""
+
+def call_guarded(call: Callable[..., _T], *args: Any) -> tuple[_T, None] | tuple[None, BaseException]:
+    """What the call returned, or what it raised."""
+    try:
+        return call(*args), None
+    except BaseException as error:  # noqa: BLE001 - the caller counts it; nothing may spread into the worker
+        return None, error
+
+
+class Deadline:
+    """The end of a timeout that begins now. A negative timeout is over at once; `math.inf` never is."""
+
+    def __init__(self, timeout: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._timeout = timeout
+
+    def less_reserve(self) -> Deadline:
+        """An earlier end, which leaves a tenth of the time, and a second at most, for sending what is there."""
+        left = self.remaining
+        return Deadline(left - min(left * _RESERVE, _MAX_RESERVE), clock=self._clock)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it began."""
+        return self._clock() - self._began
+
+    @property
+    def remaining(self) -> float:
+        """Seconds left, from 0 to what Python's locks can wait for at most."""
+        return max(0.0, min(self._timeout - self.elapsed, threading.TIMEOUT_MAX))
+
+
+class ReentrantCriticalSection:
+    """Runs steps one at a time. A step does no I/O and calls no code of the user's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._busy = False
+        self._postponed: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this thread is inside: then all others wait for it, and it can wait for none of them."""
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001 - as `threading` does
+
+    def run(self, step: Callable[..., _T], *args: Any) -> _T | None:
+        """What `step(*args)` returns; None if it had to be put off."""
+        done: list[object] = []
+        with self._lock:
+            if self._busy:
+                self._postponed.append((step, args))
+                return None
+            result = self._alone(step, args)
+            while self._postponed:
+                done.append(self._postponed[0])
+                later, its_args = self._postponed.popleft()
+                done.append(self._alone(later, its_args))
+            return result
+
+    def _alone(self, step: Callable[..., _T], args: tuple[Any, ...]) -> _T:
+        self._busy = True
+        try:
+            return step(*args)
+        finally:
+            self._busy = False
 
 
 class DaemonThreads(ThreadPoolExecutor):
@@ -35,7 +111,7 @@ class DaemonThreads(ThreadPoolExecutor):
     def __init__(self, limit: int, *, name: str) -> None:
         super().__init__(max_workers=limit)
         self._limit = limit
-        self._name = name
+        self.name = name
         self._changed = threading.Condition()
         self._line: deque[_Call] = deque()
         self._alive = 0
@@ -61,14 +137,6 @@ class DaemonThreads(ThreadPoolExecutor):
                 raise RuntimeError("no thread can be started")
         return call.future
 
-    def prepare_for_exit(self) -> None:
-        """Start the first thread before its first call, where Python starts none once the end of the process begins."""
-        if not _STARTS_NO_THREADS_AT_EXIT:
-            return
-        with self._changed:
-            if not self._alive and not self._closed:
-                self._start_thread()
-
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
         """Let idle threads end now and the others after the calls in line. Never waits."""
         with self._changed:
@@ -78,7 +146,7 @@ class DaemonThreads(ThreadPoolExecutor):
             self._changed.notify_all()
 
     def _start_thread(self) -> bool:
-        thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+        thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
         try:
             thread.start()
         except RuntimeError:  # a limit of the system, or the end of the interpreter
@@ -121,6 +189,28 @@ class _Call:
             self.future.set_result(result)
 
 
+def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:
+    """What the coroutine returns, run in an event loop of this thread's, which lives as long as the thread."""
+    return _own.loop.run(call(*args))
+
+
+class _Loop:
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self.run = self._loop.run_until_complete
+
+    def __del__(self) -> None:
+        self._loop.close()
+
+
+class _Own(threading.local):
+    def __init__(self) -> None:
+        self.loop = _Loop()  # once a thread: making one takes longer than scoring by the embedded judge
+
+
+_own = _Own()
+
+
 class WorkerLoop(asyncio.SelectorEventLoop):
     """An event loop that reports trouble itself: the log lines of asyncio show arguments and messages.
 
@@ -154,8 +244,8 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         left.add(closing)
         closing.add_done_callback(ended)
         self.call_later(_CLEAN_UP, self.stop)
-        attempt(self.run_forever)
-        attempt(self.close)
+        call_guarded(self.run_forever)
+        call_guarded(self.close)
 
     def _report(self, _: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
         error = context.get("exception")

@@ -17,10 +17,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from ragspan.engine._boundary import attempt
-from ragspan.engine._deadline import Deadline
 from ragspan.engine._record_queue import Item, RecordQueue
-from ragspan.engine._threads import DaemonThreads, WorkerLoop
+from ragspan.engine._threads import DaemonThreads, Deadline, WorkerLoop, call_guarded
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
@@ -35,13 +33,11 @@ class Work(Protocol):
         """Bring an item to its end."""
         ...
 
-    def prepare_for_exit(self) -> None: ...
-
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """The event loop has stopped; its tasks are about to be cancelled, and what they had in work to be counted."""
         ...
 
-    def let_go(self) -> None:
+    def join(self) -> None:
         """The event loop is closed."""
         ...
 
@@ -49,7 +45,7 @@ class Work(Protocol):
         """Send what has been done; True if that was all in time."""
         ...
 
-    def close(self, deadline: Deadline) -> None:
+    def stop(self, deadline: Deadline) -> None:
         """The processor is shut down: nothing that ends from here on counts."""
         ...
 
@@ -130,9 +126,7 @@ class Worker:
             return False
         self._pause = Deadline(_RESTART_PAUSE)
         self._on_start()
-        self._work.prepare_for_exit()
         io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
-        io_threads.prepare_for_exit()
         thread = threading.Thread(
             target=contextvars.Context().run, args=(self._main, io_threads), name=self._name, daemon=True
         )
@@ -146,24 +140,24 @@ class Worker:
         predecessor, self._thread = self._thread, threading.current_thread()
         if predecessor is not None:  # what it lets go of at its end must not be what is started here
             predecessor.join(_RESTART_PATIENCE)
-        loop, error = attempt(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
+        loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
         if loop is not None:
             self._loop = loop
             loop.call_soon(self._read_queue, context=self._context)
-            _, error = attempt(self._run, loop)
+            _, error = call_guarded(self._run, loop)
         self._loop = None
         self._tasks.clear()  # what ends from here on starts nothing new
-        attempt(self._work.hang_up)
+        call_guarded(self._work.close)
         self._queue.worker_left()
         if error is not None:
             self._record_error(error)
         if loop is not None:
             loop.wind_down()
-        attempt(self._work.let_go)
+        call_guarded(self._work.join)
 
     def _run(self, loop: WorkerLoop) -> None:
         while not self._stopping:  # a metric can stop the loop, too
-            _, error = attempt(loop.run_forever)
+            _, error = call_guarded(loop.run_forever)
             if isinstance(error, (SystemExit, KeyboardInterrupt)):  # asyncio lets these two out of any task
                 self._record_error(error)
             elif error is not None:  # the loop itself is broken
@@ -173,7 +167,7 @@ class Worker:
         loop = self._loop
         if loop is None:
             return
-        _, error = attempt(self._take_up, loop)
+        _, error = call_guarded(self._take_up, loop)
         if error is not None:  # out of memory, say
             self._queue.let_worker_sleep()
             self._record_error(error)

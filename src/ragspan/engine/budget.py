@@ -1,15 +1,38 @@
-"""What scoring may cost, and what happens when that is spent."""
+"""What scoring may cost, what happens when that is spent, and what is left of it in this process.
+
+Guarantees of `BudgetTracker`:
+- A request is allowed by all limits or takes nothing from any. Nothing waits for a limit.
+- Metrics may ask from any thread; a charge may be settled from a finaliser, as happens to a request whose event loop is gone
+  (see `ReentrantCriticalSection`).
+- A fork begins anew: the tracker is among the parts of an engine that a fork replaces.
+
+`TokenBucket` and `DailySum` are not safe for threads by themselves: their steps belong inside a critical section.
+"""
 
 from __future__ import annotations
 
-import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from ragspan.exceptions import ConfigurationError
+from ragspan.arguments import AMOUNT, WHOLE, Rule, has_methods
+from ragspan.engine._threads import ReentrantCriticalSection
+from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges.base import Judge, Verifier
+from ragspan.judges.session import Reservation
+from ragspan.outcomes import Usage
+
+_MINUTE = 60.0  # seconds
+_DAY = 24 * 60 * 60.0
 
 NamedFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
+
+_VERIFIER = has_methods("a judge or a verifier", "verify_claims")
+_FALLBACK = Rule(
+    f"one of {', '.join(map(repr, get_args(NamedFallback)))}, a judge or a verifier",
+    lambda value: value in get_args(NamedFallback) if isinstance(value, str) else _VERIFIER.fits(value),
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,35 +68,231 @@ class Budget:
     """What scores instead. `"skip"`: nothing, `NotApplicable("budget_exhausted")`. `"overlap"`: the embedded judge, in
     place of the metric's own. A judge: likewise; it is asked outside of the budget, so it should cost nothing. A verifier,
     which has no method but `verify_claims`: the metrics of faithfulness have its verdicts on the claims that the embedded
-    judge finds, others are skipped. `"hhem"` is such a verifier, `HHEMVerifier()`. Skipped are also metrics that do not keep
-    their judge in a field."""
+    judge finds, others are skipped. `"hhem"` is such a verifier, `ragspan_hhem.HHEMVerifier()`. Skipped are also metrics
+    that do not keep their judge in a field."""
 
     def __post_init__(self) -> None:
-        for name in ("usd_per_day", "tokens_per_minute"):
-            _require_number(name, getattr(self, name))
-        requests = self.requests_per_minute
-        if requests is not None and (not _is_number(requests) or requests < 1 or requests != int(requests)):
-            raise ConfigurationError(f"requests_per_minute is {requests!r}, but should be a whole number, at least 1")
-        if self.usd_per_day is None and self.tokens_per_minute is None and requests is None:
+        AMOUNT.or_none().check_fields(self, "usd_per_day", "tokens_per_minute")
+        WHOLE.or_none().check_fields(self, "requests_per_minute")
+        if self.usd_per_day is None and self.tokens_per_minute is None and self.requests_per_minute is None:
             raise ConfigurationError("a budget needs a limit: usd_per_day, tokens_per_minute or requests_per_minute")
-        _require_fallback(self.fallback)
+        _FALLBACK.check_fields(self, "fallback")
 
 
-def _require_number(name: str, value: object) -> None:
-    if value is not None and not _is_number(value):
-        raise ConfigurationError(f"{name} is {value!r}, but should be a number above 0")
+class TokenBucket:
+    """Lets through a rate on average, and a capacity at once. Starts full.
+
+    - Over any time T no more than capacity + rate * T is taken, less what is given back; what `settle` charges beyond what
+      was taken is owed, and nothing is let through until time has paid it.
+    - Each moment is credited once. A clock that goes backwards credits nothing until it is where it was before.
+
+    Args:
+        rate_per_second: what time adds, more than 0.
+        capacity: what fits in, more than 0.
+        clock: seconds that do not go backwards.
+    """
+
+    __slots__ = ("_capacity", "_clock", "_credited_until", "_level", "_rate")
+
+    def __init__(self, rate_per_second: float, capacity: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate = rate_per_second
+        self._capacity = capacity
+        self._clock = clock
+        self._level = capacity
+        self._credited_until = clock()
+
+    @property
+    def level(self) -> float:
+        """What can be taken now; negative while something is owed."""
+        now = self._clock()
+        passed = now - self._credited_until
+        if passed > 0:
+            self._level = min(self._capacity, self._level + passed * self._rate)
+            self._credited_until = now
+        return self._level
+
+    def take(self, amount: float = 1.0) -> bool:
+        """Take all of the amount, 0 or more, or nothing."""
+        if amount > self.level:
+            return False
+        self._level -= amount
+        return True
+
+    def give_back(self, amount: float) -> None:
+        """Put back what was taken and not used; what does not fit in is lost."""
+        self._level = min(self._capacity, self.level + amount)
+
+    def settle(self, taken: float, used: float) -> None:
+        """Correct what was taken to what turned out to be used, down into debt if need be."""
+        self.give_back(taken - used)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
+class DailySum:
+    """An amount that may be spent in each window of 24 hours, the first of which begins with the first spending.
+
+    Not a bucket: one that starts full and is filled again by time would let twice the amount through on the first day.
+
+    - What is taken in a window never exceeds the amount; what is used may, by as much as `settle` adds to it.
+    - A clock that goes backwards begins no window. What was taken in one window and is settled in a later one can make that
+      one poorer, never richer.
+
+    Args:
+        limit: the amount, more than 0.
+        clock: seconds that do not go backwards.
+    """
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._spent = 0.0
+        self._window = 0
+        self._began: float | None = None
+
+    @property
+    def is_spent(self) -> bool:
+        self._end_window_in_time()
+        return self._spent >= self._limit
+
+    def take(self, amount: float) -> int | None:
+        """Take all of the amount, and return the window's number; None if there is not as much left."""
+        self._end_window_in_time()
+        if self._spent + amount > self._limit:
+            return None
+        self._spend(amount)
+        return self._window
+
+    def settle(self, window: int, taken: float, used: float) -> None:
+        """Correct what was taken in that window to what turned out to be used."""
+        self._end_window_in_time()
+        if window == self._window or used > taken:
+            self._spend(used - taken)
+
+    def _spend(self, amount: float) -> None:
+        if self._began is None:
+            self._began = self._clock()
+        self._spent = max(0.0, self._spent + amount)
+
+    def _end_window_in_time(self) -> None:
+        if self._began is not None and self._clock() - self._began >= _DAY:
+            self._window += 1
+            self._spent = 0.0
+            self._began = None
 
 
-def _require_fallback(fallback: object) -> None:
-    if isinstance(fallback, str):
-        fits = fallback in get_args(NamedFallback)
-    else:
-        fits = not isinstance(fallback, type) and callable(getattr(fallback, "verify_claims", None))
-    if not fits:
-        names = ", ".join(map(repr, get_args(NamedFallback)))
-        shown = repr(fallback) if isinstance(fallback, str) else f"a {type(fallback).__name__}"
-        raise ConfigurationError(f"fallback is {shown}, but should be one of {names}, a judge or a verifier")
+@dataclass(slots=True, eq=False)
+class RequestCharge:
+    """What was set aside for one request."""
+
+    tracker: BudgetTracker
+    expected: Usage
+    window: int = 0
+    """Of the daily sum."""
+    is_settled: bool = False
+
+    def settle(self, used: Usage) -> None:
+        self.tracker.settle(self, used)
+
+
+class BudgetTracker:
+    """The account of a budget.
+
+    Args:
+        budget: its limits.
+        clock: seconds that do not go backwards.
+    """
+
+    def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._section = ReentrantCriticalSection()
+        self._requests = _by_the_minute(budget.requests_per_minute, clock)
+        self._tokens = _by_the_minute(budget.tokens_per_minute, clock)
+        self._dollars = None if budget.usd_per_day is None else DailySum(budget.usd_per_day, clock)
+
+    @property
+    def spent_limit(self) -> str | None:
+        """The limit that allows no request at all now, if one does not."""
+        return self._section.run(self._find_spent)
+
+    def reserve(self, expected: Usage) -> Reservation:
+        """Set aside what a request is expected to take.
+
+        Raises:
+            BudgetExhausted: a limit does not allow it.
+            JudgeError: dollars are limited, and the price of the judge is not known (`unknown_price`).
+        """
+        if self._dollars is not None and expected.usd is None:
+            message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
+            raise JudgeError("unknown_price", message)
+        charge = RequestCharge(tracker=self, expected=expected)
+        denied_by = self._section.run(self._take, charge)
+        if denied_by is not None:
+            raise BudgetExhausted(denied_by)
+        return charge
+
+    def settle(self, charge: RequestCharge, used: Usage) -> None:
+        """Correct what was set aside to what was used; `used.usd` of None leaves the dollars as they were expected."""
+        self._section.run(self._correct, charge, used)
+
+    def _find_spent(self) -> str | None:
+        if self._requests is not None and self._requests.level < 1:
+            return "requests_per_minute"
+        if self._tokens is not None and self._tokens.level <= 0:
+            return "tokens_per_minute"
+        return "usd_per_day" if self._dollars is not None and self._dollars.is_spent else None
+
+    def _take(self, charge: RequestCharge) -> str | None:
+        """The limit that does not allow it, in which case nothing is taken."""
+        expected = charge.expected
+        if self._requests is not None and not self._requests.take(expected.requests):
+            return "requests_per_minute"
+        if self._tokens is not None and not self._tokens.take(_tokens(expected)):
+            self._give_back_requests(expected)
+            return "tokens_per_minute"
+        if self._dollars is not None:
+            window = self._dollars.take(expected.usd or 0.0)
+            if window is None:
+                self._give_back_requests(expected)
+                if self._tokens is not None:
+                    self._tokens.give_back(_tokens(expected))
+                return "usd_per_day"
+            charge.window = window
+        return None
+
+    def _give_back_requests(self, expected: Usage) -> None:
+        if self._requests is not None:
+            self._requests.give_back(expected.requests)
+
+    def _correct(self, charge: RequestCharge, used: Usage) -> None:
+        if charge.is_settled:
+            return
+        charge.is_settled = True
+        expected = charge.expected
+        if self._requests is not None:
+            self._requests.settle(expected.requests, used.requests)
+        if self._tokens is not None:
+            self._tokens.settle(_tokens(expected), _tokens(used))
+        if self._dollars is not None and used.usd is not None:
+            self._dollars.settle(charge.window, expected.usd or 0.0, used.usd)
+
+
+class RunAllowance:
+    """What one run of a metric may spend: what the budget still has; remembers that it was denied something."""
+
+    def __init__(self, tracker: BudgetTracker) -> None:
+        self._tracker = tracker
+        self.denied_by: str | None = None
+        """The limit that denied the run a request."""
+
+    def reserve(self, expected: Usage) -> Reservation:
+        try:
+            return self._tracker.reserve(expected)
+        except BudgetExhausted as denial:
+            self.denied_by = denial.limit
+            raise
+
+
+def _by_the_minute(limit: float | None, clock: Callable[[], float]) -> TokenBucket | None:
+    return None if limit is None else TokenBucket(limit / _MINUTE, limit, clock)
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens

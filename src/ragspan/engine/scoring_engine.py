@@ -188,6 +188,6 @@ class ScoringEngine(BackgroundProcessor):
         return self._counts()
 
     def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
-        from ragspan.engine._parts import assemble
+        from ragspan.engine.helper.forwarding import assemble
 
         return assemble(self._options, queue=queue, self_metrics=self._self_metrics, log=log)

@@ -23,7 +23,6 @@ from ragspan.judges.base import (
 
 if TYPE_CHECKING:
     from ragspan.judges.detectors import Detector, Finding, GuardDetector, ReferencePair, SpanDetector, Unit
-    from ragspan.judges.hhem import HHEMVerifier
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
     from ragspan.judges.overlap import OverlapJudge
@@ -40,7 +39,6 @@ __all__ = [
     "Detector",
     "Finding",
     "GuardDetector",
-    "HHEMVerifier",
     "Judge",
     "JudgeError",
     "LLMJudge",
@@ -63,7 +61,6 @@ _LOADED_AT_FIRST_USE = {
     "GuardDetector": "ragspan.judges.detectors",
     "Finding": "ragspan.judges.detectors",
     "Detector": "ragspan.judges.detectors",
-    "HHEMVerifier": "ragspan.judges.hhem",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",
     "OverlapJudge": "ragspan.judges.overlap",

@@ -97,9 +97,13 @@ class Judge(Verifier, Protocol):
     A judge asks once more for verdicts that are missing and returns those that it got, so a list may be shorter than
     asked for. It raises `JudgeError` when it got none at all.
 
-    A judge may have besides: `prompt_version`, a text that changes with the wording of its prompts, for scores of different
-    versions should not be compared; `share_read(record)`, the share of the texts' characters that it judges by, 0..1; and
-    `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
+    A judge may have besides:
+
+    - `prompt_version`, a text that changes with the wording of its prompts: scores of different versions should not be compared.
+    - `share_read(record)`, the share of the texts' characters that it judges by, 0..1.
+    - `cpu_bound`, True if it computes, False if it waits. An engine's helper process then scores the metrics whose judges all
+      have it, with copies that pickle makes. In a process without a helper, a thread does that for judges that compute.
+    - `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
     """
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:

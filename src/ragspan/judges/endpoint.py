@@ -21,9 +21,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ragspan.addresses import basic_credentials, secrets_in_url
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.llm.discretion import discreet
-from ragspan.judges.llm.outage import is_outage
-from ragspan.judges.llm.spread import Spread
+from ragspan.judges.llm.client_pool import ClientPool
+from ragspan.judges.llm.errors import is_outage, redacted_message
 
 if TYPE_CHECKING:
     import ssl
@@ -80,7 +79,7 @@ class Endpoint:
         self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
         self._path = path
         self._given_client = client
-        self._own_clients = Spread(opening)
+        self._own_clients = ClientPool(opening)
         self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else base_url or ""))
 
     def __reduce__(self) -> tuple[partial[Endpoint], tuple[()]]:
@@ -114,7 +113,7 @@ class Endpoint:
 
                 yield post
         except openai.OpenAIError as error:
-            message = discreet(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
+            message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
             raise JudgeError(
                 type(error).__name__, message, outage=is_outage(error)
             ) from None  # the cause may quote the prompt in a traceback

@@ -1,8 +1,15 @@
-"""Judges by name, as settings name them."""
+"""Judges by name, as settings name them.
+
+A verifier that another package brings is an entry point of the group `ragspan_verifier`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib.metadata import entry_points
+
 from ragspan.config import Settings
+from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import Judge, Verifier
 
 
@@ -28,10 +35,24 @@ def hhem_from(settings: Settings) -> Verifier:
     """The classifier that these settings describe.
 
     Raises:
-        ConfigurationError: its packages are not installed.
+        ConfigurationError: its package is not installed.
     """
-    from ragspan.judges.hhem import HHEMVerifier
+    options = {} if settings.hhem_model is None else {"model": settings.hhem_model}
+    return installed_verifier("hhem")(device=settings.hhem_device, **options)
 
-    if settings.hhem_model is None:
-        return HHEMVerifier(device=settings.hhem_device)
-    return HHEMVerifier(model=settings.hhem_model, device=settings.hhem_device)
+
+def installed_verifier(name: str) -> Callable[..., Verifier]:
+    """The class of the verifier that an installed package registers by this name.
+
+    Raises:
+        ConfigurationError: none does, or its package cannot be imported.
+    """
+    for entry in entry_points(group="ragspan_verifier", name=name):
+        try:
+            verifier: Callable[..., Verifier] = entry.load()
+        except ImportError as error:
+            raise ConfigurationError(
+                f"the verifier {name!r} cannot be imported ({error}): pip install 'ragspan[{name}]'"
+            ) from error
+        return verifier
+    raise ConfigurationError(f"no installed package has the verifier {name!r}: pip install 'ragspan[{name}]'")

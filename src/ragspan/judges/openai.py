@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ragspan.arguments import wrong
 from ragspan.config import has_variable, variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.endpoint import Endpoint, Post
-from ragspan.judges.llm.chat_reply import read_completions
-from ragspan.judges.llm.dialect import Dialect
+from ragspan.judges.llm.chat_protocol import EndpointCapabilities, read_completions
 from ragspan.judges.llm.judge import LLMJudge
 from ragspan.judges.prices import Price, price_of
 
@@ -67,7 +67,7 @@ class OpenAIJudge(LLMJudge):
         price: Price | None = None,
     ) -> None:
         if not model.strip():
-            raise ConfigurationError(f"model should be a model's name, such as 'gpt-4o-mini', not {model!r}")
+            raise wrong("model", model, "a model's name, such as 'gpt-4o-mini'")
         chat_client = OpenAIChatClient(
             model,
             base_url=base_url,
@@ -118,7 +118,7 @@ class OpenAIChatClient:
         )
         self._model = model
         self._extra_body = dict(extra_body or {})
-        self._dialect = Dialect()
+        self._capabilities = EndpointCapabilities()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
@@ -143,17 +143,17 @@ class OpenAIChatClient:
         import openai
 
         while True:
-            dialect = self._dialect
+            capabilities = self._capabilities
             request = {"model": self._model, "messages": list(messages)}
-            request |= dialect.parameters(schema=schema, n=n, temperature=temperature) | self._extra_body
+            request |= capabilities.parameters(schema=schema, n=n, temperature=temperature) | self._extra_body
             try:
                 return await post(request)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if dialect == self._dialect:  # else another request has learnt meanwhile: try what it learnt
-                    simpler = dialect.without(error.message, error.param)
+                if capabilities == self._capabilities:  # else another request has learnt meanwhile: try what it learnt
+                    simpler = capabilities.without(error.message, error.param)
                     if simpler is None:
                         raise
-                    self._dialect = simpler
+                    self._capabilities = simpler
 
 
 def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:

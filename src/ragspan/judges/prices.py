@@ -7,18 +7,18 @@ Prices change: where the figure matters, give the judge `price=`.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from ragspan.exceptions import ConfigurationError
+from ragspan.arguments import number
 from ragspan.outcomes import Usage
 
 PRICES_AS_OF: Final = "2026-06"
 
+_DOLLARS = number("a number of dollars, 0 or more", lambda value: value >= 0)
 _MILLION = 1_000_000
 
 
@@ -37,9 +37,7 @@ class Price:
 
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached_input"):
-            value = getattr(self, name)
-            if value is not None and not _is_amount(value):
-                raise ConfigurationError(f"a price's {name} should be a number of dollars, 0 or more, not {value!r}")
+            _DOLLARS.or_none().check(f"a price's {name}", getattr(self, name))
 
     def of(self, usage: Usage) -> float:
         """What so much usage costs, in US dollars."""
@@ -55,10 +53,6 @@ def price_of(model: str) -> Price | None:
     A dated name such as `gpt-4o-mini-2024-07-18` has the price of the model, unless the table has one for that date.
     """
     return PRICES.get(model) or PRICES.get(_DATE.sub("", model))
-
-
-def _is_amount(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.arguments import FLAG, WHOLE
+from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Rating
 from ragspan.metrics.base import JudgedMetric, Named
 from ragspan.outcomes import Outcome
@@ -84,11 +85,8 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
     def _check(self) -> None:
         JudgedMetric._check(self)  # noqa: SLF001 - the base's; super() does not work with slots
-        polls: object = self.polls
-        if isinstance(polls, bool) or not isinstance(polls, int) or polls < 1:
-            raise ConfigurationError(f"polls should be a whole number, at least 1, not {polls!r}")
-        if not isinstance(self.early_stop, bool):
-            raise ConfigurationError(f"early_stop should be True or False, not {self.early_stop!r}")
+        WHOLE.check_fields(self, "polls")
+        FLAG.check_fields(self, "early_stop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

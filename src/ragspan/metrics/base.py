@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.arguments import SHARE, has_methods
+from ragspan.exceptions import JudgeError
 from ragspan.judges.base import NOT_APPLICABLE, Judge
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
@@ -152,16 +153,12 @@ class JudgedMetric(Generic[_Judge]):
 
     def _check(self) -> None:
         require_judge("judge", self.judge, self.questions, metric=self.name)
-        threshold: object = self.threshold
-        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-            raise ConfigurationError(f"threshold should be a number from 0 to 1, not {threshold!r}")
+        SHARE.check_fields(self, "threshold")
 
 
 def require_judge(argument: str, judge: object, questions: Sequence[str], *, metric: str) -> None:
     """Raise unless `judge` is an object that has all of `questions`, which are names of methods."""
-    given = f"the class {judge.__name__}" if isinstance(judge, type) else f"a {type(judge).__name__}"
     for question in questions:
-        if isinstance(judge, type) or not callable(getattr(judge, question, None)):
-            who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
-            hint = "" if hasattr(Judge, question) else who_can
-            raise ConfigurationError(f"{argument} should be an object with a method {question}(), not {given}{hint}")
+        who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
+        hint = "" if hasattr(Judge, question) else who_can
+        has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)

@@ -1,4 +1,4 @@
-"""The answer's own span, built late from noted times.
+"""The answer's own span, built late from noted times, and spans for outcomes that do not go on it.
 
 Every span is started on a context of its own, so that nothing ambient in the worker's thread becomes its parent, and
 with the attributes that a sampler may want to see; the others follow within the limit of attributes.
@@ -6,21 +6,26 @@ with the attributes that a sampler may want to see; the others follow within the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from opentelemetry.trace import Span, StatusCode, Tracer
+from opentelemetry.trace import Link, Span, StatusCode, Tracer
 
-from ragspan.outcomes import ScoredRecord
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.anchors import anchor_of, context_with
-from ragspan.telemetry.content import ContentPolicy
-from ragspan.telemetry.limits import set_within_limit
-from ragspan.telemetry.options import EmitterOptions
-from ragspan.telemetry.score_attributes import Attributes, by_importance
-from ragspan.telemetry.step_spans import add_exception, end_step, finish_step, start_steps
-from ragspan.telemetry.times import answer_interval
-from ragspan.telemetry.values import encodable, error_type, named
+from ragspan.telemetry.anchors import anchor_of, context_with, span_context_of
+from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.score_attributes import (
+    Attributes,
+    by_importance,
+    evaluation_result,
+    flat_outcome,
+    openinference_copies,
+    response_id,
+)
+from ragspan.telemetry.step_spans import add_exception, answer_interval, end_step, finish_step, start_steps
+from ragspan.telemetry.values import encodable, error_type, named, set_within_limit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +82,7 @@ def finish_answer(tracer: Tracer, spans: AnswerSpans, scored: ScoredRecord, opti
         texts = _texts(record, options.content)
         set_within_limit(
             spans.answer,
-            by_importance(scored.outcomes, _facts(scored, openinference=options.openinference), texts, options),
+            by_importance(scored.outcomes, _facts(scored, options), texts, options),
         )
         if record.status == "error":
             spans.answer.set_status(StatusCode.ERROR, error_type(record.error_type))
@@ -97,7 +102,7 @@ def end_answer(spans: AnswerSpans, record: RagRecord) -> None:
     spans.answer.end(end_time=answer_interval(record)[1])
 
 
-def _facts(scored: ScoredRecord, *, openinference: bool) -> Attributes:
+def _facts(scored: ScoredRecord, options: EmitterOptions) -> Attributes:
     record = scored.record
     return {
         semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
@@ -106,7 +111,8 @@ def _facts(scored: ScoredRecord, *, openinference: bool) -> Attributes:
         semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,
-        semconv.AGENT_NAME: named(record.name) if record.is_agent and openinference else None,
+        **options.dimensions.of(record),
+        semconv.AGENT_NAME: named(record.name) if record.is_agent and options.openinference else None,
     }
 
 
@@ -119,3 +125,46 @@ def _texts(record: RagRecord, content: ContentPolicy) -> Attributes:
         semconv.OUTPUT_VALUE: response,
         semconv.OUTPUT_MIME_TYPE: None if response is None else semconv.MIME_TEXT,
     }
+
+
+def add_evaluation(
+    tracer: Tracer, target: SpanAnchor, scored: ScoredRecord, metric: str, options: EmitterOptions
+) -> None:
+    """Add a finished span for one outcome below the answer's span, with a link that names it as the target.
+
+    It lies at the answer's end, whenever the metric really ran: backends measure a trace from its first start to its
+    last end, and an evaluation a minute later would make the answer look a minute slow.
+    """
+    outcome = scored.outcomes[metric]
+    _, ended_ns = answer_interval(scored.record)
+    span = tracer.start_span(
+        named(f"{semconv.OPERATION_EVALUATION} {metric}"),
+        context=context_with(target),
+        start_time=ended_ns,
+        links=[Link(span_context_of(target))],
+        attributes=encodable(
+            {
+                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
+                semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
+                semconv.RECORD_ID: scored.record.record_id,
+                semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
+            }
+        ),
+    )
+    set_within_limit(span, _groups(scored, metric, options))
+    if isinstance(outcome, MetricFailure):
+        span.set_status(StatusCode.ERROR, error_type(outcome.error_type))
+    span.end(end_time=ended_ns)
+
+
+def _groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
+    outcome = scored.outcomes[metric]
+    yield flat_outcome(metric, outcome)  # so that one query over the flat names finds late scores, too
+    yield evaluation_result(metric, outcome, options, "spans")
+    yield options.dimensions.of(scored.record)
+    seconds = scored.durations.get(metric)
+    yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
+    if isinstance(outcome, Score):
+        yield {semconv.label_attribute(metric): outcome.label}
+    yield from openinference_copies({metric: outcome}, options)

@@ -1,11 +1,13 @@
-"""What the engine asks of anything that sends scored records somewhere."""
+"""What the engine asks of anything that sends scored records somewhere, and the emitters that other packages bring."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -120,3 +122,35 @@ class BackendEmitter(Emitter, Protocol):
     def span_exporter(self) -> SpanExporter:
         """An exporter that brings spans to the same backend."""
         ...
+
+
+def installed_emitter(name: str) -> Emitter:
+    """A new emitter of the kind that is registered as `name`, which finds its settings in the environment.
+
+    Raises:
+        ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
+    """
+    emitter: Emitter = _registered(name)()
+    return emitter
+
+
+def backend_emitter(name: str, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
+    """A new emitter of the kind that is registered as `name`, for the backend at this address.
+
+    Raises:
+        ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
+    """
+    emitter: BackendEmitter = _registered(name).at(address, capture_content=capture_content)
+    return emitter
+
+
+def _registered(name: str) -> Any:
+    entries = {entry.name: entry for entry in entry_points(group="ragspan_emitter")}
+    if name not in entries:
+        known = ", ".join(sorted({"otel", "console", *entries}))
+        own = f"; pip install ragspan-{name} brings it" if name in {"phoenix", "mlflow"} else ""
+        raise ConfigurationError(f"there is no emitter {name!r} here (there are: {known}){own}")
+    try:
+        return entries[name].load()
+    except ImportError as error:
+        raise ConfigurationError(f"the emitter {name!r} cannot be loaded: {error}") from error

@@ -10,15 +10,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar, get_args, runtime_checkable
 
-from ragspan.config import CaptureContent, ContentPlace, HiddenContent, Settings, hidden_content
-from ragspan.exceptions import ConfigurationError
+from ragspan.arguments import FLAG, SECONDS, Rule, choice, whole
+from ragspan.config import CaptureContent, ContentPlace, HiddenContent, Settings, SpanStyle, hidden_content
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.outcomes import Score
+from ragspan.telemetry.dimensions import Dimensions
 from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, well_formed
 
 _T = TypeVar("_T")
 
 _SHOWN_PLACES = 20
+# `"false"` is true to Python, and would let users' texts out.
+_CAPTURE_CONTENT = Rule(
+    "True, False, 'spans' or 'events'", lambda value: isinstance(value, bool) or value in get_args(ContentPlace)
+)
+_EXPLANATIONS = Rule("True, False or None", FLAG.or_none().fits)
+_CHARS = Rule(
+    f"a whole number from 1 to {MAX_TEXT_CHARS} (explanations=False leaves them out)", whole(1, MAX_TEXT_CHARS).fits
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,15 +55,9 @@ class ContentPolicy:
                 object.__setattr__(self, "capture_content", settings.capture_content)
             if self.explanations is None:
                 object.__setattr__(self, "explanations", settings.explanations)
-        # `"false"` is true to Python, and would let users' texts out.
-        if not isinstance(self.capture_content, bool) and self.capture_content not in get_args(ContentPlace):
-            raise wrong_option("capture_content", self.capture_content, "True, False, 'spans' or 'events'")
-        if not isinstance(self.explanations, bool | None):
-            raise wrong_option("explanations", self.explanations, "True, False or None")
-        # A float that is whole would do for the comparison, but not for cutting text; a boolean would do for both.
-        if type(self.max_explanation_chars) is not int or not 1 <= self.max_explanation_chars <= MAX_TEXT_CHARS:
-            allowed = f"a whole number from 1 to {MAX_TEXT_CHARS} (explanations=False leaves them out)"
-            raise wrong_option("max_explanation_chars", self.max_explanation_chars, allowed)
+        _CAPTURE_CONTENT.check_fields(self, "capture_content")
+        _EXPLANATIONS.check_fields(self, "explanations")
+        _CHARS.check_fields(self, "max_explanation_chars")
 
     def allows(self, place: ContentPlace, *, hidden_as: HiddenContent | None = None) -> bool:
         """Whether a user's text may stand there; `hidden_as` says by what OpenInference would hide it."""
@@ -78,8 +81,24 @@ class ContentPolicy:
         return well_formed(bounded(text, self.max_explanation_chars)) if text else None
 
 
-def wrong_option(name: str, value: object, allowed: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} is {value!r}, but should be {allowed}")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EmitterOptions:
+    """The options of `OTelEmitter`, which documents them.
+
+    Raises:
+        ConfigurationError: an option has a value that is not allowed.
+    """
+
+    score_wait: float
+    spans: SpanStyle
+    content: ContentPolicy
+    dimensions: Dimensions
+    openinference: bool
+
+    def __post_init__(self) -> None:
+        FLAG.check_fields(self, "openinference")  # `"false"` is true to Python
+        choice(*get_args(SpanStyle)).check_fields(self, "spans")
+        SECONDS.check_fields(self, "score_wait")
 
 
 def without_quotes(score: Score) -> str | None:
@@ -95,14 +114,14 @@ def without_quotes(score: Score) -> str | None:
     if verdicts := _all_of(ContextVerdict, score.evidence):
         useful = {verdict.index: verdict.useful for verdict in verdicts}
         return _counted("contexts useful", [useful[index] for index in sorted(useful)], unit="context")
-    if passages := _all_of(_RatedPassage, score.evidence):  # type: ignore[type-abstract]
-        values = {passage.index: passage.value > 0 for passage in passages}
+    if contexts := _all_of(_RatedContext, score.evidence):  # type: ignore[type-abstract]
+        values = {context.index: context.value > 0 for context in contexts}
         return _counted("contexts rated above 0", [values[index] for index in sorted(values)], unit="context")
     return None
 
 
 @runtime_checkable
-class _RatedPassage(Protocol):
+class _RatedContext(Protocol):
     """The rating of one context, a judge's or a metric's."""
 
     index: int

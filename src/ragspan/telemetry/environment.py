@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from ragspan.arguments import one_of
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 
@@ -119,8 +120,7 @@ def _candidates(signal: Signal) -> Sequence[str]:
         protocol = variable(name)
         if protocol is None:
             continue
-        if protocol not in _BY_PROTOCOL:
-            raise ConfigurationError(f"{name} is {protocol!r}, but should be one of {', '.join(_BY_PROTOCOL)}")
+        one_of(*_BY_PROTOCOL).check(name, protocol)
         return [_BY_PROTOCOL[protocol]]
     http_first = ["otlp_proto_http", "otlp_proto_grpc"]
     return http_first[::-1] if _port(endpoint(signal)) == _GRPC_PORT else http_first

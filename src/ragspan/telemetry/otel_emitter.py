@@ -2,35 +2,37 @@
 
 Guarantees:
 - It keeps nothing but the spans of answers that are being scored. Each is ended once, by its handle or by `shutdown`.
-- `flush` and `shutdown` may come from any thread and return when their timeout is over.
+- `flush` and `shutdown` may come from any thread. The engine bounds how long it waits for them.
 - The providers belong to the application: they are flushed, never shut down.
 - The child of a fork starts with no spans: those it inherits are the parent's to end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from opentelemetry._logs import LoggerProvider
+from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.config import CaptureContent, SpanStyle
 from ragspan.forks import watch_forks
-from ragspan.outcomes import NotApplicable, ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
-from ragspan.telemetry.answer_spans import AnswerSpans, end_answer, finish_answer, start_answer
+from ragspan.telemetry.answer_spans import AnswerSpans, add_evaluation, end_answer, finish_answer, start_answer
 from ragspan.telemetry.base import AnswerHandle, EmitHandle
-from ragspan.telemetry.content import ContentPolicy
-from ragspan.telemetry.evaluation_spans import add_evaluation
-from ragspan.telemetry.flushing import Flushing
-from ragspan.telemetry.options import EmitterOptions
+from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.dimensions import Dimensions
 from ragspan.telemetry.providers import Providers
-from ragspan.telemetry.signals import signal_outcomes
+from ragspan.telemetry.score_attributes import evaluation_result, response_id
 from ragspan.telemetry.step_spans import start_steps
+from ragspan.telemetry.values import encodable, named
 from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
@@ -59,6 +61,8 @@ class OTelEmitter:
         explanations: True sends the judges' explanations as they are, which quote users' texts, and False sends none. None
             asks `RAGSPAN_EXPLANATIONS`, and else sends quotes only where content goes, and elsewhere counts and places.
         max_explanation_chars: where they are cut, 1 to 8192.
+        dimensions: keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release,
+            a prompt's version, a tenant. The histogram tells 50 values of each apart, in each process; the others are `_OTHER`.
         openinference: write each score on a span a second time, as an OpenInference evaluation.
         tracer_provider: where spans go. None, as for the others, means the global provider, whenever it is set.
         meter_provider: where the histogram goes.
@@ -76,6 +80,7 @@ class OTelEmitter:
         capture_content: CaptureContent | None = None,
         explanations: bool | None = None,
         max_explanation_chars: int = 1000,
+        dimensions: Sequence[str] = (),
         openinference: bool = True,
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
@@ -89,6 +94,7 @@ class OTelEmitter:
                 explanations=explanations,
                 max_explanation_chars=max_explanation_chars,
             ),
+            dimensions=Dimensions(dimensions),
             openinference=openinference,
         )
         self._providers = Providers(tracer_provider, meter_provider, logger_provider)
@@ -113,13 +119,13 @@ class OTelEmitter:
             capture_content=content.capture_content,
             explanations=content.explanations,
             max_explanation_chars=content.max_explanation_chars,
+            dimensions=options.dimensions.names,
             openinference=options.openinference,
         )
         return make, ()
 
     def _start_afresh(self) -> None:
         self._answers = _Answers(providers=self._providers, options=self._options)
-        self._flushing = Flushing()
 
     @property
     def score_wait(self) -> float:
@@ -152,12 +158,11 @@ class OTelEmitter:
         return answer
 
     def flush(self, timeout: float) -> bool:
-        """Flush the providers; True only if all of them were done within `timeout` seconds.
+        """Flush the providers, one after the other; True only if none of them failed.
 
-        The flush goes on in the background when the time is over. At the end of the interpreter, when no thread can be
-        started any more, nothing is flushed: the providers' own exit hooks send what is left.
+        An exporter that hangs may keep this longer than `timeout` seconds: the engine asks in a thread, and stops waiting.
         """
-        return self._flushing.flush(self._providers.flushable(), timeout)
+        return self._providers.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:
         """End the spans of answers that will get no scores any more, flush, and emit nothing from here on."""
@@ -247,9 +252,55 @@ class _Answer:
                 add_evaluation(answers.providers.tracer(), target, scored, metric, answers.options)
 
     def _signal(self, scored: ScoredRecord) -> None:
-        """The span of an unsampled answer exists nowhere, so nothing points at it, but at the answer's parent."""
+        """Send events and measurements that point at the answer's span, for exemplars and for the reader of a log.
+
+        The span of an unsampled answer exists nowhere, so nothing points at it, but at the answer's parent.
+        """
         place = self.span if self.span is not None and self.span.sampled else self._record.parent
-        signal_outcomes(self._answers.providers, scored, context_with(place), self._answers.options)
+        _send_events(self._answers.providers, scored, context_with(place), self._answers.options)
+        _record_scores(self._answers.providers, scored, context_with(place), self._answers.options.dimensions)
+
+
+def _send_events(providers: Providers, scored: ScoredRecord, context: Context, options: EmitterOptions) -> None:
+    logger = providers.event_logger()
+    if logger is None:
+        return
+    for metric, outcome in scored.outcomes.items():
+        if isinstance(outcome, (Score, MetricFailure)):
+            logger.emit(
+                timestamp=time.time_ns(),
+                context=context,
+                event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
+                attributes=encodable(
+                    {
+                        **evaluation_result(metric, outcome, options, "events"),
+                        semconv.RECORD_ID: scored.record.record_id,
+                        semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
+                        **options.dimensions.of(scored.record),
+                        semconv.LOG_RECORD_UID: _uid(scored, metric, outcome),
+                    }
+                ),
+            )
+
+
+def _uid(scored: ScoredRecord, metric: str, outcome: Score | MetricFailure) -> str:
+    """The same whenever this record is scored by this judge: a worker of a fleet may score a record a second time."""
+    judge = outcome.judge if isinstance(outcome, Score) else None
+    return "/".join([scored.record.record_id, metric, *([judge] if judge else [])])
+
+
+def _record_scores(providers: Providers, scored: ScoredRecord, context: Context, dimensions: Dimensions) -> None:
+    histogram = providers.score_histogram()
+    told = dimensions.bounded(scored.record)
+    for metric, outcome in scored.outcomes.items():
+        if isinstance(outcome, Score):
+            attributes = {
+                semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
+                semconv.JUDGE: outcome.judge and named(outcome.judge),
+                **told,
+            }
+            histogram.record(float(outcome.value), encodable(attributes), context)
 
 
 def _nowhere(_: ScoredRecord) -> None:

@@ -7,6 +7,10 @@ followed when they change.
 from __future__ import annotations
 
 import functools
+import logging
+import netrc  # noqa: F401 - `requests` leaves it to the first export, in a thread that a fork may find at it
+import time
+import weakref
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -15,7 +19,7 @@ from opentelemetry._logs import Logger, LoggerProvider
 from opentelemetry.metrics import Histogram, Meter, MeterProvider
 from opentelemetry.trace import Tracer, TracerProvider
 
-from ragspan.exceptions import ConfigurationError
+from ragspan.arguments import has_methods
 from ragspan.telemetry import semconv
 
 _Provider = TypeVar("_Provider")
@@ -24,10 +28,30 @@ _Made = TypeVar("_Made")
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 
 
+_FLUSH = 30.0  # seconds that a provider is given at most, as by its SDK's default
+
+_logger = logging.getLogger("ragspan")
+# A dictionary of which only single operations are used: no lock, which a fork could leave held.
+_beyond: dict[weakref.ref[Flushable], None] = {}
+
+
 class Flushable(Protocol):
     """What the SDK's providers have and the API's stand-ins lack."""
 
     def force_flush(self, timeout_millis: int) -> object: ...
+
+
+def flush_as_well(flushable: Flushable) -> None:
+    """Have this flushed after the providers, whose SDK flushes no further than to the exporter's `export`."""
+    _beyond[weakref.ref(flushable, lambda reference: _beyond.pop(reference, None))] = None
+
+
+def _force_flush(one: Flushable, seconds: float) -> bool:
+    try:
+        return one.force_flush(int(min(seconds, _FLUSH) * 1000)) is not False
+    except Exception as error:  # noqa: BLE001 - whatever a provider raises, the flush has failed and no more
+        _logger.warning("flushing %s failed: %s", type(one).__name__, type(error).__name__)
+        return False
 
 
 class Providers:
@@ -67,9 +91,17 @@ class Providers:
         """None as long as events would go nowhere."""
         return self._event_logger.made()
 
-    def flushable(self) -> list[Flushable]:
+    def flush(self, timeout: float) -> bool:
+        """Flush them one after the other, and what asked to be flushed as well; True if none failed.
+
+        An exporter that hangs may keep this longer than `timeout` seconds: the engine asks in a thread, and stops waiting.
+        """
+        ends_at = time.monotonic() + timeout
         in_force = (self._tracer.provider(), self._score_histogram.provider(), self._event_logger.provider())
-        return [provider for provider in in_force if callable(getattr(provider, "force_flush", None))]  # type: ignore[misc]
+        providers = [one for one in in_force if callable(getattr(one, "force_flush", None))]
+        others = [one for reference in list(_beyond) if (one := reference()) is not None]
+        done = [_force_flush(one, max(0.0, ends_at - time.monotonic())) for one in (*providers, *others)]  # type: ignore[arg-type]
+        return all(done)
 
 
 class _InForce(Generic[_Provider, _Made]):
@@ -128,5 +160,4 @@ def _event_logger_of(provider: LoggerProvider) -> Logger | None:
 
 
 def _check(name: str, provider: object, method: str) -> None:
-    if provider is not None and not callable(getattr(provider, method, None)):
-        raise ConfigurationError(f"{name} is {provider!r}, but should be a provider, with a method {method}, or None")
+    has_methods(f"a provider, with a method {method}, or None", method).or_none().check(name, provider)

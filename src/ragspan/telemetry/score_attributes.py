@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 
 from ragspan.config import ContentPlace
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
-from ragspan.telemetry.options import EmitterOptions
+from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.values import error_type, named
 
 Attributes = Mapping[str, object]
@@ -37,36 +36,6 @@ def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
             return {semconv.error_attribute(metric): error_type(outcome.error_type)}
 
 
-def flat_label(metric: str, score: Score) -> Attributes:
-    return {semconv.label_attribute(metric): score.label}
-
-
-def flat_fallback(metric: str, score: Score) -> Attributes:
-    """Why another judge than the metric's own stood in, if one did."""
-    return {semconv.fallback_attribute(metric): score.fallback and named(score.fallback)}
-
-
-def judges_of(outcomes: Mapping[str, Outcome]) -> Attributes:
-    """Who judged; several judges in one value, sorted."""
-    return {semconv.JUDGE: _joined(score.judge for score in _scores(outcomes).values())}
-
-
-def prompt_versions_of(outcomes: Mapping[str, Outcome]) -> Attributes:
-    """The version of the judge's prompts, where it has some; several versions in one value, sorted."""
-    return {semconv.PROMPT_VERSION: _joined(score.prompt_version for score in _scores(outcomes).values())}
-
-
-def flat_explanations(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
-    for metric, score in _scores(outcomes).items():
-        yield {semconv.explanation_attribute(metric): options.content.explanation(score)}
-
-
-def flat_details(outcomes: Mapping[str, Outcome]) -> Iterator[Attributes]:
-    for metric, score in _scores(outcomes).items():
-        for name, figure in score.details.items():
-            yield {semconv.detail_attribute(metric, name): figure}
-
-
 def openinference_copies(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
     """One whole OpenInference evaluation a score, without the explanation, which would double the span's size."""
     if not options.openinference:
@@ -88,17 +57,24 @@ def by_importance(
 
     `answer` holds facts about the answer, `content` the user's texts if they are wanted.
     """
-    return chain(
-        (flat_outcome(metric, outcome) for metric, outcome in outcomes.items()),
-        ({key: value} for key, value in (*answer.items(), *judges_of(outcomes).items())),
-        (prompt_versions_of(outcomes),),
-        (flat_label(metric, score) for metric, score in _scores(outcomes).items()),
-        (flat_fallback(metric, score) for metric, score in _scores(outcomes).items()),
-        (content,),
-        flat_explanations(outcomes, options),
-        flat_details(outcomes),
-        openinference_copies(outcomes, options),
-    )
+    scores = _scores(outcomes)
+    for metric, outcome in outcomes.items():
+        yield flat_outcome(metric, outcome)
+    for key, value in answer.items():
+        yield {key: value}
+    yield {semconv.JUDGE: _joined(score.judge for score in scores.values())}
+    yield {semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values())}
+    for metric, score in scores.items():
+        yield {semconv.label_attribute(metric): score.label}
+    for metric, score in scores.items():
+        yield _fallback(metric, score)
+    yield content
+    for metric, score in scores.items():
+        yield {semconv.explanation_attribute(metric): options.content.explanation(score)}
+    for metric, score in scores.items():
+        for name, figure in score.details.items():
+            yield {semconv.detail_attribute(metric, name): figure}
+    yield from openinference_copies(outcomes, options)
 
 
 def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, place: ContentPlace) -> Attributes:
@@ -111,8 +87,8 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
                 semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
-                **prompt_versions_of({metric: outcome}),
-                **flat_fallback(metric, outcome),
+                semconv.PROMPT_VERSION: outcome.prompt_version and named(outcome.prompt_version),
+                **_fallback(metric, outcome),
             }
         case MetricFailure():
             return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
@@ -130,6 +106,12 @@ def _scores(outcomes: Mapping[str, Outcome]) -> dict[str, Score]:
     return {metric: outcome for metric, outcome in outcomes.items() if isinstance(outcome, Score)}
 
 
+def _fallback(metric: str, score: Score) -> Attributes:
+    """Why another judge than the metric's own stood in, if one did."""
+    return {semconv.fallback_attribute(metric): score.fallback and named(score.fallback)}
+
+
 def _joined(names: Iterable[str | None]) -> str | None:
+    """Several in one value, sorted."""
     distinct = {name for name in names if name is not None}
     return named(",".join(sorted(distinct))) if distinct else None

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
@@ -20,6 +21,8 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Usage
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.telemetry.values import encodable, error_type, named
+
+_Told = TypeVar("_Told")
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """Buckets as the GenAI conventions advise them for the calls of models."""
@@ -46,8 +49,8 @@ class SelfMetrics:
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._given = meter_provider
-        meter = meter_of(metrics.get_meter_provider() if meter_provider is None else meter_provider)
+        self._provider = _in_force(meter_provider)
+        meter = meter_of(meter_provider or metrics.get_meter_provider())
         self._outcomes = meter.create_counter(
             semconv.METRIC_OUTCOMES,
             unit="{outcome}",
@@ -67,7 +70,7 @@ class SelfMetrics:
         self._cost = meter.create_counter(
             semconv.METRIC_JUDGE_COST, unit="{USD}", description="What judging cost, where the price is known."
         )
-        _observe(meter, _Observer(meter_provider))
+        _observe(meter, self._provider)
 
     def watch(
         self,
@@ -92,7 +95,15 @@ class SelfMetrics:
         Raises:
             TypeError: a function was given, which nobody else may hold.
         """
-        _Engine(stats, queue_bytes, self._given, max_records, max_bytes, finished_as).join(named(name))
+        engine = _Engine(
+            _weakly(stats, lambda _: _engines.pop(engine.name, None)),
+            _weakly(queue_bytes),
+            self._provider,
+            max_records,
+            max_bytes,
+            finished_as,
+        )
+        engine.join(named(name))
 
     def ended(self, metric: str, outcome: Outcome) -> None:
         """Count what came of one metric for one record."""
@@ -133,25 +144,17 @@ def _tokens_by_type(usage: Usage) -> dict[str, int]:
     }
 
 
+@dataclass(eq=False, slots=True)
 class _Engine:
     """An engine that is watched."""
 
-    def __init__(
-        self,
-        stats: Callable[[], CountsOfAnEngine],
-        queue_bytes: Callable[[], int],
-        given: MeterProvider | None,
-        max_records: int,
-        max_bytes: int,
-        finished_as: str,
-    ) -> None:
-        self.max_records = max_records
-        self.max_bytes = max_bytes
-        self.finished_as = finished_as
-        self._stats = weakref.WeakMethod(stats, self._leave)
-        self._queue_bytes = weakref.WeakMethod(queue_bytes)
-        self._given = None if given is None else weakref.ref(given)
-        self.name = ""
+    stats: Callable[[], CountsOfAnEngine | None]
+    queue_bytes: Callable[[], int | None]
+    provider: Callable[[], MeterProvider | None]
+    max_records: int
+    max_bytes: int
+    finished_as: str
+    name: str = ""
 
     def join(self, name: str) -> None:
         """Appear in the metrics, under the first free name."""
@@ -160,103 +163,74 @@ class _Engine:
             if _engines.setdefault(self.name, self) is self:
                 return
 
-    def _leave(self, _: object) -> None:
-        _engines.pop(self.name, None)
-
-    def tells(self, provider: MeterProvider) -> bool:
-        return _in_force(self._given) is provider
-
-    def counts(self) -> CountsOfAnEngine | None:
-        stats = self._stats()
-        return stats() if stats is not None else None
-
-    def bytes_waiting(self) -> int | None:
-        queue_bytes = self._queue_bytes()
-        return queue_bytes() if queue_bytes is not None else None
+    def queued(self) -> int | None:
+        counts = self.stats()
+        return None if counts is None else counts.queued
 
 
 _engines: dict[str, _Engine] = {}
 
 
-def _in_force(given: weakref.ref[MeterProvider] | None) -> MeterProvider | None:
-    return metrics.get_meter_provider() if given is None else given()
+def _weakly(method: Callable[[], _Told], left: Callable[[object], object] | None = None) -> Callable[[], _Told | None]:
+    """What the bound method returns as long as its object lives; then None."""
+    reference = weakref.WeakMethod(method, left)
+    return lambda: None if (living := reference()) is None else living()
 
 
-class _Observer:
-    """Tells a meter about all engines of its provider.
+def _in_force(given: MeterProvider | None) -> Callable[[], MeterProvider | None]:
+    return metrics.get_meter_provider if given is None else weakref.ref(given)
+
+
+_GAUGES: tuple[tuple[str, str, str, Callable[[_Engine], int | None]], ...] = (
+    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored.", _Engine.queued),
+    (
+        semconv.METRIC_QUEUE_BYTES,
+        "By",
+        "Text of the records that wait to be scored.",
+        lambda engine: engine.queue_bytes(),
+    ),
+    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait.", lambda engine: engine.max_records),
+    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait.", lambda engine: engine.max_bytes),
+)
+
+
+def _observe(meter: Meter, provider: Callable[[], MeterProvider | None]) -> None:
+    """Tell the meter about all engines of its provider.
 
     All of them, since a provider asks only the callbacks with which an instrument was first created.
     """
 
-    def __init__(self, given: MeterProvider | None) -> None:
-        self._given = None if given is None else weakref.ref(given)
+    def engines() -> list[_Engine]:
+        own = provider()
+        return [engine for engine in list(_engines.values()) if own is not None and engine.provider() is own]
 
-    def _engines(self) -> list[_Engine]:
-        provider = _in_force(self._given)
-        return [engine for engine in list(_engines.values()) if provider is not None and engine.tells(provider)]
+    def gauge(value: Callable[[_Engine], int | None]) -> Callable[[CallbackOptions], Iterator[Observation]]:
+        def observe(_: CallbackOptions) -> Iterator[Observation]:
+            for engine in engines():
+                if (told := value(engine)) is not None:
+                    yield Observation(told, {semconv.ENGINE: engine.name})
 
-    def _counts(self) -> Iterator[tuple[_Engine, CountsOfAnEngine]]:
-        for engine in self._engines():
-            counts = engine.counts()
-            if counts is not None:
-                yield engine, counts
+        return observe
 
-    def queue_size(self, _: CallbackOptions) -> Iterator[Observation]:
-        for engine, counts in self._counts():
-            yield Observation(counts.queued, {semconv.ENGINE: engine.name})
+    def records(_: CallbackOptions) -> Iterator[Observation]:
+        for engine in engines():
+            if (counts := engine.stats()) is not None:
+                yield from _records_of(engine, counts)
 
-    def queue_bytes(self, _: CallbackOptions) -> Iterator[Observation]:
-        for engine in self._engines():
-            waiting = engine.bytes_waiting()
-            if waiting is not None:
-                yield Observation(waiting, {semconv.ENGINE: engine.name})
-
-    def queue_capacity(self, _: CallbackOptions) -> Iterator[Observation]:
-        for engine in self._engines():
-            yield Observation(engine.max_records, {semconv.ENGINE: engine.name})
-
-    def queue_capacity_bytes(self, _: CallbackOptions) -> Iterator[Observation]:
-        for engine in self._engines():
-            yield Observation(engine.max_bytes, {semconv.ENGINE: engine.name})
-
-    def records(self, _: CallbackOptions) -> Iterator[Observation]:
-        for engine, counts in self._counts():
-            finished = {engine.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
-            for result, number in finished.items():
-                yield Observation(number, {semconv.ENGINE: engine.name, semconv.RESULT: result})
-            dropped = {semconv.ENGINE: engine.name, semconv.RESULT: semconv.RESULT_DROPPED}
-            for reason, number in counts.dropped.items():
-                yield Observation(number, dropped | {semconv.REASON: reason})
-
-
-def _observe(meter: Meter, observer: _Observer) -> None:
-    meter.create_observable_up_down_counter(
-        semconv.METRIC_QUEUE_SIZE,
-        [observer.queue_size],
-        unit="{record}",
-        description="Records that wait to be scored.",
-    )
-    meter.create_observable_up_down_counter(
-        semconv.METRIC_QUEUE_BYTES,
-        [observer.queue_bytes],
-        unit="By",
-        description="Text of the records that wait to be scored.",
-    )
-    meter.create_observable_up_down_counter(
-        semconv.METRIC_QUEUE_CAPACITY,
-        [observer.queue_capacity],
-        unit="{record}",
-        description="Records that may wait.",
-    )
-    meter.create_observable_up_down_counter(
-        semconv.METRIC_QUEUE_CAPACITY_BYTES,
-        [observer.queue_capacity_bytes],
-        unit="By",
-        description="Text that may wait.",
-    )
+    for name, unit, description, value in _GAUGES:
+        meter.create_observable_up_down_counter(name, [gauge(value)], unit=unit, description=description)
     meter.create_observable_counter(
         semconv.METRIC_RECORDS,
-        [observer.records],
+        [records],
         unit="{record}",
         description="Records that are done with: scored, without anything to score, or dropped.",
     )
+
+
+def _records_of(engine: _Engine, counts: CountsOfAnEngine) -> Iterator[Observation]:
+    finished = {engine.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
+    for result, number in finished.items():
+        yield Observation(number, {semconv.ENGINE: engine.name, semconv.RESULT: result})
+    dropped = {semconv.ENGINE: engine.name, semconv.RESULT: semconv.RESULT_DROPPED}
+    for reason, number in counts.dropped.items():
+        yield Observation(number, dropped | {semconv.REASON: reason})

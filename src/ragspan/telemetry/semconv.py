@@ -18,6 +18,7 @@ SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
 # General names of OpenTelemetry
 ERROR_TYPE: Final = "error.type"
 ERROR_TYPE_OTHER: Final = "_OTHER"
+DIMENSION_OTHER: Final = "_OTHER"
 """What the conventions prescribe for an error whose type is not known."""
 LOG_RECORD_UID: Final = "log.record.uid"
 """Log records with the same one are the same, and a reader may leave all but one out."""
@@ -143,6 +144,11 @@ JUDGE: Final = "ragspan.judge"
 PROMPT_VERSION: Final = "ragspan.prompt_version"
 EVALUATION_DURATION_MS: Final = "ragspan.evaluation.duration_ms"
 DELIVERY_COUNT: Final = "ragspan.delivery.count"
+
+
+def dimension_attribute(name: str) -> str:
+    """An entry of the request's metadata that is told on purpose."""
+    return f"ragspan.dimension.{name}"
 
 
 def score_attribute(metric: str) -> str:

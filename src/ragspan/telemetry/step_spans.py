@@ -1,10 +1,13 @@
-"""Spans for the steps of an answer: its tools, searches, rerankers and calls of language models."""
+"""Spans for the steps of an answer: its tools, searches, rerankers and calls of language models.
+
+OpenTelemetry accepts an end before the start in silence, and a negative time only fails when a whole batch is encoded, so noted
+times (Unix nanoseconds) are clamped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 
@@ -12,14 +15,28 @@ from ragspan.records import Generation, RagRecord, Reranking, Retrieval, Step, T
 from ragspan.step_texts import ErrorReport
 from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import context_with
-from ragspan.telemetry.content import ContentPolicy
-from ragspan.telemetry.documents import document_groups, reranked_groups
-from ragspan.telemetry.limits import set_within_limit
-from ragspan.telemetry.messages import message_groups
-from ragspan.telemetry.options import EmitterOptions
+from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.score_attributes import Attributes
-from ragspan.telemetry.times import step_interval
-from ragspan.telemetry.values import encodable, error_type, named
+from ragspan.telemetry.step_attributes import step_groups
+from ragspan.telemetry.values import encodable, error_type, named, set_within_limit
+
+_ALL_TIME = (0, 2**63 - 1)
+
+
+def answer_interval(record: RagRecord) -> tuple[int, int]:
+    return _clamped(record.started_ns, record.ended_ns, _ALL_TIME)
+
+
+def step_interval(record: RagRecord, step: Step) -> tuple[int, int]:
+    """A step's times, inside the answer's; as they are where the answer's own times were never noted."""
+    answer = answer_interval(record)
+    return _clamped(step.started_ns, step.ended_ns, answer if answer[0] < answer[1] else _ALL_TIME)
+
+
+def _clamped(started_ns: int, ended_ns: int, within: tuple[int, int]) -> tuple[int, int]:
+    earliest, latest = within
+    started_ns = min(max(started_ns, earliest), latest)
+    return started_ns, min(max(ended_ns, started_ns), latest)
 
 
 def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
@@ -37,7 +54,7 @@ def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, 
 def finish_step(span: Span, record: RagRecord, step: Step, options: EmitterOptions) -> None:
     """Give a step's span all that is to be said of it, and end it."""
     failure = None if step.error_type is None else error_type(step.error_type)
-    set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *_FORMS[type(step)].groups(step, options)])
+    set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
     if failure is not None:
         span.set_status(StatusCode.ERROR, failure)
         add_exception(span, step.error, step_interval(record, step)[1], options.content)
@@ -63,151 +80,64 @@ def add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: Co
 
 def step_name(step: Step) -> str:
     """What the step's span is called."""
-    form = _FORMS[type(step)]
-    return named(f"{form.operation} {form.name(step) or ''}".rstrip())
+    match step:
+        case Retrieval():
+            name = step.data_source_id or step.name
+        case Generation():
+            name = step.model or ""
+        case _:
+            name = step.name
+    return named(f"{_KINDS[type(step)].operation} {name}".rstrip())
 
 
-def _start_step(tracer: Tracer, parent: Span, record: RagRecord, step: Step) -> Span:
-    form = _FORMS[type(step)]
-    return tracer.start_span(
-        step_name(step),
-        context=context_with(parent),
-        kind=form.span_kind,
-        start_time=step_interval(record, step)[0],
-        attributes=encodable(
-            {
-                semconv.OPENINFERENCE_SPAN_KIND: form.kind,
-                semconv.GEN_AI_OPERATION_NAME: form.operation,
-                **form.essentials(step),
-            }
-        ),
-    )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Form:
-    """How a kind of step becomes a span."""
+class _Kind(NamedTuple):
+    """What the span of a kind of step is, by OpenTelemetry's conventions and by OpenInference's."""
 
     operation: str
     kind: str
-    """OpenInference's."""
-    name: Callable[[Any], str | None]
-    essentials: Callable[[Any], Attributes]
-    """What a sampler may want to see."""
-    groups: Callable[[Any, EmitterOptions], Iterator[Attributes]]
-    """All else in groups, the most important first."""
     span_kind: SpanKind = SpanKind.INTERNAL
 
 
-def _tool_essentials(call: ToolCall) -> Attributes:
-    return {
-        semconv.GEN_AI_TOOL_NAME: named(call.name),
-        semconv.GEN_AI_TOOL_CALL_ID: call.call_id and named(call.call_id),
-    }
-
-
-def _tool_groups(call: ToolCall, options: EmitterOptions) -> Iterator[Attributes]:
-    if options.openinference:
-        yield {semconv.TOOL_NAME: named(call.name)}
-    if call.arguments is not None and options.content.allows("spans", hidden_as="inputs"):
-        yield {
-            semconv.GEN_AI_TOOL_CALL_ARGUMENTS: call.arguments,
-            semconv.INPUT_VALUE: call.arguments,
-            semconv.INPUT_MIME_TYPE: _mime_type(call.arguments),
-        }
-    if call.result is not None and options.content.allows("spans", hidden_as="outputs"):
-        yield {
-            semconv.GEN_AI_TOOL_CALL_RESULT: call.result,
-            semconv.OUTPUT_VALUE: call.result,
-            semconv.OUTPUT_MIME_TYPE: _mime_type(call.result),
-        }
-
-
-def _mime_type(text: str) -> str:
-    return semconv.MIME_JSON if text.startswith(("{", "[")) else semconv.MIME_TEXT
-
-
-def _retrieval_essentials(search: Retrieval) -> Attributes:
-    return {
-        semconv.GEN_AI_DATA_SOURCE_ID: search.data_source_id and named(search.data_source_id),
-        semconv.GEN_AI_RETRIEVAL_TOP_K: search.top_k,
-        semconv.GEN_AI_TOOL_NAME: search.tool_name and named(search.tool_name),
-        semconv.GEN_AI_TOOL_CALL_ID: search.tool_call_id and named(search.tool_call_id),
-    }
-
-
-def _generation_essentials(generation: Generation) -> Attributes:
-    return {
-        semconv.GEN_AI_PROVIDER_NAME: generation.provider and named(generation.provider),
-        semconv.GEN_AI_REQUEST_MODEL: generation.model and named(generation.model),
-        semconv.GEN_AI_REQUEST_STREAM: generation.streamed or None,
-    }
-
-
-def _generation_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
-    first_ns = generation.first_token_ns
-    yield {
-        semconv.GEN_AI_RESPONSE_ID: generation.response_id and named(generation.response_id),
-        semconv.GEN_AI_RESPONSE_MODEL: generation.response_model and named(generation.response_model),
-        semconv.GEN_AI_USAGE_INPUT_TOKENS: generation.input_tokens,
-        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: generation.output_tokens,
-        semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: generation.cached_tokens,
-        semconv.GEN_AI_RESPONSE_FINISH_REASONS: generation.finish_reason and (generation.finish_reason,),
-        semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: (
-            None if first_ns is None else max(first_ns - generation.started_ns, 0) / 1e9
-        ),
-    }
-    yield {
-        semconv.LLM_MODEL_NAME: generation.model and named(generation.model),
-        semconv.LLM_PROVIDER: generation.provider and named(generation.provider),
-        semconv.LLM_TOKEN_COUNT_PROMPT: generation.input_tokens,
-        semconv.LLM_TOKEN_COUNT_COMPLETION: generation.output_tokens,
-        semconv.LLM_TOKEN_COUNT_TOTAL: _total_tokens(generation),
-        semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: generation.cached_tokens,
-        semconv.LLM_FINISH_REASON: generation.finish_reason and named(generation.finish_reason),
-    }
-    yield from message_groups(generation, options)
-
-
-def _total_tokens(generation: Generation) -> int | None:
-    if generation.input_tokens is None or generation.output_tokens is None:
-        return None
-    return generation.input_tokens + generation.output_tokens
-
-
-def _no_essentials(_: Reranking) -> Attributes:
-    return {}
-
-
-_FORMS: Mapping[type[Step], _Form] = {
-    ToolCall: _Form(
-        operation=semconv.OPERATION_EXECUTE_TOOL,
-        kind=semconv.KIND_TOOL,
-        name=lambda call: call.name,
-        essentials=_tool_essentials,
-        groups=_tool_groups,
-    ),
-    Retrieval: _Form(
-        operation=semconv.OPERATION_RETRIEVAL,
-        kind=semconv.KIND_RETRIEVER,
-        name=lambda search: search.data_source_id or search.name,
-        essentials=_retrieval_essentials,
-        groups=document_groups,
-        span_kind=SpanKind.CLIENT,
-    ),
-    Reranking: _Form(
-        operation=semconv.OPERATION_RERANK,
-        kind=semconv.KIND_RERANKER,
-        name=lambda reranking: reranking.name,
-        essentials=_no_essentials,
-        groups=reranked_groups,
-    ),
-    Generation: _Form(
-        operation=semconv.OPERATION_CHAT,
-        kind=semconv.KIND_LLM,
-        name=lambda generation: generation.model,
-        essentials=_generation_essentials,
-        groups=_generation_groups,
-        span_kind=SpanKind.CLIENT,
-    ),
+_KINDS: Mapping[type[Step], _Kind] = {
+    ToolCall: _Kind(semconv.OPERATION_EXECUTE_TOOL, semconv.KIND_TOOL),
+    Retrieval: _Kind(semconv.OPERATION_RETRIEVAL, semconv.KIND_RETRIEVER, SpanKind.CLIENT),
+    Reranking: _Kind(semconv.OPERATION_RERANK, semconv.KIND_RERANKER),
+    Generation: _Kind(semconv.OPERATION_CHAT, semconv.KIND_LLM, SpanKind.CLIENT),
 }
+
+
+def _start_step(tracer: Tracer, parent: Span, record: RagRecord, step: Step) -> Span:
+    kind = _KINDS[type(step)]
+    attributes = {semconv.OPENINFERENCE_SPAN_KIND: kind.kind, semconv.GEN_AI_OPERATION_NAME: kind.operation}
+    return tracer.start_span(
+        step_name(step),
+        context=context_with(parent),
+        kind=kind.span_kind,
+        start_time=step_interval(record, step)[0],
+        attributes=encodable({**attributes, **_essentials(step)}),
+    )
+
+
+def _essentials(step: Step) -> Attributes:
+    """What a sampler may want to see."""
+    match step:
+        case ToolCall():
+            return {
+                semconv.GEN_AI_TOOL_NAME: named(step.name),
+                semconv.GEN_AI_TOOL_CALL_ID: step.call_id and named(step.call_id),
+            }
+        case Retrieval():
+            return {
+                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id and named(step.data_source_id),
+                semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
+                semconv.GEN_AI_TOOL_NAME: step.tool_name and named(step.tool_name),
+                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id and named(step.tool_call_id),
+            }
+        case Generation():
+            return {
+                semconv.GEN_AI_PROVIDER_NAME: step.provider and named(step.provider),
+                semconv.GEN_AI_REQUEST_MODEL: step.model and named(step.model),
+                semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
+            }
+        case _:
+            return {}

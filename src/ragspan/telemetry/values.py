@@ -1,7 +1,8 @@
-"""Attribute values that every exporter and backend can take.
+"""Attribute values that every exporter and backend can take, and no more of them than a span holds.
 
 The SDK keeps NaN and None and passes text on as it is; one lone surrogate then costs the attribute at encoding, with a
-traceback in the application's log.
+traceback in the application's log. A span that is full evicts its oldest attribute for each new one, so writing too much would
+cost the span its kind, its record id or a score: ragspan leaves out what matters least instead.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import functools
 import math
 import numbers
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
+
+from opentelemetry.trace import Span
 
 from ragspan.telemetry.semconv import ERROR_TYPE_OTHER
 
@@ -23,6 +27,9 @@ MAX_NAME_CHARS = 256
 """For names, ids and types, which have no reason to be long."""
 MAX_ITEMS = 50
 """For lists of names."""
+
+DEFAULT_LIMIT = 128
+"""The limit of attributes in OpenTelemetry's specification, for spans that do not tell their own."""
 
 _INT64 = 2**63
 _CONTROL_PICTURES = 0x2400
@@ -106,3 +113,26 @@ def _encodable_value(value: object) -> AttributeValue | None:
     if isinstance(value, numbers.Real):  # figures of retrievers may be NumPy's
         return number if math.isfinite(number := float(value)) else None
     return None
+
+
+def room_of(span: Span) -> int:
+    """How many more attributes the span takes without evicting one."""
+    # Neither is in the API. The SDK's spans tell their limit, from the provider or from the environment, only in a
+    # private field; those of other providers are taken to have the default.
+    limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
+    present = getattr(span, "attributes", None)
+    return sys.maxsize if limit is None else max(limit - len(present or ()), 0)
+
+
+def set_within_limit(span: Span, groups: Iterable[Mapping[str, object]]) -> None:
+    """Set the groups of attributes, the most important first, up to the first that does not fit as a whole."""
+    if not span.is_recording():
+        return
+    room = room_of(span)
+    chosen: dict[str, AttributeValue] = {}
+    for group in groups:
+        attributes = encodable(group)
+        if len(chosen) + len(attributes) > room:
+            break
+        chosen.update(attributes)
+    span.set_attributes(chosen)

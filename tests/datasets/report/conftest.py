@@ -9,8 +9,7 @@ import pytest
 
 from ragspan import RagRecord, Score
 from ragspan.datasets.report.page import render
-from ragspan.datasets.results import EvaluatedRow, Evaluation, ResultRow
-from ragspan.datasets.summary import LowestScores, Tally
+from ragspan.datasets.results import EvaluatedRow, Evaluation, LowestScores, MetricTally, ResultRow
 
 
 def answered(
@@ -31,19 +30,19 @@ def evaluation_of(rows, **more):
     """What evaluating a table with these rows gives."""
     rows = list(rows)
     metrics = tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes))
-    tally, worst, results = Tally(metrics), LowestScores(metrics), []
+    tallies, worst, results = {metric: MetricTally() for metric in metrics}, LowestScores(metrics), []
     for row in rows:
         worst.offer(row)
         for metric, outcome in row.outcomes.items():
             result = ResultRow.from_outcome(outcome, row=row.row, record_id=row.record.record_id, metric=metric)
             results.append(result)
-            tally.add(result, outcome.threshold if isinstance(outcome, Score) else None)
+            tallies[metric].add(result, outcome.threshold if isinstance(outcome, Score) else None)
     return Evaluation(
         metrics=metrics,
         rows=len(rows),
-        summary=tally.summary(),
+        summary={metric: tally.summary(metric) for metric, tally in tallies.items()},
         worst=worst.rows(),
-        scores=tally.scores,
+        scores={metric: tally.scores for metric, tally in tallies.items()},
         stream=lambda: iter(results),
         **more,
     )

@@ -61,17 +61,21 @@ def test_of_many_claims_the_unsupported_ones_are_kept(answered):
     assert answer.claims[-1][0] == 100
 
 
-def test_a_metric_that_does_not_apply_says_what_its_reason_means(answered):
-    score = only([answered(1, {"m": NotApplicable(reason="no_claims", detail="a greeting")})]).scores[0]
+@pytest.mark.parametrize(
+    ("outcome", "reason", "words"),
+    [
+        (
+            NotApplicable(reason="no_claims", detail="a greeting"),
+            "no_claims",
+            "the response makes no claims; a greeting",
+        ),
+        (MetricFailure(error_type="timeout", message="after 60 s"), "timeout", "after 60 s"),
+    ],
+)
+def test_a_metric_without_a_score_says_why(answered, outcome, reason, words):
+    score = only([answered(1, {"m": outcome})]).scores[0]
 
-    assert (score.state, score.reason) == ("not scored", "no_claims")
-    assert score.explanation.shown == "the response makes no claims; a greeting"
-
-
-def test_a_failure_is_told_with_its_message(answered):
-    score = only([answered(1, {"m": MetricFailure(error_type="timeout", message="after 60 s")})]).scores[0]
-
-    assert (score.state, score.reason, score.explanation.shown) == ("not scored", "timeout", "after 60 s")
+    assert (score.state, score.reason, score.explanation.shown) == ("not scored", reason, words)
 
 
 def test_votes_that_differ_are_listed_and_those_of_a_deterministic_judge_are_not(answered):
@@ -108,67 +112,51 @@ def test_more_answers_have_less_room_each(answered):
     assert sum(len(text) for answer in show_answers(rows) for text, _ in answer.response) < 1_000_000
 
 
-def test_a_short_text_is_shown_whole():
-    shown = excerpt("a few words", at_once=100, room=1000)
+@pytest.mark.parametrize(
+    ("text", "at_once", "room", "lengths"),
+    [
+        ("a few words", 100, 1000, (11, 0, 0)),
+        ("word " * 100, 52, 10_000, (50, 449, 0)),  # between two words
+        ("x" * 1000, 50, 10_000, (50, 950, 0)),
+        ("x" * 1_000_000, 50, 400, (50, 350, 999_600)),
+    ],
+)
+def test_a_long_text_is_folded_and_what_there_is_no_room_for_is_counted(text, at_once, room, lengths):
+    shown = excerpt(text, at_once=at_once, room=room)
 
-    assert (shown.shown, shown.rest, shown.omitted) == ("a few words", "", 0)
-
-
-def test_a_long_text_is_folded_between_two_words():
-    text = "word " * 100
-
-    shown = excerpt(text, at_once=52, room=10_000)
-
-    assert shown.shown == "word " * 10
-    assert shown.shown + shown.rest == text.strip()
-    assert shown.omitted == 0
-
-
-def test_a_text_without_spaces_is_folded_all_the_same():
-    assert excerpt("x" * 1000, at_once=50, room=10_000).shown == "x" * 50
-
-
-def test_what_there_is_no_room_for_is_left_out_and_counted():
-    shown = excerpt("x" * 1_000_000, at_once=50, room=400)
-
-    assert len(shown.shown + shown.rest) == 400
-    assert shown.omitted == 999_600
+    assert (len(shown.shown), len(shown.rest), shown.omitted) == lengths
+    assert text.startswith(shown.shown + shown.rest)
 
 
 def marked(response, claims):
     return [piece for piece in mark_claims(response, claims) if piece[1]]
 
 
-def test_without_claims_the_response_is_one_piece():
-    assert list(mark_claims("One. Two.", {})) == [("One. Two.", ())]
-
-
-def test_an_empty_response_has_no_pieces():
-    assert list(mark_claims("", {1: "The tower is green."})) == []
-
-
-def test_a_claim_that_is_a_sentence_marks_this_sentence():
-    response = "The tower is 300 m tall. It was painted green in 1999. People like it."
-
-    assert marked(response, {2: "It was painted green in 1999."}) == [("It was painted green in 1999.", (2,))]
-
-
-def test_a_paraphrased_claim_marks_the_sentence_that_has_most_of_its_words():
-    response = "The tower stands in Paris. In 1999 workers painted it green, at night."
-
-    assert marked(response, {1: "The tower was painted green in 1999."}) == [
-        ("In 1999 workers painted it green, at night.", (1,))
-    ]
-
-
-def test_several_claims_may_be_in_one_sentence():
-    response = "It is green, and 300 m tall."
-
-    assert marked(response, {1: "It is green.", 3: "It is 300 m tall."}) == [(response, (1, 3))]
-
-
-def test_a_claim_that_no_sentence_makes_marks_nothing():
-    assert marked("Cats purr at night.", {1: "The treasury raised interest rates."}) == []
+@pytest.mark.parametrize(
+    ("response", "claims", "found"),
+    [
+        ("One. Two.", {}, []),
+        ("", {1: "The tower is green."}, []),
+        ("Cats purr at night.", {1: "The treasury raised interest rates."}, []),
+        (
+            "The tower is 300 m tall. It was painted green in 1999. People like it.",
+            {2: "It was painted green in 1999."},
+            [("It was painted green in 1999.", (2,))],
+        ),
+        (  # a paraphrase marks the sentence that has most of its words
+            "The tower stands in Paris. In 1999 workers painted it green, at night.",
+            {1: "The tower was painted green in 1999."},
+            [("In 1999 workers painted it green, at night.", (1,))],
+        ),
+        (
+            "It is green, and 300 m tall.",
+            {1: "It is green.", 3: "It is 300 m tall."},
+            [("It is green, and 300 m tall.", (1, 3))],
+        ),
+    ],
+)
+def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
+    assert marked(response, claims) == found
 
 
 @pytest.mark.parametrize(
@@ -208,15 +196,11 @@ def words(context):
 
 def test_useful_contexts_are_marked_and_the_others_are_not():
     first, second = shown(2, {"context_utilization": useful(True, False)})
+    (neither,) = shown(1, {"faithfulness": Score(value=1.0)})
 
     assert (first.is_useful, words(first), first.findings[0].explanation) == (True, ["useful"], "because")
     assert (second.is_useful, words(second)) == (False, ["not used"])
-
-
-def test_without_a_verdict_a_passage_is_neither():
-    (shown_context,) = shown(1, {"faithfulness": Score(value=1.0)})
-
-    assert shown_context.is_useful is None
+    assert neither.is_useful is None
 
 
 @pytest.mark.parametrize(

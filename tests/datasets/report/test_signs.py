@@ -1,113 +1,89 @@
+"""Signs of high risk, distributions, and the documentation's words about metrics."""
+
 from __future__ import annotations
+
+import re
+import statistics
+from pathlib import Path
 
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, Score
-from ragspan.datasets.report.signs import signs_of
+from ragspan.config import METRIC_NAMES
+from ragspan.datasets.report.signs import GUIDES, REASONS, distribution, signs_of
 
-GOOD = [0.7, 0.75, 0.8, 0.85, 0.9] * 10
-
-
-def signs(evaluation, metric):
-    return signs_of(evaluation.summary[metric])
+ABSENT = NotApplicable(reason="no_contexts")
+OWN = NotApplicable(reason="too_short")
 
 
 @pytest.fixture
-def signs_for(scored):
-    return lambda values, metric="faithfulness": signs(scored(metric, values), metric)
+def signs_for(answered, evaluation_of):
+    def signs(outcomes, metric="faithfulness"):
+        rows = [answered(row, {metric: outcome}) for row, outcome in enumerate(outcomes, start=1)]
+        return signs_of(evaluation_of(rows).summary[metric])
+
+    return signs
 
 
-def titles(found):
-    return [sign.title for sign in found]
+@pytest.mark.parametrize(
+    ("outcomes", "level", "title"),
+    [
+        ([0.4, 0.45, 0.55, 0.45] * 10, "high", "Most answers fail"),
+        ([0.45] * 22 + [0.5] * 18, "notice", "Low mean and median"),
+        ([0.1] * 20 + [0.55] * 20, "high", "Very low mean and median"),
+        ([0.3] * 20 + [0.55] * 21, "notice", "Low mean"),
+        ([0.3, 0.4, 0.45] * 20, "high", "Low maximum: no answer passes"),
+        ([0.0, 1.0, 1.0] * 20, "notice", "High deviation"),
+        ([0.9] * 40 + [ABSENT] * 20, "high", "Many answers have no score"),
+        ([0.9] * 40 + [OWN] * 20, "high", "Many answers have no score"),
+        ([ABSENT], "high", "Many answers have no score"),
+        ([0.9] * 40 + [MetricFailure(error_type="no_claims", message="")], "high", "The metric failed on many answers"),
+    ],
+)
+def test_what_deserves_a_look_has_a_sign(signs_for, outcomes, level, title):
+    (sign,) = signs_for(outcomes)
+
+    assert (sign.level, sign.title) == (level, title)
 
 
-def test_good_scores_give_no_sign(signs_for):
-    assert signs_for(GOOD) == []
+@pytest.mark.parametrize(
+    "outcomes",
+    [
+        [0.7, 0.75, 0.8, 0.85, 0.9] * 10,
+        [0.499] * 40 + [0.7],  # shown as the threshold
+        [0.0] * 6 + [1.0] * 34,  # faithfulness is near 0 or 1 by its nature
+        [0.9] * 40 + [ABSENT],
+        [0.9] * 40 + [OWN] * 3,
+    ],
+)
+def test_good_scores_give_no_sign(signs_for, outcomes):
+    assert signs_for(outcomes) == []
 
 
-def test_where_few_answers_pass_the_risk_is_high_with_figures_and_what_to_look_at(signs_for):
-    (sign,) = signs_for([0.4, 0.45, 0.55, 0.45] * 10)
+@pytest.mark.parametrize(
+    ("outcomes", "figures", "advice"),
+    [
+        (
+            [0.4, 0.45, 0.55, 0.45] * 10,
+            "The mean is 0.46 and the median is 0.45; a pass begins at 0.50, and 25% of the answers pass.",
+            GUIDES["faithfulness"].when_low,
+        ),
+        (
+            [0.3, 0.4, 0.45] * 20,
+            "The best of 60 scores is 0.45, the mean 0.38; a pass begins at 0.50.",
+            GUIDES["faithfulness"].when_low,
+        ),
+        (
+            [0.9] * 40 + [ABSENT] * 20,
+            "20 of 60 answers have no score (33%): no_contexts 20.",
+            f"the figures describe the other answers only. Most often {REASONS['no_contexts']}.",
+        ),
+    ],
+)
+def test_a_sign_has_its_figures_and_what_to_look_at(signs_for, outcomes, figures, advice):
+    (sign,) = signs_for(outcomes)
 
-    assert (sign.level, sign.title) == ("high", "Most answers fail")
-    assert sign.figures == (
-        "The mean is 0.46 and the median is 0.45; a pass begins at 0.50, and 25% of the answers pass."
-    )
-    assert sign.advice.startswith("the explanation lists what to look for")
-
-
-def test_a_median_just_below_the_threshold_deserves_a_look_only(signs_for):
-    (sign,) = signs_for([0.45] * 22 + [0.5] * 18)
-
-    assert (sign.level, sign.title) == ("notice", "Low mean and median")
-
-
-def test_a_mean_far_below_the_threshold_is_called_very_low(signs_for):
-    (sign,) = signs_for([0.1] * 20 + [0.55] * 20)
-
-    assert (sign.level, sign.title) == ("high", "Very low mean and median")
-
-
-def test_a_mean_that_few_answers_pull_down_deserves_a_look_only(signs_for):
-    (sign,) = signs_for([0.3] * 20 + [0.55] * 21)
-
-    assert (sign.level, sign.title) == ("notice", "Low mean")
-
-
-def test_a_figure_that_is_shown_as_the_threshold_is_no_sign(signs_for):
-    assert signs_for([0.499] * 40 + [0.7]) == []
-
-
-def test_a_maximum_below_the_threshold_says_that_no_answer_passes(signs_for):
-    (sign,) = signs_for([0.3, 0.4, 0.45] * 20)
-
-    assert (sign.level, sign.title) == ("high", "Low maximum: no answer passes")
-    assert sign.figures == "The best of 60 scores is 0.45, the mean 0.38; a pass begins at 0.50."
-
-
-def test_zeros_and_ones_deserve_a_look_where_many_answers_fail(signs_for):
-    (sign,) = signs_for([0.0, 1.0, 1.0] * 20)
-
-    assert (sign.level, sign.title) == ("notice", "High deviation")
-    assert sign.figures.startswith("Standard deviation 0.48 around a mean of 0.67;")
-
-
-def test_few_failures_among_good_answers_are_no_sign(signs_for):
-    """Their deviation is as high: faithfulness is near 0 or 1 by its nature."""
-    assert signs_for([0.0] * 6 + [1.0] * 34) == []
-
-
-def test_many_answers_without_a_score_are_told_with_the_reasons(answered, evaluation_of):
-    rows = [answered(row, {"m": 0.9}) for row in range(1, 41)]
-    rows += [answered(row, {"m": NotApplicable(reason="no_contexts")}) for row in range(41, 61)]
-
-    (sign,) = signs(evaluation_of(rows), "m")
-
-    assert (sign.level, sign.title) == ("high", "Many answers have no score")
-    assert sign.figures == "20 of 60 answers have no score (33%): no_contexts 20."
-    assert sign.advice.endswith("Most often nothing was retrieved, or nothing retrieved reached the prompt.")
-
-
-def test_a_few_answers_to_which_a_metric_does_not_apply_are_no_sign(answered, evaluation_of):
-    rows = [answered(row, {"m": 0.9}) for row in range(1, 41)]
-    rows.append(answered(41, {"m": NotApplicable(reason="no_contexts")}))
-
-    assert signs(evaluation_of(rows), "m") == []
-
-
-def test_a_metric_that_fails_is_a_sign_sooner(answered, evaluation_of):
-    rows = [answered(row, {"m": 0.9}) for row in range(1, 41)]
-    rows.append(answered(41, {"m": MetricFailure(error_type="timeout", message="")}))
-
-    (sign,) = signs(evaluation_of(rows), "m")
-
-    assert sign.title == "The metric failed on many answers"
-    assert "A failure is a fault in the judging" in sign.advice
-
-
-def test_a_metric_that_scored_nothing_is_high_risk(answered, evaluation_of):
-    (sign,) = signs(evaluation_of([answered(1, {"m": NotApplicable(reason="no_claims")})]), "m")
-
-    assert (sign.level, sign.figures) == ("high", "1 of 1 answers have no score (100%): no_claims 1.")
+    assert (sign.figures, sign.advice) == (figures, advice)
 
 
 def test_few_scores_are_told_after_the_signs_of_high_risk(signs_for):
@@ -117,29 +93,72 @@ def test_few_scores_are_told_after_the_signs_of_high_risk(signs_for):
     assert found[1].figures.startswith("Only 3 answers have a score")
 
 
-def test_a_metric_without_a_threshold_is_measured_by_the_middle_of_the_scale(answered, evaluation_of):
-    rows = [answered(row, {"own": Score(value=0.2)}) for row in range(1, 41)]
-    rows.append(answered(41, {"own": Score(value=0.9)}))
-
-    (sign,) = signs(evaluation_of(rows), "own")
+def test_a_metric_without_a_threshold_is_measured_by_the_middle_of_the_scale(signs_for):
+    (sign,) = signs_for([Score(value=0.2)] * 40 + [Score(value=0.9)], "own")
 
     assert "the metric has no threshold, 0.50 is the middle of the scale" in sign.figures
     assert sign.advice is None
 
 
-def test_a_reason_of_a_metric_of_ones_own_is_no_failure(answered, evaluation_of):
-    rows = [answered(row, {"own": Score(value=0.9)}) for row in range(1, 41)]
-    rows += [answered(row, {"own": NotApplicable(reason="too_short")}) for row in range(41, 44)]
-    assert signs(evaluation_of(rows), "own") == []
-
-    rows += [answered(row, {"own": NotApplicable(reason="too_short")}) for row in range(44, 61)]
-    (sign,) = signs(evaluation_of(rows), "own")
-
-    assert (sign.title, sign.advice.endswith("Most often too_short.")) == ("Many answers have no score", True)
+def counts(scores):
+    return [bar.count for bar in scores.bars]
 
 
-def test_a_failure_that_is_called_as_a_reason_is_a_failure(answered, evaluation_of):
-    rows = [answered(row, {"own": Score(value=0.9)}) for row in range(1, 41)]
-    rows.append(answered(41, {"own": MetricFailure(error_type="no_claims", message="")}))
+def test_a_tenth_belongs_to_the_bin_that_it_begins_and_one_to_the_last():
+    assert distribution([]) is None
+    assert counts(distribution([place / 10 for place in range(11)])) == [1, 1, 1, 1, 1, 1, 1, 1, 1, 2]
+    assert counts(distribution([0.7999999]))[7] == 1
 
-    assert titles(signs(evaluation_of(rows), "own")) == ["The metric failed on many answers"]
+
+def test_quartiles_and_whiskers_are_those_of_a_box_plot():
+    values = [0.0, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8]
+    scores = distribution(values)
+
+    lower, median, upper = statistics.quantiles(values, n=4, method="inclusive")
+    assert (scores.lower_quartile, scores.median, scores.upper_quartile) == (lower, median, upper)
+    assert (scores.lower_whisker, scores.upper_whisker, scores.outliers) == (0.5, 0.8, 1)
+
+
+@pytest.mark.parametrize("values", [[0.4], [0.4, 0.4], [0.0, 1.0]])
+def test_few_scores_have_a_distribution_as_well(values):
+    scores = distribution(values)
+
+    assert sum(counts(scores)) == len(values)
+    assert (
+        scores.lower_whisker <= scores.lower_quartile <= scores.median <= scores.upper_quartile <= scores.upper_whisker
+    )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "roles"),
+    [
+        (0.8, ["fail"] * 8 + ["pass"] * 2),
+        (0.25, ["fail"] * 2 + ["bar"] + ["pass"] * 7),
+        (0.0, ["pass"] * 10),
+        (None, ["bar"] * 10),
+    ],
+)
+def test_bars_below_the_threshold_fail_and_those_from_it_on_pass(threshold, roles):
+    assert [bar.role for bar in distribution([0.5], threshold).bars] == roles
+
+
+TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+
+
+def plain(text):
+    return " ".join(text.replace("`", "").split())
+
+
+@pytest.mark.parametrize("metric", METRIC_NAMES)
+def test_a_guide_says_what_the_documentation_says(metric):
+    section = next(part for part in TEXT.split("\n## ") if part.partition("\n\n")[2].startswith(f"`{metric}`"))
+    (advice,) = re.findall(r"- When it is low: (.*?)(?=\n- |\n\n|\Z)", section, re.DOTALL)
+    (question,) = re.findall(rf"^\| `{metric}` \| (.*?) \|", TEXT, re.MULTILINE)
+
+    assert GUIDES[metric] == (plain(question), plain(advice))
+
+
+def test_every_reason_means_what_the_documentation_says():
+    table = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|$", TEXT.partition("## When there is no score")[2], re.MULTILINE))
+
+    assert {reason: plain(meaning) for reason, meaning in table.items()} == REASONS

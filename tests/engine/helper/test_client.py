@@ -12,7 +12,7 @@ import types
 
 import pytest
 
-from ragspan.engine.helper import client, connection, wire
+from ragspan.engine.helper import client, connection, serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.records import RagRecord
@@ -20,27 +20,29 @@ from ragspan.throttled_log import ThrottledLog
 
 
 @pytest.fixture
-async def make_client():
+async def make_client(obedient):
     made = []
 
-    def make(greeting=lambda: ("judge",), **options):
-        made.append(HelperClient(greeting, max_questions=4, log=ThrottledLog(), on_note=log_note, **options))
+    metrics = pickle.dumps({0: obedient.Obeying()})
+
+    def make(init_message=lambda: ("metrics", metrics, {}), **options):
+        made.append(HelperClient(init_message, max_questions=4, log=ThrottledLog(), on_note=log_note, **options))
         return made[-1]
 
     yield make
     for one in made:
-        one.hang_up()
+        one.close()
         await asyncio.sleep(0)
-        one.let_go()
+        one.join()
 
 
 def forget_nothing(_helper):
-    """The payload of a question that any helper can answer."""
-    return ()
+    """The payload of a question that any helper can answer: about a record that it does not know."""
+    return (0,)
 
 
 async def ask(one):
-    return await asyncio.wait_for(one.ask("forget", forget_nothing), 20)
+    return await asyncio.wait_for(one.ask("cancel", forget_nothing), 20)
 
 
 @pytest.fixture
@@ -148,7 +150,7 @@ async def test_a_program_that_never_answers_is_ended_and_given_up(make_client, i
 
 
 async def test_a_greeting_that_cannot_be_made_is_the_reason(make_client, caplog):
-    one = make_client(lambda: int("greeting"))
+    one = make_client(lambda: int("init_message"))
     with pytest.raises(HelperUnavailable):
         await ask(one)
 
@@ -156,7 +158,7 @@ async def test_a_greeting_that_cannot_be_made_is_the_reason(make_client, caplog)
 
 
 async def test_a_helper_of_another_version_is_given_up(make_client, monkeypatch, caplog):
-    monkeypatch.setattr(client.wire, "FORMAT", "of tomorrow")
+    monkeypatch.setattr(client.serialization, "FORMAT", "of tomorrow")
     with pytest.raises(HelperUnavailable):
         await ask(make_client())
 
@@ -189,8 +191,8 @@ async def test_a_start_that_is_cancelled_is_not_the_end_of_all_helpers(make_clie
 
 async def test_what_the_helper_cannot_do_is_refused_and_nothing_else_suffers(make_client):
     one = make_client()
-    with pytest.raises(HelperRefusal, match="ValueError"):
-        await one.ask("judge", forget_nothing)
+    with pytest.raises(HelperRefusal, match="TypeError"):
+        await one.ask("score", forget_nothing)
 
     assert await ask(one) is None
 
@@ -199,7 +201,7 @@ async def test_a_payload_that_cannot_be_made_takes_no_place(make_client):
     one = make_client()
     for _ in range(10):
         with pytest.raises(ZeroDivisionError):
-            await one.ask("forget", lambda _: 1 // 0)
+            await one.ask("cancel", lambda _: 1 // 0)
 
     assert await ask(one) is None
 
@@ -210,10 +212,10 @@ async def test_a_question_that_is_lost_is_asked_once_more_and_then_given_up(make
     def kill(helper):
         asked.append(helper.process.pid)
         helper.process.kill()
-        return ()
+        return (0,)
 
     with pytest.raises(HelperLost):
-        await one.ask("forget", kill)
+        await one.ask("cancel", kill)
 
     assert len(set(asked)) == 2
     assert await ask(one) is None
@@ -238,39 +240,36 @@ async def test_a_helper_that_is_stopped_is_replaced_and_the_question_asked_again
     assert caplog.messages == ["the helper process hung; another one takes its place"]
 
 
-def question_to_obey(obedient, question):
-    judge, arguments = pickle.dumps(obedient.ObedientJudge()), pickle.dumps(((), {}))
-    record = wire.packed_for_judges(RagRecord(question=question, contexts=[], response=""))
-    return lambda _: (judge, "obey", 1, record, arguments)
+def question_to_obey(question):
+    record = serialization.packed(RagRecord(question=question, contexts=[], response=""))
+    return lambda _: (1, record, {0: False})
 
 
-async def test_a_helper_that_computes_for_long_is_not_taken_for_one_that_hangs(
-    make_client, quick_looks, blockade, obedient
-):
+async def test_a_helper_that_computes_for_long_is_not_taken_for_one_that_hangs(make_client, quick_looks, blockade):
     """Its event loop computes, and answers nothing; its other threads run."""
     one = make_client()
     await ask(one)
     pid = one.pid
-    judging = asyncio.ensure_future(one.ask("judge", question_to_obey(obedient, blockade.question)))
+    judging = asyncio.ensure_future(one.ask("score", question_to_obey(blockade.question)))
     await asyncio.to_thread(blockade.wait_until_started)
     ticks = one._current._silent
     while one._current is not None and one._current._silent < ticks + connection._MAX_LIFELESS + 5:
         await asyncio.sleep(0.05)
     blockade.let_go()
 
-    assert (await judging)[0] == "verdicts"
+    assert (await judging)[2] == {}
     assert one.pid == pid
 
 
 async def test_a_helper_that_answers_nothing_is_killed_when_somebody_has_waited_in_vain(
-    make_client, quick_looks, obedient, monkeypatch
+    make_client, quick_looks, monkeypatch
 ):
     monkeypatch.setattr(connection, "_MAX_SILENCE", 1)
     one = make_client()
     await ask(one)
     pid = one.pid
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(one.ask("judge", question_to_obey(obedient, "loop_forever")), 0.5)
+        await asyncio.wait_for(one.ask("score", question_to_obey("loop_forever")), 0.5)
 
     assert await ask(one) is None
     assert one.pid != pid
@@ -282,7 +281,7 @@ async def test_a_helper_that_was_stopped_together_with_the_application_is_not_ki
     await ask(one)
     pid = one.pid
     stopped(pid)
-    asking = asyncio.ensure_future(one.ask("forget", forget_nothing))
+    asking = asyncio.ensure_future(one.ask("cancel", forget_nothing))
     await asyncio.sleep(0)
     loop = asyncio.get_running_loop()
     time_before = loop.time
@@ -352,10 +351,10 @@ async def test_what_was_asked_when_a_helper_died_waits_for_the_next_one_though_i
         if helper.process.pid == first:
             interpreter("exit 1")
             helper.process.kill()
-        return ()
+        return (0,)
 
     first = one.pid
-    asking = asyncio.ensure_future(one.ask("forget", kill_once))
+    asking = asyncio.ensure_future(one.ask("cancel", kill_once))
     while one._pauses < 2:
         await asyncio.sleep(0.01)
     monkeypatch.setattr(sys, "executable", python)
@@ -395,10 +394,10 @@ async def test_after_hanging_up_there_is_no_other_helper(make_client):
     one = make_client()
     await ask(one)
     pid = one.pid
-    one.hang_up()
+    one.close()
     with pytest.raises(HelperUnavailable):
         await ask(one)
-    one.let_go()
+    one.join()
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

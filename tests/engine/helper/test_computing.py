@@ -10,10 +10,11 @@ import time
 
 import pytest
 
+from ragspan.engine import Budget
 from ragspan.engine.helper import client, connection
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.outcomes import MetricFailure, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Usage
 
 NILE = {
     "question": "How long is the Nile?",
@@ -101,28 +102,27 @@ def test_a_copy_of_a_judge_serves_all_records(engine_of, explanations):
     assert explanations(engine, emitter, "remember 2") == {"remember 1": "1", "remember 2": "2"}
 
 
-def test_a_judge_sees_the_question_the_passages_and_the_response(fakes, make_engine, obedient):
-    seen = []
-
-    class Keeping(obedient.Obeying):
-        async def score(self, record):
-            seen.append(await self.judge.obey(record))
-            return await super().score(record)
-
-    engine = make_engine(Keeping())
-    record = fakes.a_record(question="tell_record", contexts=["one", "two"], metadata={"lock": threading.Lock()})
-    engine.submit(record)
-    assert engine.flush(fakes.PATIENCE)
-
-    [copy] = seen
-    assert (copy.question, copy.contexts, copy.response) == (record.question, record.contexts, record.response)
-    assert copy.metadata == {}
-
-
 def test_what_a_judge_spends_there_is_on_the_score(fakes, engine_of):
     engine, emitter = engine_of()
 
     assert outcome_of(fakes, engine, emitter, "spend").usage == Usage(requests=2, input_tokens=30, usd=0.5)
+
+
+def test_what_a_judge_pays_for_there_is_on_the_engines_budget(fakes, engine_of, helper_of):
+    engine, emitter = engine_of(budget=Budget(tokens_per_minute=30))
+
+    outcomes = [outcome_of(fakes, engine, emitter, f"pay {used}") for used in (45, 0, 1)]
+
+    assert outcomes[0].explanation == str(helper_of(engine)) != str(os.getpid())
+    assert outcomes[1:] == [NotApplicable(reason="budget_exhausted", detail="tokens_per_minute")] * 2
+
+
+def test_what_a_judge_does_not_use_there_is_left_in_the_budget(fakes, engine_of, helper_of):
+    engine, emitter = engine_of(budget=Budget(tokens_per_minute=15))
+
+    outcomes = [outcome_of(fakes, engine, emitter, f"pay {used}") for used in (1, 1, 1)]
+
+    assert [outcome.explanation for outcome in outcomes] == [str(helper_of(engine))] * 3
 
 
 @pytest.mark.parametrize("judging", ["helper", "thread"])
@@ -152,7 +152,7 @@ def test_an_outage_of_a_judges_service_is_one_wherever_the_judge_computes(fakes,
     outcome = outcome_of(fakes, engine, emitter, command)
 
     assert (outcome.error_type, outcome.outage) == ("model_unavailable", True)
-    fleet = pytest.importorskip("ragspan_nats.worker.delivery")
+    fleet = pytest.importorskip("ragspan_nats.scoring")
     verdict = fleet.verdict_on(emitter.scored[-1], 1, fleet.WorkerOptions())
     assert (verdict.ending, verdict.reason) == ("nak", "judge_outage")
 
@@ -164,7 +164,7 @@ def test_a_judge_that_does_not_pickle_computes_in_a_thread_and_that_is_logged_on
 
     assert set(explanations(engine, emitter, "tell_process 1", "tell_process 2").values()) == {str(os.getpid())}
     [line] = caplog.messages
-    assert line.startswith("ObedientJudge computes in a thread of the application, not in the helper: TypeError")
+    assert line.startswith("metric obeying is scored in a thread of the application, not in the helper: TypeError")
 
 
 def test_a_judge_that_the_helper_cannot_import_computes_in_a_thread(fakes, obedient, make_engine, explanations, caplog):
@@ -177,7 +177,7 @@ def test_a_judge_that_the_helper_cannot_import_computes_in_a_thread(fakes, obedi
     engine = make_engine(obedient.Obeying(LocalJudge()), emitters=[emitter])
 
     assert explanations(engine, emitter, "tell_process") == {"tell_process": str(os.getpid())}
-    assert "LocalJudge computes in a thread of the application" in caplog.text
+    assert "metric obeying is scored in a thread of the application" in caplog.text
 
 
 def test_verdicts_that_do_not_pickle_are_asked_for_in_a_thread(engine_of, explanations):
@@ -198,19 +198,6 @@ def test_arguments_that_do_not_pickle_are_used_in_a_thread(fakes, make_engine, o
     engine = make_engine(obedient.Obeying(args=(lock,)), emitters=[emitter])
 
     assert explanations(engine, emitter, "return_arguments") == {"return_arguments": str((lock,))}
-
-
-def test_a_question_about_another_record_than_the_metrics_own_is_answered(fakes, make_engine, obedient, explanations):
-    other = fakes.a_record(question="tell_process")
-
-    class AskingAboutAnother(obedient.Obeying):
-        async def score(self, record):
-            return await super().score(other)
-
-    emitter = fakes.ListEmitter()
-    engine = make_engine(AskingAboutAnother(), emitters=[emitter])
-
-    assert explanations(engine, emitter, "crash")["crash"] != str(os.getpid())
 
 
 def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, blockade, helper_of):
@@ -286,7 +273,7 @@ def test_after_too_many_deaths_a_thread_takes_over_for_a_while(
     assert len(paused) == 1
     assert "its work is done in the application: it died 5 times within" in paused[0]
 
-    engine._parts.work._computing.client._next_start_at = 0.0  # the pause is over
+    engine._parts.work._helper.client._next_start_at = 0.0  # the pause is over
     assert explanations(engine, emitter, "tell_process 7")["tell_process 7"] == str(helper_of(engine))
 
 
@@ -319,7 +306,7 @@ def test_what_a_stopped_helper_is_sent_has_a_bound(fakes, engine_of, explanation
     while explanations(engine, emitter, "tell_process")["tell_process"] == "timeout":
         emitter.scored.clear()
     stopped(helper_of(engine))
-    helper = engine._parts.work._computing.client._current
+    helper = engine._parts.work._helper.client._current
     for number in range(300):
         engine.submit(fakes.a_record(question=f"tell_process {number}"))
 
@@ -331,27 +318,6 @@ def test_the_helper_forgets_records(engine_of, explanations):
     """What it kept of those that are done would grow as long as the application lives."""
     engine, emitter = engine_of()
     explanations(engine, emitter, *(f"tell_process {number}" for number in range(50)))
-
-    assert explanations(engine, emitter, "count_records")["count_records"] == "1"
-
-
-def test_the_helper_forgets_records_whose_tasks_are_cancelled(fakes, make_engine, obedient, explanations):
-    def cancel_everything(record):
-        if record.question == "tell_process cancel":
-            for task in asyncio.all_tasks():
-                task.cancel()
-
-    class AfterItsJudge(obedient.Obeying):
-        async def score(self, record):
-            score = await super().score(record)
-            cancel_everything(record)
-            return score
-
-    emitter = fakes.ListEmitter()
-    engine = make_engine(AfterItsJudge(), emitters=[emitter])
-    for _ in range(5):
-        explanations(engine, emitter, "tell_process cancel")
-    assert engine.stats().dropped == {"worker_error": 5}
 
     assert explanations(engine, emitter, "count_records")["count_records"] == "1"
 
@@ -369,7 +335,6 @@ def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of
 
 
 def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, obedient, helper_of, monkeypatch):
-    import asyncio
 
     from ragspan.engine import _worker
 

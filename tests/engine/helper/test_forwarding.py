@@ -16,7 +16,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragspan.engine import Budget
-from ragspan.engine._deadline import Deadline
+from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import client, connection, forwarding
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from ragspan.engine.helper.link import Link
+from ragspan.engine.helper.connection import FramedProtocol
 
 
 class End:
@@ -15,7 +15,7 @@ class End:
         self.heard = asyncio.Queue()
         self.times_lost = 0
         self.lost = asyncio.Event()
-        self.link = Link(on_message=self.heard.put_nowait, on_lost=self._lost)
+        self.link = FramedProtocol(on_message=self.heard.put_nowait, on_lost=self._lost)
 
     async def next(self, count=1):
         return [await asyncio.wait_for(self.heard.get(), 20) for _ in range(count)]
@@ -81,17 +81,6 @@ async def test_what_is_sent_in_one_turn_of_the_loop_is_one_batch(connected):
 
     assert await there.next(10) == [(number,) for number in range(10)]
     assert len(written) == 1
-
-
-async def test_what_is_sent_along_waits_for_the_next_batch_and_comes_first(connected):
-    here, there = connected
-    here.link.send_along(("along",))
-    there.link.send(("from there",))
-    await here.next()
-    assert there.heard.empty()
-
-    here.link.send(("next",))
-    assert await there.next(2) == [("along",), ("next",)]
 
 
 async def test_the_other_end_hears_of_the_end_once(connected):

@@ -69,7 +69,7 @@ def greet():
     import struct
 
     def greet_and_wait(process):
-        data = pickle.dumps([("serve", 1, "judge")])
+        data = pickle.dumps([("serve", 1, "metrics", pickle.dumps({}), {})])
         process.socket.sendall(struct.pack(">Q", len(data)) + data)
         assert select.select([process.socket], [], [], 20)[0]
         assert b"answer" in process.socket.recv(100_000)
@@ -95,7 +95,7 @@ def test_the_child_of_a_fork_does_not_keep_it_alive(start):
     child = os.fork()
     if not child:  # it lives on until its parent lets it go
         os.close(writer)
-        process.leave_to_parent()
+        process.after_fork_in_child()
         os.read(reader, 1)
         os._exit(0)
     try:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from ragspan.engine.helper.turns import Turns
+from ragspan.engine.helper.client import FairSemaphore
 
 
 async def start(coroutine):
@@ -16,7 +16,7 @@ async def start(coroutine):
 
 
 async def test_as_many_may_go_as_there_are_places():
-    turns = Turns(2)
+    turns = FairSemaphore(2)
     await turns.take(1)
     await turns.take(1)
     third = await start(turns.take(1))
@@ -27,7 +27,7 @@ async def test_as_many_may_go_as_there_are_places():
 
 
 async def test_one_who_goes_alone_waits_for_the_others_and_then_they_wait():
-    turns = Turns(2)
+    turns = FairSemaphore(2)
     await turns.take(1)
     alone = await start(turns.take(2))
     later = await start(turns.take(1))
@@ -44,7 +44,7 @@ async def test_one_who_goes_alone_waits_for_the_others_and_then_they_wait():
 
 @pytest.mark.parametrize("places", [1, 2])
 async def test_who_gives_up_waiting_leaves_the_line(places):
-    turns = Turns(2)
+    turns = FairSemaphore(2)
     await turns.take(2)
     impatient, patient = await start(turns.take(places)), await start(turns.take(1))
     impatient.cancel()
@@ -56,7 +56,7 @@ async def test_who_gives_up_waiting_leaves_the_line(places):
 
 
 async def test_a_place_that_is_granted_to_one_who_has_just_given_up_goes_to_the_next():
-    turns = Turns(1)
+    turns = FairSemaphore(1)
     await turns.take(1)
     impatient, patient = await start(turns.take(1)), await start(turns.take(1))
     turns.give_back(1)
@@ -67,7 +67,7 @@ async def test_a_place_that_is_granted_to_one_who_has_just_given_up_goes_to_the_
 
 
 async def test_those_behind_one_who_waited_to_go_alone_are_let_in_when_that_gives_up():
-    turns = Turns(2)
+    turns = FairSemaphore(2)
     await turns.take(1)
     alone, behind = await start(turns.take(2)), await start(turns.take(1))
     alone.cancel()

@@ -160,10 +160,10 @@ async def test_a_copy_asks_the_same_guard(fake_openai, make_guard, record):
 
 
 def test_a_form_that_is_none_is_refused():
-    with pytest.raises(ConfigurationError, match="form should be 'granite-guardian' or 'lynx', not 'llama'"):
+    with pytest.raises(ConfigurationError, match="form is 'llama', but should be 'granite-guardian' or 'lynx'"):
         GuardDetector("m", "llama", base_url="http://localhost:8000/v1")
 
 
 def test_a_template_without_a_field_is_refused():
-    with pytest.raises(ConfigurationError, match="template should have the fields"):
+    with pytest.raises(ConfigurationError, match="but should be a text with the fields"):
         GuardDetector("m", "lynx", base_url="http://localhost:8000/v1", template="{question}")

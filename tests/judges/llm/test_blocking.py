@@ -17,14 +17,14 @@ TRACE = ContextVar("trace", default="none")
 
 
 class Model(BlockingChatClient):
-    """Answers with what a function of the dialect returns."""
+    """Answers with what a function of the capabilities returns."""
 
     def __init__(self, answer):
         super().__init__()
         self._answer_in = answer
 
-    def ask(self, messages, *, schema, temperature, dialect):
-        return Completion(text=self._answer_in(dialect), usage=Usage(requests=1))
+    def ask(self, messages, *, schema, temperature, capabilities):
+        return Completion(text=self._answer_in(capabilities), usage=Usage(requests=1))
 
 
 class Complaint(Exception):
@@ -114,22 +114,25 @@ async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
 @pytest.mark.parametrize(
     ("complaint", "understood"),
     [
-        (Complaint("json_schema is not supported"), lambda dialect: dialect.response_format != "json_schema"),
+        (Complaint("json_schema is not supported"), lambda capabilities: capabilities.response_format != "json_schema"),
         (
             Complaint("no support for tool use", status_code=404),
-            lambda dialect: dialect.response_format != "json_schema",
+            lambda capabilities: capabilities.response_format != "json_schema",
         ),
-        (Complaint("got an unexpected keyword 'temperature'"), lambda dialect: not dialect.temperature),
-        (Complaint("schema of 'x'", status_code=400, param="temperature"), lambda dialect: not dialect.temperature),
+        (Complaint("got an unexpected keyword 'temperature'"), lambda capabilities: not capabilities.temperature),
+        (
+            Complaint("schema of 'x'", status_code=400, param="temperature"),
+            lambda capabilities: not capabilities.temperature,
+        ),
     ],
 )
 async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, understood):
     refused = []
 
-    def answer(dialect):
-        if understood(dialect):
+    def answer(capabilities):
+        if understood(capabilities):
             return "yes"
-        refused.append(dialect)
+        refused.append(capabilities)
         raise complaint
 
     model = Model(answer)
@@ -141,8 +144,8 @@ async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, 
 async def test_a_complaint_that_leaving_things_out_does_not_settle_is_an_error_and_teaches_nothing():
     asked = []
 
-    def answer(dialect):
-        asked.append((dialect.response_format, dialect.temperature))
+    def answer(capabilities):
+        asked.append((capabilities.response_format, capabilities.temperature))
         raise Complaint("the prompt mentions temperature and schema")
 
     model = Model(answer)
@@ -160,8 +163,8 @@ async def test_a_complaint_that_leaving_things_out_does_not_settle_is_an_error_a
 async def test_a_provider_in_trouble_is_not_asked_again_with_less(status):
     asked = []
 
-    def answer(dialect):
-        asked.append(dialect)
+    def answer(capabilities):
+        asked.append(capabilities)
         raise Complaint("schema, temperature", status_code=status)
 
     with pytest.raises(JudgeError, match=f"HTTP {status}: schema, temperature"):

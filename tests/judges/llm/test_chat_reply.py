@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.chat_reply import read_completions, split_usage
+from ragspan.judges.llm.chat_protocol import read_completions, split_usage
 from ragspan.outcomes import Usage
 
 

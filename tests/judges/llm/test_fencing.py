@@ -67,6 +67,6 @@ def test_a_code_with_invisible_characters_in_it_is_blotted_out_too(hidden):
 def test_the_overhead_is_what_a_quotation_takes():
     fence = Fence.around(["a"])
 
-    assert len("\n\n".join(fence.quote(f"passage {n}", "abc") for n in (9, 10))) + 2 == 6 + overhead(
-        "passage 9"
-    ) + overhead("passage 10")
+    assert len("\n\n".join(fence.quote(f"context {n}", "abc") for n in (9, 10))) + 2 == 6 + overhead(
+        "context 9"
+    ) + overhead("context 10")

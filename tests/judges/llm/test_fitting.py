@@ -32,25 +32,25 @@ def test_the_texts_fit_and_hardly_any_room_is_wasted(lengths, room):
     assert taken == sum(lengths) or room - taken < len(lengths)
 
 
-def test_passages_that_fit_with_their_fences_stay_whole():
+def test_contexts_that_fit_with_their_fences_stay_whole():
     assert fit([10, 20], [90, 90], 210) == (2, 210)
 
 
-def test_passages_that_do_not_fit_are_cut_and_their_fences_are_counted():
+def test_contexts_that_do_not_fit_are_cut_and_their_fences_are_counted():
     kept, limit = fit([10_000] * 5, [90] * 5, 20_000)
 
     assert kept == 5
     assert 5 * (limit + 90) < 20_000
 
 
-def test_of_passages_whose_fences_do_not_fit_the_last_are_left_out():
+def test_of_contexts_whose_fences_do_not_fit_the_last_are_left_out():
     kept, limit = fit([6] * 10_000, [90] * 10_000, 60_000)
 
     assert 300 < kept < 60_000 / 90
     assert limit >= 6
 
 
-def test_one_passage_is_always_kept():
+def test_one_context_is_always_kept():
     assert fit([10, 10], [90, 90], 5) == (1, 0)
     assert fit([], [], 5) == (0, 5)
 

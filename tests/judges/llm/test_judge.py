@@ -19,7 +19,7 @@ from ragspan.metrics import (
 from ragspan.records import RagRecord
 from ragspan.testing import FakeJudge
 
-FENCE_OF_A_CUT_PASSAGE = overhead("passage 1") + 80
+FENCE_OF_A_CUT_CONTEXT = overhead("context 1") + 80
 RATE_LIMITED = JudgeError("RateLimitError", "Slow down.")
 
 
@@ -43,10 +43,10 @@ def claim_verdicts(reply):
 
 
 @pytest.fixture
-def passage_verdicts(reply):
+def context_verdicts(reply):
     def make(*findings):
         items = [{"number": number, "reasoning": "because", "verdict": verdict} for number, verdict in findings]
-        return reply(passage_verdicts=items)
+        return reply(context_verdicts=items)
 
     return make
 
@@ -150,12 +150,12 @@ async def test_claims_that_are_no_list_of_texts_are_asked_for_again(scripted, re
     assert await judge.extract_claims(super_bowl) == ["One."]
 
 
-async def test_that_the_passages_do_not_say_something_is_a_claim(scripted, reply, super_bowl):
+async def test_that_the_contexts_do_not_say_something_is_a_claim(scripted, reply, super_bowl):
     """A refusal is scored like any answer, so its claim may not be left out."""
-    judge, client = scripted([reply(claims=["The passages do not say who won."])])
+    judge, client = scripted([reply(claims=["The contexts do not say who won."])])
 
-    assert await judge.extract_claims(super_bowl) == ["The passages do not say who won."]
-    assert "That the passages do not hold something is a claim, too" in client.tasks[0]
+    assert await judge.extract_claims(super_bowl) == ["The contexts do not say who won."]
+    assert "That the contexts do not hold something is a claim, too" in client.tasks[0]
 
 
 async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, claim_verdicts, super_bowl):
@@ -171,8 +171,8 @@ async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, 
     assert len(client.requests) == meter.total.requests == 2
 
 
-async def test_passages_are_judged_once_for_all_who_need_the_verdicts(scripted, passage_verdicts, super_bowl):
-    judge, client = scripted([passage_verdicts((1, "not_useful"), (2, "useful"), (3, "not_useful"))])
+async def test_contexts_are_judged_once_for_all_who_need_the_verdicts(scripted, context_verdicts, super_bowl):
+    judge, client = scripted([context_verdicts((1, "not_useful"), (2, "useful"), (3, "not_useful"))])
 
     utilization = await ContextUtilization(judge).score(super_bowl)
     attribution = await ChunkAttribution(judge).score(super_bowl)
@@ -212,8 +212,8 @@ async def test_each_claim_gets_its_verdict_by_its_number(scripted, claim_verdict
     assert "1. a\n2. b\n" in client.tasks[0]
 
 
-async def test_each_passage_gets_its_verdict_by_its_number(scripted, passage_verdicts, super_bowl):
-    judge, _ = scripted([passage_verdicts((3, "useful"), (1, "not_useful"), (2, "useful"))])
+async def test_each_context_gets_its_verdict_by_its_number(scripted, context_verdicts, super_bowl):
+    judge, _ = scripted([context_verdicts((3, "useful"), (1, "not_useful"), (2, "useful"))])
 
     verdicts = await judge.judge_usefulness(super_bowl)
 
@@ -225,15 +225,15 @@ async def test_each_passage_gets_its_verdict_by_its_number(scripted, passage_ver
 
 
 @pytest.mark.parametrize(("verdict", "value"), [("full", 1.0), ("partial", 0.5), ("none", 0.0)])
-async def test_a_passage_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, verdict, value):
-    judge, _ = scripted([reply(passage_relevance=[{"number": 1, "reasoning": "because", "verdict": verdict}])])
+async def test_a_context_holds_all_a_part_or_nothing_of_an_answer(scripted, reply, verdict, value):
+    judge, _ = scripted([reply(context_relevance=[{"number": 1, "reasoning": "because", "verdict": verdict}])])
 
     ratings = await judge.rate_context_relevance(RagRecord(question="q", contexts=["c"], response=None))
 
     assert ratings == [ContextRating(index=0, value=value, explanation="because")]
 
 
-async def test_the_use_of_a_passage_is_the_share_of_its_characters_in_the_sentences_that_were_used(scripted, reply):
+async def test_the_use_of_a_context_is_the_share_of_its_characters_in_the_sentences_that_were_used(scripted, reply):
     record = RagRecord(question="q", contexts=["One. Three more.", "None of it."], response="Three more.")
     findings = [(2, []), (1, [2])]
     judge, client = scripted(
@@ -246,11 +246,11 @@ async def test_the_use_of_a_passage_is_the_share_of_its_characters_in_the_senten
     assert "1.1 One.\n1.2 Three more.\n2.1 None of it.\n" in client.tasks[0]
 
 
-async def test_only_the_part_of_a_passage_that_is_shown_is_measured(scripted, reply):
+async def test_only_the_part_of_a_context_that_is_shown_is_measured(scripted, reply):
     record = RagRecord(question="q", contexts=["One. Two. " + "Three. " * 30], response="Two.")
     judge, client = scripted(
         [reply(used_sentences=[{"number": 1, "reasoning": "because", "sentences": [2]}])],
-        max_context_chars=FENCE_OF_A_CUT_PASSAGE + 10,
+        max_context_chars=FENCE_OF_A_CUT_CONTEXT + 10,
     )
 
     [rating] = await judge.measure_utilization(record)
@@ -271,8 +271,8 @@ async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_ver
     assert "for each of these numbers: 1, 3." in client.tasks[1]
 
 
-async def test_only_the_missing_passages_are_asked_about_again(scripted, passage_verdicts, super_bowl):
-    judge, client = scripted([passage_verdicts((1, "useful"))], [passage_verdicts((2, "useful"), (3, "useful"))])
+async def test_only_the_missing_contexts_are_asked_about_again(scripted, context_verdicts, super_bowl):
+    judge, client = scripted([context_verdicts((1, "useful"))], [context_verdicts((2, "useful"), (3, "useful"))])
 
     assert len(await judge.judge_usefulness(super_bowl)) == 3
     assert "for each of these numbers: 2, 3." in client.tasks[1]
@@ -316,10 +316,10 @@ async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
 
 
 async def test_the_judge_says_how_much_of_a_record_it_reads(scripted):
-    judge, _ = scripted(max_context_chars=1000 + overhead("passage 1"), max_response_chars=50)
+    judge, _ = scripted(max_context_chars=1000 + overhead("context 1"), max_response_chars=50)
 
-    def record(passages, response):
-        return RagRecord(question="q" * 10, contexts=passages, response=response)
+    def record(contexts, response):
+        return RagRecord(question="q" * 10, contexts=contexts, response=response)
 
     assert judge.share_read(record(["x" * 1000], "z" * 50)) == 1.0
     assert judge.share_read(record(["x" * 1090], "z" * 100)) == (1060 - 80) / 1200
@@ -336,15 +336,15 @@ async def test_the_usage_of_every_request_is_reported(scripted, claim_verdicts, 
 
 
 async def test_an_explanation_says_when_the_judge_saw_only_a_part(scripted, vote):
-    judge, client = scripted([vote()], max_context_chars=1000 + 2 * FENCE_OF_A_CUT_PASSAGE, max_response_chars=50)
+    judge, client = scripted([vote()], max_context_chars=1000 + 2 * FENCE_OF_A_CUT_CONTEXT, max_response_chars=50)
     record = RagRecord(question="q", contexts=["x" * 600, "y" * 5000], response="z" * 200)
 
     [found] = await judge.vote_adherence(record, 1)
 
     assert found.explanation == (
-        "because [the judge saw only 1,000 of 5,600 characters of the passages and 50 of 200 characters of the response]"
+        "because [the judge saw only 1,000 of 5,600 characters of the contexts and 50 of 200 characters of the response]"
     )
-    assert "<<<passage 1 (first 500 of 600 characters)" in client.prompts[0]
+    assert "<<<context 1 (first 500 of 600 characters)" in client.prompts[0]
     assert "<<<response (first 50 of 200 characters)" in client.prompts[0]
     assert client.prompts[0].count("y" * 500) == 1
     assert "y" * 501 not in client.prompts[0]
@@ -367,7 +367,7 @@ async def test_very_many_contexts_make_no_prompt_longer_than_the_limit(scripted,
     [found] = await judge.vote_adherence(record, 1)
 
     assert 30_000 < len(client.prompts[0]) < 60_000 + 5_000  # and what all prompts begin with
-    assert "of 130,000 characters of the passages" in found.explanation
+    assert "of 130,000 characters of the contexts" in found.explanation
 
 
 async def test_the_list_of_sentences_is_no_longer_than_the_limit(scripted, reply):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragspan.judges.llm.outage import is_outage
+from ragspan.judges.llm.errors import is_outage
 
 
 def an_error(kind=Exception, name=None, cause=None, **attributes):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from ragspan.judges.llm.per_loop import PerLoop
+from ragspan.judges.llm.client_pool import PerLoop
 
 
 class Connection:

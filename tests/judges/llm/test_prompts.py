@@ -27,7 +27,7 @@ async def ask_everything(judge, record):
 
 @pytest.fixture
 def all_replies(reply):
-    """What a model says to the questions of all metrics on a record with five passages and five claims."""
+    """What a model says to the questions of all metrics on a record with five contexts and five claims."""
 
     def verdicts(verdict):
         return [{"number": number, "reasoning": "r", "verdict": verdict} for number in range(1, 6)]
@@ -37,8 +37,8 @@ def all_replies(reply):
         [reply(grounding={"reasoning": "r", "verdict": "grounded"})] * 3,
         [reply(completeness={"reasoning": "r", "value": 1})] * 3,
         [reply(answer_relevance={"reasoning": "r", "value": 1})] * 3,
-        [reply(passage_verdicts=verdicts("useful"))],
-        [reply(passage_relevance=verdicts("full"))],
+        [reply(context_verdicts=verdicts("useful"))],
+        [reply(context_relevance=verdicts("full"))],
         [reply(used_sentences=[{"number": n, "reasoning": "r", "sentences": []} for n in range(1, 6)])],
         [reply(claims=claims)],
         [reply(claim_verdicts=verdicts("supported"))],
@@ -47,9 +47,9 @@ def all_replies(reply):
 
 async def test_all_requests_about_a_record_begin_with_the_same_four_fifths(scripted, all_replies):
     judge, client = scripted(*all_replies)
-    passages = [f"{number} " * 500 for number in range(10, 60, 10)]
+    contexts = [f"{number} " * 500 for number in range(10, 60, 10)]
 
-    await ask_everything(judge, RagRecord(question="What?", contexts=passages, response="That. " * 50))
+    await ask_everything(judge, RagRecord(question="What?", contexts=contexts, response="That. " * 50))
 
     assert len(client.prompts) == 8
     shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*client.prompts, strict=False)))
@@ -68,5 +68,5 @@ async def test_all_requests_have_the_same_schema(scripted, all_replies):
 def test_a_record_without_question_or_contexts_can_be_laid_out():
     message = user_message(RagRecord(question=None, contexts=None, response="Some answer."))
 
-    assert "0 passages" in message
+    assert "0 contexts" in message
     assert "Some answer." in message

@@ -179,6 +179,7 @@ async def seconds(text):
     return min(spent)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
 async def test_time_grows_in_proportion_to_a_hostile_text(piece):
     short, long = [await seconds(piece * (length // len(piece))) for length in (5_000, 40_000)]

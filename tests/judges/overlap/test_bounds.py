@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.overlap import OverlapJudge, stems
 from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS
 from ragspan.metrics import (
     ChunkAttribution,
@@ -62,10 +62,10 @@ def outcomes_of(record):
     return asyncio.run(ask())
 
 
-def seconds_of(record):
+def seconds_of(*records):
     """Processor time, the least of five, as on a machine that has the usual speed: other work makes the same slower."""
     taken = []
-    for _ in range(5):
+    for record in records if len(records) > 1 else records * 5:
         began = time.process_time()
         outcomes_of(record)
         ended = time.process_time()
@@ -120,6 +120,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("texts", HOSTILE.values(), ids=HOSTILE)
 def test_no_record_takes_much_of_the_processor(texts):
     contexts, response = texts()
@@ -129,12 +130,62 @@ def test_no_record_takes_much_of_the_processor(texts):
     assert isinstance(outcomes_of(record)["context_adherence"], Score)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("question", [prose(20_000), signs(HAN)], ids=["English", "Chinese"])
 def test_nor_does_a_long_question(question):
     for contexts in ([question], [question[at : at + 80] for at in range(0, len(question), 80)]):
         record = RagRecord(question=question, contexts=contexts, response=ANSWER)
 
         assert seconds_of(record) < SECONDS
+
+
+INVENTED = {
+    "random": ("abcdefghijklmnopqrstuvwxyz", 10, [""]),
+    "short": ("abcdefghijklmnopqrstuvwxyz", 4, [""]),
+    "with endings": ("abcdefghijklmnopqrstuvwxyz", 8, ["ization", "fulness", "ingly"]),
+    "Greek": (
+        "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6\u03b7\u03b8\u03b9\u03ba\u03bb\u03bc\u03bd\u03bf\u03c1\u03c3\u03c4\u03c9",
+        10,
+        [""],
+    ),
+    "Arabic": (
+        "\u0627\u0628\u062a\u062b\u062c\u062d\u062e\u062f\u0631\u0633\u0641\u0642\u0643\u0644\u0645\u0646\u0647\u064a",
+        10,
+        [""],
+    ),
+}
+
+
+def invented(letters, longest, endings, characters):
+    words = []
+    while characters > 0:
+        words.append("".join(_random.choices(letters, k=_random.randint(3, longest))) + _random.choice(endings))
+        characters -= len(words[-1]) + 1
+    return ". ".join(" ".join(words[at : at + 12]) for at in range(0, len(words), 12))
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("kind", INVENTED.values(), ids=INVENTED)
+def test_nor_do_words_that_nobody_has_seen_where_there_is_no_c_stemmer(kind, monkeypatch):
+    monkeypatch.setattr(stems, "_is_same_snowball", lambda: False)
+    stems._algorithm.cache_clear()
+    records = [
+        RagRecord(
+            question=invented(*kind, 20_000), contexts=[invented(*kind, 80_000)], response=invented(*kind, 30_000)
+        )
+        for _ in range(5)
+    ]
+
+    assert seconds_of(*records) < SECONDS
+    stems._algorithm.cache_clear()
+
+
+def test_of_more_words_than_have_stems_those_of_the_response_have_theirs():
+    numbered = [f"Word{number}s are mentioned here." for number in range(2 * stems.MOST_STEMS)]
+    contexts = [" ".join(numbered), "The payment is settled after midnight."]
+    record = RagRecord(question="When?", contexts=contexts, response="Payments are settled after midnight.")
+
+    assert outcomes_of(record)["faithfulness"].value == 1.0
 
 
 def test_what_is_asked_of_each_context_does_not_apply_to_more_than_are_told_apart():

@@ -1,4 +1,4 @@
-"""Another number, or a denial on one side only, in languages other than English."""
+"""Another number, another name, or a denial on one side only, in languages other than English."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ PAIRS = [
         "Магазин открыт с девяти до двадцати часов.",
         "Магазин открыт до 20 часов.",
         "Магазин открыт до 18 часов.",
+    ),
+    ("La tour a été conçue par Claire Dumont.", "Claire Dumont a conçu la tour.", "Hugo Lambert a conçu la tour."),
+    ("El curso empieza el 15 de septiembre.", "Empieza el 15 de septiembre.", "Empieza el 16 de septiembre."),
+    (
+        "Eine Teilnahme ohne Anmeldung ist nicht möglich.",
+        "Ohne Anmeldung ist eine Teilnahme nicht möglich.",
+        "Ohne Anmeldung ist eine Teilnahme möglich.",
     ),
     ("商品在购买后三十天内可以退货。", "购买后30天内可以退货。", "购买后90天内可以退货。"),
     ("商品在打开包装后不可以退货。", "打开包装后不可以退货。", "打开包装后可以退货。"),

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ragspan.capturing import add_context_recorder
 from ragspan_langchain.chat_client import LangChainChatClient
-from ragspan_langchain.handler import RagspanCallbackHandler, record_contexts_of_run
-from ragspan_langchain.instrumentor import RagspanLangChainInstrumentor
+from ragspan_langchain.handler import RagspanCallbackHandler, RagspanLangChainInstrumentor, record_contexts_of_run
 
 __all__ = ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]
 

@@ -1,4 +1,4 @@
-"""Which text of a request was the question, and which the answer, from frozen payloads."""
+"""Which text of a request was the question, which the answer, and how it ended; from the request's trace, in the worker."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
-from ragspan_langchain.payloads import Call, Document, Message
-from ragspan_langchain.trace import Reply
+from ragspan.provider_replies import facts_of
+from ragspan.records import AnswerStatus
+from ragspan_langchain.fold import ModelRun, Trace
+from ragspan_langchain.payloads import Document, Message, as_json, calls_text, json_in, text_of, texts_in
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
@@ -19,18 +21,14 @@ _ANSWER_KEYS = ("structured_response", "answer", "final_answer")
 _ANSWERS = {"answer", "response", "reply", "generation", "report"}
 """Fields called so are the answer even beside a conversation; a `summary` may be one of the conversation."""
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
-_ANSWER_WORDS = (
-    "answer",
-    "response",
-    "reply",
-    "result",
-    "output",
-    "generat",
-    "completion",
-    "summary",
-    "report",
-    "text",
-)
+_REPLY_WORDS = ("answer", "response", "reply", "result", "output", "generat", "completion", "summary", "report", "text")
+_LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
+_STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
+_LOOKED_AT = 500  # characters that tell whether there is a second word
+_MAX_COMPARED = 200_000  # characters by which two texts are told apart: to split more would hold up other threads
+
+
+# The question
 
 
 def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
@@ -88,8 +86,109 @@ def _last_words(items: Sequence[Snapshot], *, are_messages: bool) -> Message | N
     return own[-1] if own else None
 
 
+# How it ended
+
+
+def status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
+    if trace.error in _STOPPED or _was_interrupted(trace):
+        return "interrupted", None
+    if trace.error in _LEFT or (trace.error is None and trace.streamed and _was_left_early(trace)):
+        received, model = _received(trace), _speaker(trace)
+        is_whole = received is not None and model is not None and _is_last(model.last_chunk)
+        return ("complete" if is_whole else "aborted"), received
+    if trace.error is not None:
+        return "error", _received(trace)
+    replies = [run.reply for run in trace.model_runs if run.reply is not None]
+    return "complete", response_in(
+        trace.output, inputs=trace.inputs, replies=replies, preferred=lambda text: _was_grounded(trace, text)
+    )
+
+
+def _was_interrupted(trace: Trace) -> bool:
+    """A graph stopped to wait for a person, and no model was called afterwards; its reader may have left at that point."""
+    return any(
+        (run.error is None or run.error in _LEFT)
+        and not any(model.started_ns > run.ended_ns > 0 for model in trace.models)
+        for run in trace.interrupted
+    )
+
+
+def _was_left_early(trace: Trace) -> bool:
+    """A stream that its reader closed ends as if all were well, but before the runs that feed it."""
+    if all(run.ended_ns for run in trace.runs.values()):
+        return False
+    spoken = {run.reply.text for run in trace.model_runs if run.reply is not None and run.reply.text.strip()}
+    fields = trace.output.values() if isinstance(trace.output, dict) else [trace.output]
+    return not any(text in spoken for text in fields if isinstance(text, str))
+
+
+def _received(trace: Trace) -> str | None:
+    """What a reader had got when the request ended too early; a caller who waited for the whole had got nothing."""
+    if trace.streamed or trace.log.about.get("delivered"):
+        model = _speaker(trace)
+        if model is None or _was_held_back(model, trace):
+            return None
+        said = "".join(map(text_of, model.tokens))
+        if trace.error is None and isinstance(trace.output, str) and trace.output and not said.startswith(trace.output):
+            return trace.output  # a step changed the model's words on their way to the reader
+        return said or None
+    return _last_delivered(trace) if trace.error == "GeneratorExit" else None
+
+
+def _speaker(trace: Trace) -> ModelRun | None:
+    """The model whose tokens the reader was getting: the last one, unless a search came after it."""
+    models = [run for run in trace.models if not run.inside_search]
+    if not models:
+        return None
+    ended_ns = models[-1].ended_ns
+    return None if ended_ns and any(run.started_ns > ended_ns for run in trace.searches) else models[-1]
+
+
+def _was_held_back(model: ModelRun, trace: Trace) -> bool:
+    """Whether a plain function was between the model and the reader: it takes all in before it gives anything out.
+
+    Callbacks tell lambdas by name only, so that a function with a name of its own passes for one that streams.
+    """
+    around = list(model.around())
+    return any(
+        run.name == "RunnableLambda" and run not in around and run.parent in around and (run.error or not run.ended_ns)
+        for run in trace.runs.values()
+    )
+
+
+def _last_delivered(trace: Trace) -> str | None:
+    """For the reader of a graph's states, who gets what a node said when the node has ended."""
+    for model in reversed(trace.models):
+        steps = [run for run in model.around() if run.parent is not None]
+        is_out = bool(steps) and steps[-1].ended_ns and not model.inside_search
+        if is_out and model.reply is not None and model.reply.text.strip():
+            return model.reply.text
+    return None
+
+
+def _is_last(chunk: Any) -> bool:
+    """Whether a streamed chunk says that it is the last one of its reply."""
+    message = getattr(chunk, "message", None)
+    if getattr(message, "chunk_position", None) == "last":
+        return True
+    told = (getattr(message, "response_metadata", None), getattr(chunk, "generation_info", None))
+    return facts_of([each for each in told if isinstance(each, dict)]).finish_reason is not None
+
+
+def _was_grounded(trace: Trace, text: str) -> bool:
+    """Whether the model that said this had a document in its prompt, judged quickly."""
+    for run in (*trace.models_before, *trace.models):
+        if run.reply is not None and run.reply.text == text:
+            prompt = "\n".join(part.text for part in run.prompt)
+            return any(document[:100] in prompt for document in run.seen.values() if document)
+    return False
+
+
+# The response
+
+
 def response_in(
-    output: Snapshot, *, inputs: Snapshot, replies: Sequence[Reply], preferred: Callable[[str], bool] = lambda _: False
+    output: Snapshot, *, inputs: Snapshot, replies: Sequence[Message], preferred: Callable[[str], bool]
 ) -> str | None:
     """What the caller got as the answer; an object as JSON.
 
@@ -106,18 +205,15 @@ def response_in(
     answers = _Answers(_Said(replies), question_in(inputs), preferred)
     if not isinstance(output, dict):
         return answers.rendered(output)
-    is_talk = any(map(_holds_messages, output.values()))
-    return answers.in_fields(_without_inputs(output, inputs), is_talk=is_talk)
-
-
-_LOOKED_AT = 500  # characters that tell whether there is a second word
-_MAX_COMPARED = 200_000  # characters by which two texts are told apart: to split more would hold up other threads
+    given = inputs if isinstance(inputs, dict) else {}
+    own = {key: value for key, value in output.items() if value != inputs and (key not in given or given[key] != value)}
+    return answers.in_fields(own, is_talk=any(map(_holds_messages, output.values())))
 
 
 class _Said:
     """What the models of a request said."""
 
-    def __init__(self, replies: Sequence[Reply]) -> None:
+    def __init__(self, replies: Sequence[Message]) -> None:
         self._replies = replies
         self._whole = {_even(reply.text) for reply in replies if reply.text.strip()}
         self._fields: set[str] | None = None
@@ -129,7 +225,7 @@ class _Said:
     def covers(self, text: str) -> bool:
         """Whether they said this as a whole, as a field of an object, or as parts that make up most of it."""
         if self._fields is None:
-            objects = [part for reply in self._replies for part in (reply.calls, json_in(reply.text))]
+            objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
             self._fields = {_even(field) for part in objects for field in texts_in(part)}
         even = _even(text)
         if even in self._whole or even in self._fields:
@@ -137,11 +233,6 @@ class _Said:
         parts = [part for part in self._whole if _has_words(part) and part in even]
         is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
         return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
-
-
-def _has_words(text: str) -> bool:
-    """Whether a text is more than one word: one word stands anywhere."""
-    return len(words_of(text[:_LOOKED_AT])[0]) > 1
 
 
 class _Answers:
@@ -169,7 +260,7 @@ class _Answers:
     def _last_words(self, last: Message) -> str | None:
         """What a conversation ends with, if it is an answer.
 
-        That is the assistant's text, a tool's that stands for it, or a model's words under the role of a person, as
+        That is the assistant's text, a tool's that replaces it, or a model's words under the role of a person, as
         supervisors hand on what their workers said. Without text it is what the assistant calls a tool with.
         """
         if last.role == "human":
@@ -182,7 +273,8 @@ class _Answers:
         """The answer among the fields of a state; in that of a conversation a word such as `__end__` steers the graph."""
         for value in self._candidates(own):
             if not isinstance(value, str) or value.strip():
-                response = as_json(value) if _is_list_of_data(value) else self.rendered(value)
+                is_data = isinstance(value, list) and not _holds_messages(value)
+                response = as_json(value) if is_data else self.rendered(value)
                 if response is not None:
                     return response
         rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
@@ -197,25 +289,20 @@ class _Answers:
     def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
         """What may be the answer, the likeliest first: what names and models say of a field, before what lies deeper."""
         texts = {key: value for key, value in own.items() if isinstance(value, str)}
-        named = [key for word in _ANSWER_WORDS for key in own if word in key.lower()]
+        named = [key for word in _REPLY_WORDS for key in own if word in key.lower()]
         said = [key for key in named if key in texts and self._said.covers(texts[key])]
         yield from (own[key] for key in _ANSWER_KEYS if key in own)
         yield from (own[key] for key in said if _is_called(key, _ANSWERS) or "final" in _words(key))
-        yield from self._conversations(own)
+        for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
+            if _holds_messages(own[key]) and not (isinstance(own[key], Message) and not own[key].text.strip()):
+                yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
         yield from self._unnamed(own, texts, is_named=bool(named))
-        yield from (texts[key] for key in named if key in texts and _is_called(key, {*_ANSWERS, *_ANSWER_WORDS}))
+        yield from (texts[key] for key in named if key in texts and _is_called(key, {*_ANSWERS, *_REPLY_WORDS}))
         yield from self._deeper([value for value in own.values() if isinstance(value, dict)])
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
         yield from (own[key] for key in named)
-
-    def _conversations(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
-        """Messages: the list that is called so first, for states may hold those of workers too."""
-        for key in sorted(own, key=lambda key: key != "messages"):
-            value = own[key]
-            if _holds_messages(value) and not (isinstance(value, Message) and not value.text.strip()):
-                yield value
 
     def _unnamed(self, own: Mapping[str, Snapshot], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Snapshot]:
         """Top-level texts that a model said: the one that is made of the others, or all if none is the answer."""
@@ -235,6 +322,11 @@ class _Answers:
                 yield spoken[0] if len(spoken) == 1 else value
 
 
+def _has_words(text: str) -> bool:
+    """Whether a text is more than one word: one word occurs anywhere."""
+    return len(words_of(text[:_LOOKED_AT])[0]) > 1
+
+
 def _words(key: str) -> set[str]:
     return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()))
 
@@ -245,84 +337,21 @@ def _is_called(key: str, names: Iterable[str]) -> bool:
     return bool(words) and words <= set(names)
 
 
-def calls_text(calls: Snapshot) -> str | None:
-    """What a message calls tools with: one call's arguments, or a list of them."""
-    return as_json(calls[0] if len(calls) == 1 else calls) if isinstance(calls, list) and calls else None
-
-
 def _holds_messages(value: Snapshot) -> bool:
     return isinstance(value, Message) or (isinstance(value, list) and any(isinstance(item, Message) for item in value))
 
 
-def _is_list_of_data(value: Snapshot) -> bool:
-    return isinstance(value, list) and not _holds_messages(value)
-
-
-def _without_inputs(fields: Mapping[str, Snapshot], inputs: Snapshot) -> dict[str, Snapshot]:
-    """What a request added; fields that were passed through are no answer."""
-    given = inputs if isinstance(inputs, dict) else {}
-    return {
-        key: value for key, value in fields.items() if value != inputs and (key not in given or given[key] != value)
-    }
-
-
 def _is_data(value: Snapshot) -> bool:
-    return (value is CUT or not isinstance(value, (Opaque, Document))) and not (
-        isinstance(value, list) and not list(filter(_is_data, value))
-    )
+    if isinstance(value, list) and not any(map(_is_data, value)):
+        return False
+    return value is CUT or not isinstance(value, (Opaque, Document))
 
 
-def _was_spoken(output: Snapshot, replies: Iterable[Reply]) -> bool:
+def _was_spoken(output: Snapshot, replies: Iterable[Message]) -> bool:
     """Whether a model said just this object, as JSON or as the arguments of a tool call."""
     if not isinstance(output, (dict, list)) or not output:
         return False
-    return any(output in (reply.calls or ()) or output == json_in(reply.text) for reply in replies)
-
-
-def json_in(text: str) -> Any:
-    """The object in a text that is JSON, fenced or not; None in any other text."""
-    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    if not body.startswith(("{", "[")):
-        return None
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-
-
-def as_json(value: Snapshot) -> str | None:
-    """A frozen object as JSON text, without what is no data; None when nothing is left."""
-    plain = _plain(value)
-    return None if plain in (_NOTHING, {}, []) else json.dumps(plain, ensure_ascii=False)
-
-
-_NOTHING = object()
-
-
-def _plain(value: Snapshot) -> Any:
-    if value is CUT:
-        return "…"
-    if isinstance(value, Call):
-        return _plain(value.arguments)
-    if isinstance(value, (Opaque, Document)):
-        return _NOTHING
-    if isinstance(value, Message):
-        return value.text
-    if isinstance(value, dict):
-        items = {key: _plain(item) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not _NOTHING}
-    if isinstance(value, list):
-        return [item for item in map(_plain, value) if item is not _NOTHING]
-    return value
-
-
-def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
-    """Every text in a frozen payload; if not `in_objects`, without those inside the program's own objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(item, in_objects=in_objects)
+    return any(output in reply.arguments or output == json_in(reply.text) for reply in replies)
 
 
 def _even(text: str) -> str:

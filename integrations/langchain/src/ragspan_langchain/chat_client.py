@@ -17,12 +17,10 @@ from pydantic import SecretStr
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.llm.blocking import BlockingChatClient
-from ragspan.judges.llm.dialect import Dialect
-from ragspan.outcomes import Usage
-from ragspan.provider_replies import facts_of
+from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
+from ragspan.judges.llm.chat_protocol import EndpointCapabilities
 from ragspan.telemetry.suppress import suppressed
-from ragspan_langchain.snapshots import told_about
+from ragspan_langchain.payloads import told_about
 
 
 class LangChainChatClient(BlockingChatClient):
@@ -53,9 +51,14 @@ class LangChainChatClient(BlockingChatClient):
         return f"{type(self).__name__}({type(self._model).__name__})"
 
     def ask(
-        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], temperature: float, dialect: Dialect
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        schema: Mapping[str, Any],
+        temperature: float,
+        capabilities: EndpointCapabilities,
     ) -> Completion:
-        asking = self._asking(schema=schema, temperature=temperature, dialect=dialect)
+        asking = self._asking(schema=schema, temperature=temperature, capabilities=capabilities)
         reply = _Reply()
         with suppressed(), tracing_context(enabled=False):
             try:
@@ -70,23 +73,19 @@ class LangChainChatClient(BlockingChatClient):
     def secrets(self) -> Iterable[object]:
         return [value.get_secret_value() for value in vars(self._model).values() if isinstance(value, SecretStr)]
 
-    def _asking(self, *, schema: Mapping[str, Any], temperature: float, dialect: Dialect) -> Runnable[Any, Any]:
-        model = self._at(temperature) if dialect.temperature else self._model
-        if dialect.response_format != "json_schema":
+    def _asking(
+        self, *, schema: Mapping[str, Any], temperature: float, capabilities: EndpointCapabilities
+    ) -> Runnable[Any, Any]:
+        model = self._model
+        if capabilities.temperature:
+            model = at_temperature(model, temperature, self._at_temperature)
+        if capabilities.response_format != "json_schema":
             return model
         strict = {"strict": True} if "strict" in inspect.signature(model.with_structured_output).parameters else {}
         try:
             return model.with_structured_output({"title": "answer", **schema}, **strict)
         except NotImplementedError:  # the prompt asks for JSON anyway
             return model
-
-    def _at(self, temperature: float) -> BaseChatModel:
-        """The model at this temperature, where it has one; kept, because some models open their connections late."""
-        if "temperature" not in type(self._model).model_fields:
-            return self._model
-        if temperature not in self._at_temperature:
-            self._at_temperature[temperature] = self._model.model_copy(update={"temperature": temperature})
-        return self._at_temperature[temperature]
 
 
 class _Reply(BaseCallbackHandler):
@@ -112,20 +111,10 @@ def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
 def _completion(result: LLMResult) -> Completion:
     generation = result.generations[0][0] if result.generations else None
     message = getattr(generation, "message", None)
-    facts = facts_of(told_about(result, generation, message))
-    usage = Usage(
-        requests=1,
-        input_tokens=facts.input_tokens or 0,
-        cached_tokens=facts.cached_tokens or 0,
-        output_tokens=facts.output_tokens or 0,
-    )
-    cut_off = (facts.finish_reason or "").lower() in _NO_ANSWER
-    return Completion(text="" if cut_off or not isinstance(message, AIMessage) else _text(message), usage=usage)
+    told = told_about(result, generation, message)
+    return completion_of(told, _text(message) if isinstance(message, AIMessage) else "")
 
 
 def _text(message: AIMessage) -> str:
     """The reply, which is the arguments of a tool where that is how the model was given the schema."""
     return json.dumps(message.tool_calls[0]["args"]) if message.tool_calls else message.text
-
-
-_NO_ANSWER = {"length", "max_tokens", "content_filter", "safety", "refusal"}

@@ -18,8 +18,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
 
-from ragspan.demo import Asked, Way, find
-from ragspan.demo.script import PROMPT
+from ragspan.demo import PROMPT, Asked, Way, find
 from ragspan.exceptions import ConfigurationError
 from ragspan_langchain.handler import RagspanCallbackHandler
 

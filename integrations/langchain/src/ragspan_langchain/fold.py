@@ -1,27 +1,128 @@
-"""Turns the log of a request into its trace; a pure function, which runs in the worker."""
+"""Turns the log of a request into its trace, its runs and the documents that passed by; pure, and run in the worker."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ragspan.capturing.log import Event, RequestLog, RunKey
-from ragspan.capturing.snapshots import LONG_TEXT, OPAQUE, Hidden, Opaque, Snapshot
-from ragspan.records import SpanAnchor
+from ragspan.capturing.snapshots import LONG_TEXT, OPAQUE, Opaque, Snapshot
+from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan.step_texts import NotedError
 from ragspan_langchain.payloads import (
-    MESSAGE,
+    Document,
     Found,
     Message,
     documents_in,
+    documents_of_messages,
+    is_conversation,
+    prompt_of,
     scored_document,
-    texts_of_documents,
+    text_of,
+    tool_messages,
 )
-from ragspan_langchain.trace import ModelRun, Prompt, PromptPart, Reply, RetrieverRun, Run, SeenDocument, ToolRun, Trace
 
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}
 """What a stream is said to begin with; its real input comes with its end."""
+
+
+@dataclass(eq=False, slots=True)
+class SeenDocument:
+    """A document that passed by."""
+
+    document: Document
+    first_seen_in: Run
+    rank: int | None
+    score: float | None
+    carried: bool = False
+    """Nobody but the state of a conversation has shown it."""
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+
+@dataclass(eq=False, kw_only=True)
+class Run:
+    """One run of the framework, from its start event to its end event: of a chain, unless it is of a kind below."""
+
+    name: str
+    parent: Run | None
+    started_ns: int
+    ended_ns: int = 0
+    """0 while it is open."""
+    inputs: Snapshot = OPAQUE
+    consumed: int = 0
+    """Identity of the unread search result that it was given."""
+    noted: NotedError | None = None
+    """The error that ended it."""
+    inside_search: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        around = self.parent
+        self.inside_search = around is not None and (around.inside_search or isinstance(around, RetrieverRun))
+
+    @property
+    def error(self) -> str | None:
+        return None if self.noted is None else self.noted.kind.__name__
+
+    def around(self) -> Iterator[Run]:
+        """The runs around it, the innermost first."""
+        run = self.parent
+        while run is not None:
+            yield run
+            run = run.parent
+
+    def is_within(self, other: Run) -> bool:
+        return other in self.around()
+
+
+@dataclass(eq=False, kw_only=True)
+class ToolRun(Run):
+    call_id: Any = None
+    """Of the model's request."""
+    result: Snapshot = OPAQUE
+    shown: Sequence[SeenDocument] = ()
+    """The documents that it handed on."""
+
+
+@dataclass(eq=False, kw_only=True)
+class RetrieverRun(Run):
+    found: Sequence[SeenDocument] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    span: SpanAnchor | None = None
+    """That of another instrumentation."""
+
+    @property
+    def query(self) -> str | None:
+        return self.inputs if isinstance(self.inputs, str) else None
+
+
+@dataclass(eq=False, kw_only=True)
+class ModelRun(Run):
+    model: Any = None
+    provider: Any = None
+    prompt: Sequence[Message] = ()
+    """What it was given, as texts; nothing inside a search."""
+    seen: Mapping[SeenDocument, str] = field(default_factory=dict)
+    """The documents that had passed by until then, with their texts at that moment: programs rewrite them in place."""
+    reply: Message | None = None
+    told: Sequence[Mapping[str, Any]] = ()
+    """What the provider told about the reply, in whatever form."""
+    tokens: Sequence[Any] = ()
+    first_token_ns: int | None = None
+    last_chunk: Any = None
+    beside_search: bool = False
+    """A search was going on beside it."""
+
+    @property
+    def said(self) -> str:
+        """All that it said, or what it had streamed when it was cut off."""
+        return "".join(map(text_of, self.tokens)) if self.reply is None else self.reply.text
+
 
 _AnyRun = TypeVar("_AnyRun", bound=Run)
 
@@ -30,109 +131,137 @@ def trace_of(log: RequestLog) -> Trace:
     """The trace of a request, with what was found before it was interrupted."""
     before = None
     for earlier in log.earlier:
-        before = _Folding(earlier, before).trace
-    return _Folding(log, before).trace
+        before = Trace(earlier, before)
+    return Trace(log, before)
 
 
-class _Folding:
+class Trace:
+    """One request, of its log and the request that it goes on from after an interruption, if any.
+
+    Its runs are below one root; inside a `ragspan.capture` block they have no common one.
+    """
+
     def __init__(self, log: RequestLog, before: Trace | None) -> None:
-        self.trace = Trace(log, before)
-        self._runs: dict[RunKey, Run] = {}
+        self.log = log
+        self.root: Run | None = None
+        self.inputs: Snapshot = OPAQUE
+        self.output: Snapshot = OPAQUE
+        self.saved_states: list[Snapshot] = []
+        """Inputs of the first steps, where the request had no question."""
+        self.streamed = False
+        self.noted: NotedError | None = None
+        self.runs: dict[RunKey, Run] = {}
+        self.models: list[ModelRun] = []
+        self.searches: list[RetrieverRun] = []
+        self.tools: list[ToolRun] = []
+        self.interrupted: list[Run] = []
+        self.recorded: list[RetrievedContext] = []
+        self.unreadable: dict[int, Run] = {}
+        """Search results that only the program may read, by identity."""
+        self.empty_search = False
+        self.carried_documents = False
+        """A prompt's history held documents of earlier turns."""
+        self.documents: dict[int, SeenDocument] = {} if before is None else dict(before.documents)
+        self.queries: list[str] = [] if before is None else list(before.queries)
+        self.models_before: Sequence[ModelRun] = () if before is None else (*before.models_before, *before.models)
+        self.asked_before: Snapshot = OPAQUE if before is None else before.asked
         self._open_searches: dict[RunKey, Run] = {}  # the runs around them
-        self._copies: dict[RunKey, int] = {}  # how many times the handler stands in the run's list of handlers
+        self._copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
         for event in log.history:
-            _FOLD[event.kind](self, event)
+            getattr(self, f"_{event.kind}")(event)
         for key, stream in log.streams.items():
-            run = self._runs.get(key)
+            run = self.runs.get(key)
             if isinstance(run, ModelRun):
                 run.tokens = stream.tokens[:: self._copies.get(key, 1)]
                 run.first_token_ns, run.last_chunk = stream.first_ns, stream.last_chunk
-        if log.abandoned:
-            self.trace.error = "GeneratorExit"  # as for a stream that its reader left
+
+    @property
+    def error(self) -> str | None:
+        if self.log.abandoned:
+            return "GeneratorExit"  # as for a stream that its reader left
+        return None if self.noted is None else self.noted.kind.__name__
+
+    @property
+    def name(self) -> str:
+        return next((run.name for run in self.runs.values()), "")
+
+    @property
+    def model_runs(self) -> list[ModelRun]:
+        """The calls of models that may have served the answer: not those that a retriever makes for itself."""
+        return [run for run in (*self.models_before, *self.models) if not run.inside_search]
+
+    @property
+    def asked(self) -> Snapshot:
+        """What the request was called with; of one that went on, what the first was."""
+        asked = next((asked for asked in (self.inputs, self.asked_before) if not isinstance(asked, Opaque)), OPAQUE)
+        return self.saved_states[-1] if asked is OPAQUE and self.saved_states else asked
 
     # Starts
 
     def _start(self, make: type[_AnyRun], event: Event) -> _AnyRun:
-        trace = self.trace
-        parent = None if event.parent is None else self._runs.get(event.parent)
-        run = make(
-            name=event.about if isinstance(event.about, str) else event.about["name"],
-            parent=parent,
-            started_ns=event.time_ns,
-            inputs=event.payload,
-        )
-        if not trace.name:
-            trace.name = run.name
-        if event.run == trace.log.root and trace.root is None:
-            trace.root = run
-        self._runs[event.run] = run
-        trace.runs.append(run)
+        parent = None if event.parent is None else self.runs.get(event.parent)
+        name = event.about if isinstance(event.about, str) else event.about["name"]
+        run = make(name=name, parent=parent, started_ns=event.time_ns, inputs=event.payload)
+        if event.run == self.log.root and self.root is None:
+            self.root = run
+        if parent is None:
+            self._note_inputs(event.payload)
+        self.runs[event.run] = run
         return run
 
-    def fold_chain(self, event: Event) -> None:
-        run, trace, inputs = self._start(Run, event), self.trace, event.payload
-        if run.parent is None:
-            self._note_inputs(inputs)
-        elif isinstance(trace.inputs, Opaque) and len(trace.saved_states) < MAX_SAVED_STATES:
-            trace.saved_states.append(inputs)  # called with a command, not a question: steps have the state
-        if isinstance(inputs, Opaque) and inputs.identity in trace.unreadable:
+    def _chain(self, event: Event) -> None:
+        run, inputs = self._start(Run, event), event.payload
+        if run.parent is not None and isinstance(self.inputs, Opaque) and len(self.saved_states) < MAX_SAVED_STATES:
+            self.saved_states.append(inputs)  # called with a command, not a question: steps have the state
+        if isinstance(inputs, Opaque) and inputs.identity in self.unreadable:
             run.consumed = inputs.identity
         self._see_all(inputs, run)
 
-    def fold_tool(self, event: Event) -> None:
+    def _tool(self, event: Event) -> None:
         run = self._start(ToolRun, event)
         run.call_id = event.about["call_id"]
-        if run.parent is None:
-            self._note_inputs(run.inputs)
-        self.trace.tools.append(run)
+        self.tools.append(run)
         texts = run.inputs.values() if isinstance(run.inputs, dict) else [run.inputs]
-        self.trace.queries += [text for text in texts if isinstance(text, str)]
+        self.queries += [text for text in texts if isinstance(text, str)]
 
-    def fold_retriever(self, event: Event) -> None:
+    def _retriever(self, event: Event) -> None:
         run = self._start(RetrieverRun, event)
         run.metadata, run.span = event.about["metadata"], event.about["span"]
         if run.query is not None:
-            self.trace.queries.append(run.query)
-        if run.parent is None:
-            self._note_inputs(run.inputs)
-        else:
+            self.queries.append(run.query)
+        if run.parent is not None:
             self._open_searches[event.run] = run.parent
-        self.trace.searches.append(run)
+        self.searches.append(run)
 
-    def fold_model(self, event: Event) -> None:
-        run, trace, about = self._start(ModelRun, event), self.trace, event.about
-        run.model, run.provider = about["model"], about["provider"]
+    def _model(self, event: Event) -> None:
+        run, about = self._start(ModelRun, event), event.about
+        run.model, run.provider, beside = about["model"], about["provider"], about["documents"]
         run.beside_search = run.parent in self._open_searches.values()
-        beside = about["documents"]
-        parts = _prompt_parts(event.payload, beside)
         if not run.inside_search:
-            current, carried = _documents_of_messages(event.payload)
+            current, carried = documents_of_messages(event.payload)
             for found in [*current, *documents_in(beside)]:
                 self._see(found, run, ranked=self._is_first_seen_in(run, found))
-            trace.carried_documents |= carried
-            seen = list(trace.documents.values())
+            self.carried_documents |= carried
             texts = {id(document): text for document, text in about["rewritten"]}
-            run.prompt = Prompt(parts, seen, [texts.get(id(entry.document), entry.text) for entry in seen])
-        if run.parent is None:
-            self._note_inputs([Message(part.role, part.text) for part in parts])
-        trace.models.append(run)
+            run.seen = {entry: texts.get(id(entry.document), entry.text) for entry in self.documents.values()}
+            run.prompt = prompt_of(event.payload, beside)
+        self.models.append(run)
 
-    def fold_again(self, event: Event) -> None:
+    def _again(self, event: Event) -> None:
         self._copies[event.run] = self._copies.get(event.run, 1) + 1
 
     def _note_inputs(self, inputs: Snapshot) -> None:
-        trace = self.trace
-        if trace.log.grouped and not isinstance(trace.inputs, Opaque):
+        if self.log.grouped and not isinstance(self.inputs, Opaque):
             return
         if inputs == NO_INPUT_YET:
-            trace.streamed = True
+            self.streamed = True
         else:
-            trace.inputs = OPAQUE if inputs is None else inputs
+            self.inputs = OPAQUE if inputs is None else inputs
 
     # Ends
 
-    def fold_end(self, event: Event) -> None:
-        run = self._runs.get(event.run)
+    def _end(self, event: Event) -> None:
+        run = self.runs.get(event.run)
         if run is None:
             return
         run.ended_ns = event.time_ns
@@ -144,104 +273,90 @@ class _Folding:
             self._end_search(run, output, event.about)
             output = OPAQUE
         elif isinstance(run, ModelRun):
-            run.reply = Reply(output, event.about) if isinstance(output, Message) else Reply(Message("ai"))
+            run.reply, run.told = (output, event.about) if isinstance(output, Message) else (Message("ai"), ())
             output = run.reply.text
         else:
             inputs = event.about
             self._end_chain(run, output, inputs)
         if run.parent is None:
-            self._end_of_top(run, output, inputs)
+            self._end_top(run, output, inputs)
 
     def _end_chain(self, run: Run, output: Snapshot, inputs: Snapshot) -> None:
-        trace = self.trace
         for found in documents_in(output):
             is_result = run.parent is not None and self._is_first_seen_in(run, found)  # then of a search
             self._see(found, run, ranked=is_result)
             if is_result:
-                trace.queries += self._searched_with(run)
-            trace.unreadable.pop(run.consumed, None)
-        if self._searched_in_vain(run, output, inputs):
-            trace.empty_search = True
+                self.queries += self._searched_with(run)
+            self.unreadable.pop(run.consumed, None)
+        self.empty_search |= self._searched_in_vain(run, output, inputs)
 
     def _end_tool(self, run: ToolRun, output: Snapshot) -> None:
-        shown: list[SeenDocument] = []
-        messages = _tool_messages(output)
-        for message in messages:
-            artifact = message.artifact if isinstance(message, Message) else None
-            if artifact == []:
-                self.trace.empty_search = True
-            for found in documents_in(artifact):
-                shown += self._see(found, run, ranked=True)
-        for found in documents_in(output):
-            shown += self._see(found, run, ranked=True)
-        run.shown = shown
-        said = (
-            message.content if isinstance(message.content, str) else message.prompt_text
-            for message in messages
-            if isinstance(message, Message)
-        )
+        messages = tool_messages(output)
+        artifacts = [message.artifact for message in messages]
+        self.empty_search |= [] in artifacts
+        lists = [found for shown in (*artifacts, output) for found in documents_in(shown)]
+        run.shown = [entry for found in lists for entry in self._see(found, run, ranked=True)]
+        said = (each.content if isinstance(each.content, str) else each.prompt_text for each in messages)
         run.result = next(said, output)
 
     def _end_search(self, run: RetrieverRun, documents: Snapshot, span: SpanAnchor | None) -> None:
-        trace = self.trace
         run.span = run.span or span
         if not isinstance(documents, list):
-            trace.unreadable[documents.identity if isinstance(documents, Opaque) else id(documents)] = run
+            self.unreadable[documents.identity if isinstance(documents, Opaque) else id(documents)] = run
         elif not documents:
-            trace.empty_search = True
+            self.empty_search = True
         else:
             # What leaves the outermost search is the ranked result; the lists within are its own affair.
-            pairs = [(item, None) if isinstance(item, str) else scored_document(item) for item in documents]
-            run.found = self._see([pair for pair in pairs if pair is not None], run, ranked=not run.inside_search)
-            trace.unreadable = {key: inner for key, inner in trace.unreadable.items() if not inner.is_within(run)}
+            items = (Document(item, None, {}) if isinstance(item, str) else item for item in documents)
+            found = [pair for pair in map(scored_document, items) if pair is not None]
+            run.found = self._see(found, run, ranked=not run.inside_search)
+            self.unreadable = {key: inner for key, inner in self.unreadable.items() if not inner.is_within(run)}
 
-    def fold_error(self, event: Event) -> None:
-        run, trace = self._runs.get(event.run), self.trace
+    def _error(self, event: Event) -> None:
+        run = self.runs.get(event.run)
         if run is None:
             return
-        noted, about = event.payload, event.about
-        span = about if isinstance(about, SpanAnchor) else None
-        run.ended_ns, run.error, run.noted = event.time_ns, noted.kind.__name__, noted
+        run.ended_ns, run.noted = event.time_ns, event.payload
         self._open_searches.pop(event.run, None)
         if isinstance(run, RetrieverRun):
-            run.span = run.span or span
+            run.span = run.span or event.about
         if run.parent is None:
-            trace.error, trace.noted = run.error, noted
-            self._end_of_top(run, OPAQUE, about if span is None else None)
-        elif is_interrupt(noted.kind):
-            trace.interrupted.append(run.parent)
+            self.noted = run.noted
+            self._end_top(run, OPAQUE, None if isinstance(event.about, SpanAnchor) else event.about)
+        elif is_interrupt(event.payload.kind):
+            self.interrupted.append(run.parent)
 
-    def _end_of_top(self, run: Run, output: Snapshot, inputs: Snapshot) -> None:
-        self.trace.output = output
+    def _end_top(self, run: Run, output: Snapshot, inputs: Snapshot) -> None:
+        self.output = output
         if inputs is not None:
-            self.trace.streamed = True
+            self.streamed = True
             self._note_inputs(inputs)
             self._see_all(inputs, run)
 
     # Between
 
-    def fold_interrupt(self, event: Event) -> None:
-        if event.run in self._runs:
-            self.trace.interrupted.append(self._runs[event.run])
+    def _interrupt(self, event: Event) -> None:
+        if event.run in self.runs:
+            self.interrupted.append(self.runs[event.run])
 
-    def fold_contexts(self, event: Event) -> None:
-        self.trace.recorded += event.payload
+    def _contexts(self, event: Event) -> None:
+        self.recorded += event.payload
 
     # Documents
 
     def _see_all(self, inputs: Snapshot, run: Run) -> None:
         """Note the documents that a run was called with."""
         for found in documents_in(inputs):
-            self._see(found, run, ranked=False, carried=_lie_beside_messages(inputs))
+            self._see(found, run, ranked=False, carried=is_conversation(inputs))
 
     def _see(self, found: Found, run: Run, *, ranked: bool, carried: bool = False) -> list[SeenDocument]:
         """Note documents that a run shows; `ranked` if the list is the result of a search."""
         seen = []
         for rank, (document, score) in enumerate(found):
-            entry = self.trace.documents.get(id(document))
+            entry = self.documents.get(id(document))
             if entry is None:
                 entry = SeenDocument(document, run, rank if ranked else None, score, carried)
-                self.trace.documents[id(document)] = entry
+                self.documents[id(document)] = entry
             elif ranked:
                 entry.carried = False
                 entry.rank = rank if entry.rank is None else entry.rank
@@ -250,86 +365,27 @@ class _Folding:
 
     def _is_first_seen_in(self, run: Run, found: Found) -> bool:
         """Whether a run brought these documents: nobody had seen them before, but for steps inside it."""
-        seen = [self.trace.documents.get(id(document)) for document, _ in found]
+        seen = [self.documents.get(id(document)) for document, _ in found]
         return all(entry is None or entry.first_seen_in.is_within(run) for entry in seen)
 
     def _searched_with(self, run: Run) -> list[str]:
         """What a step that brought new documents may have searched with: its input, or what a model wrote into that."""
         if isinstance(run.inputs, str):
             return [run.inputs]
-        written = {model.reply.text for model in self.trace.models if model.reply is not None}
+        written = {model.reply.text for model in self.models if model.reply is not None}
         fields = run.inputs.values() if type(run.inputs) is dict else ()
         return [text for text in fields if isinstance(text, str) and text in written]
 
     def _searched_in_vain(self, run: Run, output: Snapshot, inputs: Snapshot) -> bool:
         """Whether a step searched and found nothing: what it gave is called so, or it was given texts and no model spoke."""
         if type(output) is dict:
-            return _names_empty_search(output)
-        if output != [] or run.name.endswith("Parser") or any(model.is_within(run) for model in self.trace.models):
+            empty = [_case.sub("_", key).lower() for key, value in output.items() if value == []]
+            return any(map(_SEARCHED.search, empty))  # other empty lists are plans, notes, errors
+        if output != [] or run.name.endswith("Parser") or any(model.is_within(run) for model in self.models):
             return False
         given = run.inputs if inputs is None else inputs  # a stream's input comes with its end
         texts = list(given.values()) if type(given) is dict else [given]
         return all(type(text) is str or text is LONG_TEXT for text in texts)
-
-
-_FOLD: Mapping[str, Callable[[_Folding, Event], None]] = {
-    "chain": _Folding.fold_chain,
-    "tool": _Folding.fold_tool,
-    "retriever": _Folding.fold_retriever,
-    "model": _Folding.fold_model,
-    "again": _Folding.fold_again,
-    "end": _Folding.fold_end,
-    "error": _Folding.fold_error,
-    "interrupt": _Folding.fold_interrupt,
-    "contexts": _Folding.fold_contexts,
-}
-
-
-def is_interrupt(kind: type[BaseException]) -> bool:
-    """Whether a graph raises this to wait for a person."""
-    return any(base.__name__ == "GraphInterrupt" for base in kind.__mro__)
-
-
-def _tool_messages(output: Snapshot) -> Sequence[Snapshot]:
-    """The messages in a tool's output: itself, or those of the state update that a command carries."""
-    if isinstance(output, Hidden):
-        update = output.inside.get("update") if isinstance(output.inside, dict) else None
-        output = update.get("messages") if isinstance(update, dict) else None
-    return output if isinstance(output, list) else [output]
-
-
-def _documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
-    """The documents that a conversation's messages carry beside their text.
-
-    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it is
-    only told whether there are any.
-    """
-    current: list[Found] = []
-    is_current, carried = True, False
-    for message in reversed(messages):
-        if not isinstance(message, Message):
-            continue
-        if message.role == "human" and is_current:
-            is_current = False
-            current = [*documents_in(message.documents), *current]
-        elif message.role == "tool":
-            found = documents_in(message.artifact)
-            if is_current:
-                current = [*found, *current]
-            else:
-                carried = carried or bool(found)
-    return current, carried
-
-
-def _prompt_parts(messages: Sequence[Snapshot], documents: Snapshot) -> list[PromptPart]:
-    """The parts of a chat prompt, or of a plain one; some models are called with documents beside the messages."""
-    parts = [PromptPart("human", message) for message in messages if isinstance(message, str)]
-    parts += [
-        PromptPart(message.role, message.prompt_text, message.calls or (), message.call_id)
-        for message in messages
-        if isinstance(message, Message)
-    ]
-    return parts if documents is None else [*parts, PromptPart("system", "\n".join(texts_of_documents(documents)))]
 
 
 _SEARCHED = re.compile(
@@ -339,12 +395,6 @@ _SEARCHED = re.compile(
 _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def _names_empty_search(output: dict[str, Any]) -> bool:
-    """Whether a step gave an empty list in a field that is called a search's result; others are plans, notes, errors."""
-    return any(_SEARCHED.search(_case.sub("_", key).lower()) for key, value in output.items() if value == [])
-
-
-def _lie_beside_messages(inputs: Snapshot) -> bool:
-    """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
-    lists = [value for value in inputs.values() if isinstance(value, list)] if isinstance(inputs, dict) else []
-    return any(items and (isinstance(items[-1], Message) or items[-1] is MESSAGE) for items in lists)
+def is_interrupt(kind: type[BaseException]) -> bool:
+    """Whether a graph raises this to wait for a person."""
+    return any(base.__name__ == "GraphInterrupt" for base in kind.__mro__)

@@ -1,20 +1,26 @@
-"""The callback handler that users attach."""
+"""The callback handler that users attach, and the instrumentor that attaches it to every LangChain call of the process."""
 
 from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextvars import ContextVar
+from importlib.metadata import requires
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.tracers.context import register_configure_hook
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
 from ragspan.config import is_enabled
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.throttled_log import ThrottledLog
-from ragspan_langchain.recorder import EventRecorder, recorder_for
-from ragspan_langchain.surroundings import enclosing_run_id, handlers_around
+from ragspan_langchain.recorder import EventRecorder, enclosing_run_id, handlers_around, recorder_for
+
+_DISTRIBUTION = "ragspan-langchain"
+_log = ThrottledLog()
 
 
 class RagspanCallbackHandler(BaseCallbackHandler):
@@ -63,9 +69,12 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __reduce__(self) -> tuple[Any, ...]:
         cls = next((plain for plain, aware in _graph_aware.items() if aware is type(self)), type(self))
-        if _pickles(self._own_sink):
-            return cls, () if self._own_sink is None else (self._own_sink,)
-        return _copy_without_sink, (cls,)
+        try:
+            pickle.dumps(self._own_sink)
+        except Exception:  # noqa: BLE001  whatever a program's own sink raises
+            _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
+            return _deaf, (cls,)
+        return cls, () if self._own_sink is None else (self._own_sink,)
 
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then. They are plain attributes, looked up
     # at every event, and no properties as in the base class.
@@ -87,6 +96,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, inputs: Any = None, **_: Any) -> None:
         self.recorder.end("error", run_id, error, inputs)
+
+    on_llm_error = on_retriever_error = on_tool_error = on_chain_error
 
     def on_chat_model_start(
         self,
@@ -112,9 +123,6 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("model", run_id, response)
 
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.end("error", run_id, error)
-
     def on_retriever_start(
         self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
     ) -> None:
@@ -122,9 +130,6 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("retriever", run_id, documents)
-
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.end("error", run_id, error)
 
     def on_tool_start(
         self,
@@ -141,9 +146,6 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("tool", run_id, output)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **_: Any) -> None:
-        self.recorder.end("error", run_id, error)
 
     # LangGraph's own events, which report breakpoints as well: nothing raises there. Where another library wraps the
     # callback managers they reach every handler.
@@ -166,29 +168,18 @@ def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
     return any(taken)
 
 
-def _pickles(sink: RecordSink | None) -> bool:
-    try:
-        pickle.dumps(sink)
-    except Exception:  # noqa: BLE001  whatever a program's own sink raises
-        _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
-        return False
-    return True
-
-
-def _copy_without_sink(cls: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
+def _deaf(cls: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
+    """A copy that captures nothing."""
     copy = cls(_Nowhere())
     copy.enable(enabled=False)
     return copy
 
 
 class _Nowhere:
-    """The sink of a copy that captures nothing."""
-
     def submit(self, capture: Capture) -> None:
         """Drop it."""
 
 
-_log = ThrottledLog()
 _graph_aware: dict[type, type] = {}
 
 
@@ -202,3 +193,42 @@ def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbac
         aware = issubclass(cls, GraphCallbackHandler)
         _graph_aware[cls] = cls if aware else type(cls.__name__, (cls, GraphCallbackHandler), {})
     return _graph_aware[cls]
+
+
+_handler: RagspanCallbackHandler | None = None
+
+
+class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # as above
+    """Captures every LangChain request of the process: `RagspanLangChainInstrumentor().instrument()`.
+
+    `opentelemetry-instrument python app.py` finds it by its entry point. `instrument(sink=...)` takes a sink, else the
+    answers go to `ragspan.default_engine()`. A handler of the same sink that is passed explicitly makes no second
+    record.
+
+    LangChain itself asks registered context variables for handlers whenever it configures a call; nothing is patched. A
+    registration cannot be taken back, so it is made once, and the handler is switched off and on.
+    """
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
+        extra = '; extra == "instruments"'
+        wanted = [line for line in requires(_DISTRIBUTION) or [] if line.replace("'", '"').endswith(extra)]
+        return [line.rsplit(";", 1)[0].strip() for line in wanted]
+
+    def _instrument(self, **kwargs: Any) -> None:
+        global _handler  # noqa: PLW0603  one registration per process
+        handler = RagspanCallbackHandler(sink=kwargs.get("sink"))
+        if _handler is None:
+            _handler = handler
+            # A default is seen in every context, plain threads included; a value that was set would not be.
+            variable: ContextVar[RagspanCallbackHandler | None] = ContextVar(
+                "ragspan_langchain_handler", default=handler
+            )
+            register_configure_hook(variable, inheritable=True)
+        else:
+            _handler.recorder = handler.recorder
+            _handler.enable(enabled=is_enabled())
+
+    def _uninstrument(self, **_: Any) -> None:
+        if _handler is not None:
+            _handler.enable(enabled=False)

@@ -1,15 +1,32 @@
-"""What snapshots of LangChain's payloads hold: documents and messages. Nothing of the framework is imported here."""
+"""What snapshots of LangChain's payloads hold, documents and messages, and how they are taken on the request path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ragspan.capturing.snapshots import Hidden, Opaque, Snapshot
+from langchain_core.documents import Document as LangChainDocument
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
+from pydantic import BaseModel
 
-MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
+from ragspan.capturing.log import RequestLog
+from ragspan.capturing.snapshots import CUT, Copying, Hidden, ObjectFields, Opaque, Snapshot, Snapshots
+
+_MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
 _MAX_DEPTH = 6
+_ROLES = {
+    "human": "human",
+    "user": "human",
+    "ai": "ai",
+    "assistant": "ai",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
 
 MESSAGE = Opaque()
 """Stands for a message in the payload of a step: what it carries may be the history of earlier turns."""
@@ -68,6 +85,9 @@ class Message:
         return [call.arguments for call in self.calls or ()]
 
 
+# Reading snapshots, in the worker
+
+
 def text_of(content: Any) -> str:
     """The text of a message's content or of a token."""
     if isinstance(content, str):
@@ -82,19 +102,11 @@ def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> 
         elif isinstance(block, dict):
             if isinstance(block.get("text"), str):
                 yield block["text"]
-            elif nested and depth < _MAX_DEPTH:
-                yield from _nested_texts(block, depth + 1)
-
-
-def _nested_texts(block: dict[Any, Any], depth: int) -> Iterator[str]:
-    if block.get("type") in MEDIA:
-        return
-    for key in ("title", "content", "source", "data"):
-        inner = block.get(key)
-        if isinstance(inner, str):
-            yield inner
-        elif isinstance(inner, (list, dict)):
-            yield from _texts_of_blocks([inner] if isinstance(inner, dict) else inner, nested=True, depth=depth)
+            elif nested and depth < _MAX_DEPTH and block.get("type") not in _MEDIA:
+                for key in ("title", "content", "source", "data"):
+                    inner = block.get(key)
+                    inside = inner if isinstance(inner, list) else [inner]
+                    yield from _texts_of_blocks(inside, nested=True, depth=depth + 1)
 
 
 def texts_of_documents(value: Snapshot, depth: int = 0) -> Iterator[str]:
@@ -108,7 +120,7 @@ def texts_of_documents(value: Snapshot, depth: int = 0) -> Iterator[str]:
             yield from texts_of_documents(item, depth + 1)
 
 
-Found: TypeAlias = list[tuple[Document | str, float | None]]
+Found: TypeAlias = list[tuple[Document, float | None]]
 """Documents, each with its score where it came with one."""
 
 
@@ -138,3 +150,223 @@ def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     if isinstance(item, list) and len(item) == 2 and isinstance(item[0], Document):  # noqa: PLR2004  (document, score)
         return item[0], float(item[1]) if isinstance(item[1], (int, float)) else None
     return None
+
+
+def tool_messages(output: Snapshot) -> list[Message]:
+    """The messages in a tool's output: itself, or those of the state update that a command carries."""
+    if isinstance(output, Hidden):
+        update = output.inside.get("update") if isinstance(output.inside, dict) else None
+        output = update.get("messages") if isinstance(update, dict) else None
+    return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, Message)]
+
+
+def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
+    """The documents that a conversation's messages carry beside their text.
+
+    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it is
+    only told whether there are any.
+    """
+    spoken = [message for message in messages if isinstance(message, Message)]
+    last = max((place for place, message in enumerate(spoken) if message.role == "human"), default=-1)
+    beside = [documents_in(message.artifact) if message.role == "tool" else [] for message in spoken]
+    if last >= 0:
+        beside[last] = documents_in(spoken[last].documents)
+    return [found for lists in beside[max(last, 0) :] for found in lists], any(beside[: max(last, 0)])
+
+
+def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[Message]:
+    """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
+    prompt = [
+        Message("human", each)
+        if isinstance(each, str)
+        else Message(each.role, each.prompt_text, each.calls, each.call_id)
+        for each in messages
+        if isinstance(each, (str, Message))
+    ]
+    return prompt if documents is None else [*prompt, Message("system", "\n".join(texts_of_documents(documents)))]
+
+
+def is_conversation(inputs: Snapshot) -> bool:
+    """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
+    lists = [value for value in inputs.values() if isinstance(value, list)] if isinstance(inputs, dict) else []
+    return any(items and (isinstance(items[-1], Message) or items[-1] is MESSAGE) for items in lists)
+
+
+def calls_text(calls: Snapshot) -> str | None:
+    """What a message calls tools with: one call's arguments, or a list of them."""
+    return as_json(calls[0] if len(calls) == 1 else calls) if isinstance(calls, list) and calls else None
+
+
+def json_in(text: str) -> Any:
+    """The object in a text that is JSON, fenced or not; None in any other text."""
+    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
+    try:
+        return json.loads(body) if body.startswith(("{", "[")) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def as_json(value: Snapshot) -> str | None:
+    """A snapshot of an object as JSON text, without what is no data; None when nothing is left."""
+    plain = _plain(value)
+    return None if plain in (_NOTHING, {}, []) else json.dumps(plain, ensure_ascii=False)
+
+
+_NOTHING = object()
+
+
+def _plain(value: Snapshot) -> Any:
+    if value is CUT:
+        return "…"
+    if isinstance(value, Call):
+        return _plain(value.arguments)
+    if isinstance(value, (Opaque, Document)):
+        return _NOTHING
+    if isinstance(value, Message):
+        return value.text
+    if isinstance(value, dict):
+        items = {key: _plain(item) for key, item in value.items()}
+        return {key: item for key, item in items.items() if item is not _NOTHING}
+    if isinstance(value, list):
+        return [item for item in map(_plain, value) if item is not _NOTHING]
+    return value
+
+
+def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
+    """Every text in a snapshot; if not `in_objects`, without those inside the program's own objects."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from texts_in(item, in_objects=in_objects)
+
+
+# Taking snapshots, on the request path
+
+
+def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
+    """Snapshots of a prompt's messages or documents, each as a payload of its own: none is left out."""
+    return [SNAPSHOTS.take(value, log) for value in values]
+
+
+def take_reply(response: Any, log: RequestLog) -> tuple[Message, list[Mapping[str, Any]]]:
+    """The reply in an `LLMResult`, of its first generation, for one prompt is asked for one answer; and what is told of it."""
+    try:
+        generation = response.generations[0][0]
+    except (AttributeError, IndexError, TypeError):
+        return Message("ai"), []
+    message = getattr(generation, "message", None)
+    if message is not None:
+        taken = SNAPSHOTS.take(message, log)
+    else:
+        text = getattr(generation, "text", None)
+        taken = Message("ai", SNAPSHOTS.take(text, log) if isinstance(text, str) else "")
+    return taken, told_about(response, generation, message)
+
+
+def told_about(response: Any, generation: Any, message: Any) -> list[Mapping[str, Any]]:
+    """What the provider told about its reply, in whatever form."""
+    told = [getattr(generation, "generation_info", None), getattr(response, "llm_output", None)]
+    told += [getattr(message, "response_metadata", None), getattr(message, "usage_metadata", None)]
+    return [each for each in told if isinstance(each, dict)]
+
+
+def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
+    """The documents that were rewritten in place since they passed by, with their texts as they are now."""
+    changed = []
+    for document, snapshot in list(log.kept.values()):
+        text = document.get("page_content") if isinstance(document, dict) else document.page_content
+        if text is not snapshot.text and isinstance(text, str):
+            log.texts[id(text)] = text
+            changed.append((snapshot, text))
+    return changed
+
+
+def _read_document(copying: Copying, value: Any, _: int, fields: Mapping[str, Any] | None = None) -> Snapshot:
+    known = copying.kept.get(id(value))
+    if known is not None:
+        return known[1]
+    fields = value.__dict__ if fields is None else fields
+    text, own_id, metadata = fields.get("page_content"), fields.get("id"), fields.get("metadata")
+    if not isinstance(text, str):
+        return Opaque()
+    about = dict(metadata) if isinstance(metadata, dict) else {}  # the values are shared
+    document = Document(text, own_id if isinstance(own_id, str) else None, about)
+    copying.texts[id(text)] = text
+    copying.kept[id(value)] = value, document
+    return document
+
+
+def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
+    if not copying.whole:
+        return MESSAGE
+    beside, content = value.additional_kwargs, value.content
+    text = copying.copy(content, depth) if type(content) is str else _content(copying, content, depth)
+    message = Message(_ROLES.get(value.type) or _role_of(value), text)
+    if beside and "documents" in beside:
+        message.documents = copying.copy(beside["documents"], depth + 1)
+    if message.role == "ai":
+        message.calls = _calls(copying, getattr(value, "tool_calls", None), depth)
+    elif message.role == "tool":
+        message.call_id = getattr(value, "tool_call_id", None)
+        message.artifact = copying.aside(getattr(value, "artifact", None), depth + 1)
+    return message
+
+
+def _role_of(message: BaseMessage) -> str:
+    """The role of a streamed message, or of one that has its role in a field."""
+    kind = message.type.lower().removesuffix("messagechunk")
+    return _ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
+
+
+def _content(copying: Copying, content: Any, depth: int) -> Any:
+    if not isinstance(content, list):
+        return copying.copy(content, depth) if isinstance(content, str) else ""
+    shown = [block for block in content if not (isinstance(block, dict) and block.get("type") in _MEDIA)]
+    return [copying.copy(block, depth + 1) for block in shown]
+
+
+def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
+    return [_call(copying, call, depth) for call in calls if isinstance(call, dict)] if calls else None
+
+
+def _call(copying: Copying, call: dict[Any, Any], depth: int) -> Call:
+    return Call(call.get("name"), call.get("id"), copying.copy(call.get("args"), depth + 1))
+
+
+def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
+    return copying.items(value.to_messages(), depth + 1) if copying.whole else MESSAGE
+
+
+def _read_fields(copying: Copying, value: dict[Any, Any], depth: int) -> Snapshot:
+    if isinstance(value.get("page_content"), str):  # what a document becomes when a checkpoint is read back
+        return _read_document(copying, value, depth, value)
+    if copying.whole:
+        kind = value.get("type")
+        if kind == "tool_call" and "args" in value:
+            return _call(copying, value, depth)
+        if kind == "base64":
+            return Opaque()
+        role = value.get("role", kind)
+        if isinstance(role, str) and role.lower() in _ROLES and "content" in value:
+            return Message(_ROLES[role.lower()], _content(copying, value["content"], depth))
+    return copying.fields(value, depth)
+
+
+def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
+    if copying.whole and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in _ROLES:  # noqa: PLR2004  (role, content)
+        return Message(_ROLES[value[0].lower()], _content(copying, value[1], depth))
+    return copying.items(value, depth)
+
+
+SNAPSHOTS = Snapshots(
+    {
+        LangChainDocument: _read_document,
+        BaseMessage: _read_message,
+        PromptValue: _read_prompt,
+        BaseModel: lambda copying, value, depth: copying.state(value.__dict__, depth),
+        dict: _read_fields,
+        tuple: _read_tuple,
+    },
+    hidden={"Command"},  # LangGraph's steers a graph and holds no question
+)

@@ -15,8 +15,8 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
-from ragspan_langchain.answers import calls_text, json_in, texts_in
-from ragspan_langchain.trace import ModelRun, PromptPart, SeenDocument, Trace
+from ragspan_langchain.fold import ModelRun, SeenDocument, Trace
+from ragspan_langchain.payloads import Message, calls_text, json_in, texts_in
 
 Found = tuple[SeenDocument, str, bool]
 """A document in a prompt, its text, and whether nothing of it is missing."""
@@ -32,21 +32,8 @@ _MAX_VERDICT = 40
 _MAX_RESULT = 2000
 _MIN_LIKENESS = 0.5
 
-_VERDICTS = {
-    "yes",
-    "no",
-    "true",
-    "false",
-    "relevant",
-    "irrelevant",
-    "correct",
-    "incorrect",
-    "good",
-    "bad",
-    "pass",
-    "fail",
-}
-"""Replies that only grade."""
+_GOOD = {"yes", "true", "relevant", "correct", "good", "pass"}
+_BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
 
 
 def documents_behind(trace: Trace, question: str | None, response: str | None) -> tuple[list[Found], bool]:
@@ -59,21 +46,16 @@ def documents_behind(trace: Trace, question: str | None, response: str | None) -
     models = trace.model_runs[-_MAX_MODELS:]
     answering = _answering(models, response)
     provenance = _Provenance(models, answering, trace.queries)
-    if len(answering) == 1 and not provenance.candidates(answering[0]) and not _carry_history(trace, provenance):
+    has_history = bool(provenance.earlier) and any(entry.carried for entry in trace.documents.values())
+    if len(answering) == 1 and not has_history and not provenance.candidates(answering[0]):
         return _documents_of(answering[0], trace, question or "", provenance)
     return _documents_of_several(provenance, answering, trace, question or "")
 
 
-def _carry_history(trace: Trace, provenance: _Provenance) -> bool:
-    """Whether the conversation's state shows documents that no search of this request found, beside earlier turns."""
-    return bool(provenance.earlier) and any(entry.carried for entry in trace.documents.values())
-
-
 def _documents_of(run: ModelRun, trace: Trace, question: str, provenance: _Provenance) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
-    given = (part.text for part in run.prompt.parts if not provenance.is_silent(part))
-    rewritten = dict(zip(run.prompt.seen, run.prompt.texts, strict=True))
-    documents = [(entry, rewritten.get(entry, entry.text)) for entry in trace.documents.values()]
+    given = (part.text for part in run.prompt if not provenance.is_silent(part))
+    documents = [(entry, run.seen.get(entry, entry.text)) for entry in trace.documents.values()]
     prompt = PromptText("\n".join(given), apart=question)
     matches = zip(documents, prompt.find([text for _, text in documents]), strict=True)
     found = sorted(((match, entry, text) for (entry, text), match in matches if match), key=lambda item: item[0].start)
@@ -88,8 +70,7 @@ def _documents_of_several(
     entries = {entry.text: entry for entry in reversed(trace.documents.values())}
     entries |= {entry.text: entry for entry in reversed(trace.documents.values()) if not entry.carried}
     for run in reversed(provenance.models):
-        changed = zip(run.prompt.seen, run.prompt.texts, strict=True)
-        entries |= {text: entry for entry, text in changed if text is not entry.text}
+        entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
     by_part: dict[int, list[tuple[int, Found]]] = {}
     for (text, entry), matches in zip(entries.items(), prompts.find(list(entries)), strict=True):
         for match in matches:
@@ -105,15 +86,15 @@ def _documents_of_several(
 class _Turn(enum.Enum):
     """Whose a part of a prompt is."""
 
-    THIS = "this"
+    THIS = enum.auto()
     """Of this turn: any document in it counts."""
-    EARLIER = "earlier"
+    EARLIER = enum.auto()
     """History: a document in it counts if this request found it, for programs put documents before the history, too."""
-    SPOKEN = "spoken"
+    SPOKEN = enum.auto()
     """A model's words, which hold no documents even if they quote some."""
 
 
-def _turns_of(parts: Sequence[PromptPart], said: _Said) -> list[_Turn]:
+def _turns_of(parts: Sequence[Message], said: _Said) -> list[_Turn]:
     """The turns of a prompt's parts.
 
     An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
@@ -172,7 +153,7 @@ class _Provenance:
         said = _Said(run.said for run in models)
         for run in dict.fromkeys((*answering, *models)):
             own = self._parts[id(run)] = {}
-            for part, turn in zip(run.prompt.parts, _turns_of(run.prompt.parts, said), strict=True):
+            for part, turn in zip(run.prompt, _turns_of(run.prompt, said), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 own[number] = None
                 self._turns.setdefault(number, turn)  # the prompt of the answer comes first, and knows best
@@ -195,7 +176,7 @@ class _Provenance:
         """The numbers of the parts that are of earlier turns."""
         return frozenset(number for number, turn in self._turns.items() if turn is _Turn.EARLIER)
 
-    def is_silent(self, part: PromptPart) -> bool:
+    def is_silent(self, part: Message) -> bool:
         """Whether a part is a model's own words."""
         return self._turns[self._numbers[part.role == "ai", part.text]] is _Turn.SPOKEN
 
@@ -288,7 +269,7 @@ def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
 
 def _said_just(run: ModelRun, response: str, answer: Sequence[str], most: int) -> bool:
     """Whether a call said this as a text, as a field of an object, or as the arguments of a tool call."""
-    if run.said == response or (run.reply is not None and calls_text(run.reply.calls) == response):
+    if run.said == response or (run.reply is not None and calls_text(run.reply.arguments) == response):
         return True
     return any(words_of(text[:most])[0] == answer for text in _words_of(run))
 
@@ -303,7 +284,7 @@ def _words_of(run: ModelRun) -> list[str]:
     """What a model said, also in parts: the fields of a JSON text, and the texts in its tool calls."""
     text = run.said
     texts = [text] if text.strip() else []
-    calls = texts_in(run.reply.calls) if run.reply is not None else ()
+    calls = texts_in(run.reply.arguments) if run.reply is not None else ()
     return [*texts, *_fields_in(text), *islice(calls, _MAX_FIELDS)]
 
 
@@ -315,7 +296,8 @@ def _fields_in(text: str) -> list[str]:
 
 
 def _is_verdict(text: str) -> bool:
-    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)[0]) in _VERDICTS
+    """Whether a reply only grades."""
+    return len(text) <= _MAX_VERDICT and " ".join(words_of(text)[0]) in _GOOD | _BAD
 
 
 def _even(text: str) -> str:

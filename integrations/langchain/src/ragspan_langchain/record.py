@@ -1,24 +1,32 @@
-"""Makes the record of a request from its log; runs in the worker."""
+"""Makes the record of a request from its log, with its tools, searches, rerankers and calls of models; run in the worker."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ragspan.capturing.log import RequestLog
+from ragspan.capturing.snapshots import Opaque, Snapshot
 from ragspan.matching import PromptText
-from ragspan.records import AnswerStatus, RagRecord, RetrievedContext, plain_entries
-from ragspan_langchain.answers import question_in
-from ragspan_langchain.endings import status_and_response
-from ragspan_langchain.fold import trace_of
+from ragspan.provider_replies import facts_of
+from ragspan.record_json import plain_entries
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
+from ragspan.step_texts import Message, ToolRequest
+from ragspan_langchain.answers import question_in, status_and_response
+from ragspan_langchain.fold import ModelRun, RetrieverRun, Run, SeenDocument, ToolRun, Trace, trace_of
+from ragspan_langchain.payloads import Call, Document
+from ragspan_langchain.payloads import Message as ChatMessage
 from ragspan_langchain.prompt_provenance import documents_behind
-from ragspan_langchain.steps import Steps, as_context, is_agent
-from ragspan_langchain.trace import ModelRun, RetrieverRun, ToolRun, Trace
 
 _SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
 _USER_KEYS = ("user_id", "langfuse_user_id")
 _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 """Steps that call a program elsewhere, which may search."""
+_MAX_OF_A_KIND = 100
+_ROLES = {"human": "user", "ai": "assistant"}
+_NEW_ORDER = "relevance_score"
+"""Where rerankers note their figure in a document's metadata."""
 
 
 def record_of(log: RequestLog) -> RagRecord | None:
@@ -27,10 +35,12 @@ def record_of(log: RequestLog) -> RagRecord | None:
     if not log.grouped and not trace.recorded and _is_no_answer(trace):
         return None
     status, response = status_and_response(trace)
-    if _says_nothing(trace, status, response) or _shows_documents(trace, response):
+    if response is None and status == "complete" and not (trace.models or trace.searches or trace.recorded):
+        return None  # a prompt that was filled in, say
+    if _shows_documents(trace, response):
         return None
     question = _question(trace)
-    steps = Steps(trace)
+    steps = _Steps(trace)
     metadata = log.about.get("metadata", {})
     return RagRecord(
         question=question,
@@ -43,29 +53,24 @@ def record_of(log: RequestLog) -> RagRecord | None:
         started_ns=log.started_ns,
         ended_ns=log.ended_ns,
         parent=log.anchor,
-        retrievals=steps.retrievals(),
-        generations=steps.generations(),
+        retrievals=tuple(map(steps.retrieval, steps.searches)),
+        generations=tuple(map(steps.generation, trace.models[:_MAX_OF_A_KIND])),
         session_id=_first(metadata, _SESSION_KEYS),
         user_id=_first(metadata, _USER_KEYS),
-        tags=log.about.get("tags", ()),
+        tags=tuple(tag for tag in log.about.get("tags", ()) if isinstance(tag, str)),
         metadata=_own_metadata(metadata),
-        tool_calls=steps.tool_calls(),
+        tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
-        is_agent=is_agent(metadata, steps),
+        is_agent=_is_agent(trace, metadata),
         error=trace.noted.report() if status == "error" and trace.noted is not None else None,
     )
 
 
 def _is_no_answer(trace: Trace) -> bool:
     """A bare search, prompt, parser or call of a model or tool is no answer to score; a tool that asks a model is one."""
-    if trace.log.about.get("is_part") or isinstance(trace.root, (RetrieverRun, ModelRun)):
+    if trace.log.about.get("run_type") in {"parser", "prompt"} or isinstance(trace.root, (RetrieverRun, ModelRun)):
         return True
     return isinstance(trace.root, ToolRun) and not trace.models
-
-
-def _says_nothing(trace: Trace, status: AnswerStatus, response: str | None) -> bool:
-    """Nothing was asked of a model or a search, and no text came out: a prompt that was filled in, say."""
-    return status == "complete" and response is None and not (trace.models or trace.searches or trace.recorded)
 
 
 def _shows_documents(trace: Trace, response: str | None) -> bool:
@@ -94,14 +99,14 @@ def _contexts(trace: Trace, question: str | None, response: str | None) -> tuple
     found: dict[str, RetrievedContext] = {}
     for document, text, is_whole in documents:
         if text not in found:
-            found[text] = as_context(document, text, truncated=not is_whole)
+            found[text] = _as_context(document, text, truncated=not is_whole)
     for context in trace.recorded:
         found.setdefault(context.text, context)
     if not is_complete:
         return None
     if found:
         return tuple(found.values())
-    if trace.unreadable or any(run.name in _REMOTE for run in trace.runs):
+    if trace.unreadable or any(run.name in _REMOTE for run in trace.runs.values()):
         return None
     observed = trace.documents or trace.empty_search or trace.carried_documents
     return () if observed or not trace.model_runs else None
@@ -116,3 +121,169 @@ def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """What the program put there, not what the frameworks add for their own tracing."""
     own = plain_entries(metadata)
     return {key: value for key, value in own.items() if not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))}
+
+
+def _is_agent(trace: Trace, metadata: Mapping[str, Any]) -> bool:
+    """Whether an agent answered: the framework says so, or a tool ran that a model had asked for."""
+    asked = (tool.call_id is not None for tool in trace.tools)
+    return metadata.get("ls_integration") == "langchain_create_agent" or any(asked)
+
+
+class _Steps:
+    """The steps of one request as spans show them.
+
+    A tool that hands on what its only search found is that search, and no step of its own.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self.searches = [run for run in trace.searches[:_MAX_OF_A_KIND] if not run.inside_search]
+        tools = trace.tools[:_MAX_OF_A_KIND]
+        pairs = [(_search_of(tool, self.searches, trace), tool) for tool in tools]
+        self._is_tool = {search: tool for search, tool in pairs if search is not None}
+        self.tools = [tool for search, tool in pairs if search is None]
+        self._places: dict[Run, int] = {tool: place for place, tool in enumerate(self.tools)}
+
+    def tool_call(self, run: ToolRun) -> ToolCall:
+        return ToolCall(
+            name=run.name,
+            call_id=_text(run.call_id),
+            arguments=_as_text(run.inputs),
+            result=_as_text(run.result),
+            **self._common(run),
+        )
+
+    def retrieval(self, run: RetrieverRun) -> Retrieval:
+        tool, top_k = self._is_tool.get(run), run.metadata.get("top_k")
+        return Retrieval(
+            name=run.name,
+            query=run.query,
+            contexts=tuple(_as_context(entry, entry.text) for entry in run.found),
+            span=run.span,
+            data_source_id=_text(run.metadata.get("data_source_id")),
+            top_k=top_k if type(top_k) is int else None,
+            tool_name=None if tool is None else tool.name,
+            tool_call_id=None if tool is None else _text(tool.call_id),
+            **self._common(run),
+        )
+
+    def generation(self, run: ModelRun) -> Generation:
+        facts = facts_of(run.told)
+        return Generation(
+            model=_text(run.model) or facts.model or run.name,
+            provider=_text(run.provider),
+            first_token_ns=run.first_token_ns,
+            streamed=run.first_token_ns is not None,
+            prompt=tuple(map(_message, run.prompt)),
+            reply=_reply(run),
+            **facts.of_generation(),
+            **self._common(run),
+        )
+
+    def rerankings(self) -> tuple[Reranking, ...]:
+        """Of searches that ask another one and order anew what it found, as LangChain's compression retriever does."""
+        inner = [run for run in self._trace.searches if run.inside_search and run.found]
+        pairs = [(outer, [run for run in inner if run.parent is outer]) for outer in self.searches]
+        return tuple(
+            Reranking(
+                name=outer.name,
+                query=outer.query,
+                given=_ordered(asked[0].found),
+                contexts=_ordered(outer.found),
+                **self._common(outer) | {"started_ns": asked[0].ended_ns},
+            )
+            for outer, asked in pairs
+            if len(asked) == 1 and outer.ended_ns and _was_reranked(outer.found)
+        )
+
+    def _common(self, run: Run) -> dict[str, Any]:
+        """What all steps have."""
+        tools_around = (self._places[around] for around in run.around() if around in self._places)
+        return {
+            "started_ns": run.started_ns,
+            "ended_ns": run.ended_ns or self._trace.log.ended_ns,
+            "error_type": run.error,
+            "error": None if run.noted is None else run.noted.report(),
+            "within": next(tools_around, None),
+        }
+
+
+def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], trace: Trace) -> RetrieverRun | None:
+    """The search that a tool is: the only thing in it, and the tool gave back what it found, or failed with it."""
+    inside = [run for run in searches if run.is_within(tool)]
+    if len(inside) != 1 or any(run.is_within(tool) for run in (*trace.models, *trace.tools)):
+        return None
+    search = inside[0]
+    if tool.error is not None:
+        return search if search.error == tool.error else None
+    result = tool.result if isinstance(tool.result, str) else ""
+    return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
+
+
+def _as_context(entry: SeenDocument, text: str, *, truncated: bool = False) -> RetrievedContext:
+    """A document as a context."""
+    metadata = entry.document.metadata
+    return RetrievedContext(
+        text=text,
+        id=entry.document.id,
+        rank=entry.rank,
+        score=entry.score,
+        source=_text(metadata.get("source")),
+        truncated=truncated,
+        metadata=plain_entries(metadata),
+    )
+
+
+def _was_reranked(found: Sequence[SeenDocument]) -> bool:
+    return bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
+
+
+def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
+    """Documents as a reranker got them, or left them."""
+    return tuple(
+        RetrievedContext(
+            text=entry.text,
+            id=entry.document.id,
+            rank=rank,
+            score=entry.document.metadata.get(_NEW_ORDER, entry.score),
+        )
+        for rank, entry in enumerate(found)
+    )
+
+
+def _message(part: ChatMessage) -> Message:
+    return Message(
+        role=_ROLES.get(part.role, part.role),
+        text=part.text,
+        tool_requests=tuple(map(_request, part.calls or ())),
+        tool_call_id=_text(part.call_id),
+    )
+
+
+def _reply(run: ModelRun) -> Message | None:
+    """What the model said, or had said when it was left."""
+    if run.reply is None and not run.tokens:
+        return None
+    requests = () if run.reply is None else tuple(map(_request, run.reply.calls or ()))
+    return Message(role="assistant", text=run.said, tool_requests=requests)
+
+
+def _request(call: Call) -> ToolRequest:
+    return ToolRequest(name=_text(call.name) or "", id=_text(call.id), arguments=_as_text(call.arguments))
+
+
+def _as_text(value: Snapshot) -> str | None:
+    """A payload as a text, or else as JSON; None where there is nothing to show."""
+    if value is None or isinstance(value, (str, Opaque)):
+        return _text(value)
+    return json.dumps(value, ensure_ascii=False, default=_in_words)
+
+
+def _in_words(value: Any) -> Any:
+    if isinstance(value, (ChatMessage, Document)):
+        return value.text
+    return value.arguments if isinstance(value, Call) else "OPAQUE"
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -7,32 +7,25 @@ that come after the end of their request are ignored. `ragspan.capturing.request
 from __future__ import annotations
 
 import functools
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
+from langchain_core.runnables.config import var_child_runnable_config
+
 from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.requests import OpenRequests
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
-from ragspan.records import RecordSink, RetrievedContext
+from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.step_texts import NotedError, note_error
+from ragspan.telemetry.anchors import anchor_of
 from ragspan_langchain.fold import MAX_SAVED_STATES, NO_INPUT_YET, is_interrupt
-from ragspan_langchain.interruptions import Interruptions
+from ragspan_langchain.payloads import SNAPSHOTS, rewritten_documents, take_each, take_reply
 from ragspan_langchain.record import record_of
-from ragspan_langchain.snapshots import SNAPSHOTS, rewritten_documents, take_documents, take_prompt, take_reply
-from ragspan_langchain.surroundings import (
-    enclosing_run_id,
-    openinference_anchor,
-    openinference_is_active,
-    tokens_are_delivered,
-)
 
 RunId: TypeAlias = UUID | str
-
-_interruptions = (
-    Interruptions()
-)  # a conversation outlives the recorder where a program makes a handler for each request
 
 
 def _key_of(run_id: RunId) -> int:
@@ -83,7 +76,7 @@ class EventRecorder:
                     payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
                 else:
                     details = {"name": details}
-                    payload = _PAYLOADS[kind](log, run_id, given, details, about)
+                    payload = _STARTS[kind](log, run_id, given, details, about)
                 if parent is None:
                     _note_inputs(log, payload)
             finally:
@@ -104,7 +97,7 @@ class EventRecorder:
                 if kind == "chain":
                     payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
                 else:
-                    payload, about = _RESULTS[kind](log, run_id, output)
+                    payload, about = _ENDS[kind](log, run_id, output)
                 if inputs is not None and (is_top or payload == []):
                     about = SNAPSHOTS.take(inputs, log, whole=is_top)
                     if is_top:
@@ -150,8 +143,6 @@ class EventRecorder:
         log.note("contexts", _key_of(run_id), payload=tuple(contexts))
         return True
 
-    # Inside
-
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
         """Where a run belongs whose outer one is not live: the run around it, if any, and the log of its request, if any."""
         enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
@@ -175,9 +166,7 @@ def recorder_for(sink: RecordSink) -> EventRecorder:
     one per request thus see each other's runs, and a request that meets two of them is still one record.
     """
     recorder = _recorders.get(id(sink))
-    if recorder is None:
-        recorder = _recorders.setdefault(id(sink), EventRecorder(sink))
-    return recorder
+    return recorder or _recorders.setdefault(id(sink), EventRecorder(sink))
 
 
 def _name_in(serialized: Any, default: str) -> str:
@@ -187,31 +176,27 @@ def _name_in(serialized: Any, default: str) -> str:
 
 def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]) -> None:
     """Note a run that nothing is around."""
-    log.about.setdefault("states", MAX_SAVED_STATES)
     if log.grouped:
         return
     log.root = key
-    log.about["is_part"] = about.get("run_type") in {"parser", "prompt"}
-    log.about["tags"] = tuple(tag for tag in about.get("tags") or () if isinstance(tag, str))
-    log.about["metadata"] = dict(about.get("metadata") or {})
-    if openinference_is_active():
-        log.look_for_span(functools.partial(openinference_anchor, run_id))
+    log.about["run_type"] = about.get("run_type")
+    log.about["tags"] = tuple(about.get("tags") or ())
+    log.about["metadata"] = dict(about.get("metadata") or ())
+    if _openinference() is not None:
+        log.look_for_span(functools.partial(_openinference_anchor, run_id))
 
 
 def _note_inputs(log: RequestLog, inputs: Snapshot) -> None:
     """Note what a request was called with, if it is known now: else its first steps tell it."""
     if inputs != NO_INPUT_YET:
         if inputs is not None and not isinstance(inputs, Opaque):
-            log.about["states"] = 0
+            log.about["asked"] = True
         _interruptions.resume(log, inputs)
 
 
 def _wants_state(log: RequestLog) -> bool:
     """Whether a step's input may have to tell what the request was called with."""
-    left: int = log.about["states"]
-    if left:
-        log.about["states"] = left - 1
-    return left > 0
+    return "asked" not in log.about and len(log.events) < 4 * MAX_SAVED_STATES
 
 
 def _output_of(value: Any) -> Any:
@@ -222,7 +207,7 @@ def _output_of(value: Any) -> Any:
     return value
 
 
-# What a start shows of the other kinds of run
+# What the starts and ends of the other kinds of run show
 
 
 def _tool(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
@@ -234,37 +219,22 @@ def _retriever(
     log: RequestLog, run_id: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]
 ) -> Snapshot:
     details["metadata"] = about.get("metadata") or {}
-    details["span"] = openinference_anchor(run_id)
+    details["span"] = _openinference_anchor(run_id)
     return SNAPSHOTS.take(given, log)
 
 
 def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
     metadata, told = about.get("metadata") or {}, about.get("invocation_params") or {}
     details["model"], details["provider"] = metadata.get("ls_model_name"), metadata.get("ls_provider")
-    if "delivered" not in log.about and tokens_are_delivered():
+    if "delivered" not in log.about and _tokens_are_delivered():
         log.about["delivered"] = True
     details["rewritten"] = rewritten_documents(log)
-    beside = told.get("documents") or told.get("source_documents")  # the latter of Cohere's chat before 2024
-    details["documents"] = None if beside is None else take_documents(beside, log)
-    return take_prompt(given, log)
-
-
-_PAYLOADS = {"tool": _tool, "retriever": _retriever, "model": _model}
-
-
-# What an end shows, and what is said about it
-
-
-def _end_of_tool(log: RequestLog, _: RunId, output: Any) -> tuple[Snapshot, Any]:
-    return SNAPSHOTS.take(output, log), None
-
-
-def _end_of_retriever(log: RequestLog, run_id: RunId, output: Any) -> tuple[Snapshot, Any]:
-    return SNAPSHOTS.take(output, log), openinference_anchor(run_id)
-
-
-def _end_of_model(log: RequestLog, _: RunId, output: Any) -> tuple[Snapshot, Any]:
-    return take_reply(output, log)
+    beside: Any = told.get("documents") or told.get("source_documents")  # the latter of Cohere's chat before 2024
+    is_list = isinstance(beside, (list, tuple))
+    details["documents"] = (
+        take_each(beside, log) if is_list else None if beside is None else SNAPSHOTS.take(beside, log)
+    )
+    return take_each(given, log)
 
 
 def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapshot, Any]:
@@ -274,12 +244,120 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
         log.about["failed"] = True
     elif is_interrupt(noted.kind):
         log.about["interrupted"] = True
-    return noted, openinference_anchor(run_id)
+    return noted, _openinference_anchor(run_id)
 
 
-_RESULTS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
-    "tool": _end_of_tool,
-    "retriever": _end_of_retriever,
-    "model": _end_of_model,
+_STARTS = {"tool": _tool, "retriever": _retriever, "model": _model}
+_ENDS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
+    "tool": lambda log, _, output: (SNAPSHOTS.take(output, log), None),
+    "retriever": lambda log, run_id, output: (SNAPSHOTS.take(output, log), _openinference_anchor(run_id)),
+    "model": lambda log, _, output: take_reply(output, log),
     "error": _error,
 }
+
+
+# Conversations that wait for a person
+
+
+class Interruptions:
+    """Interrupted requests by the thread id of their conversation: what they found counts for the answer after them.
+
+    The graph's saved state often holds the documents only as text by then, and a draft may be all that it returns. So the
+    logs are kept, with texts and no documents, for a bounded number of conversations, until the graph has gone on or the
+    user asks something new. A conversation outlives the recorder where a program makes a handler for each request.
+    """
+
+    max_threads = 1000
+    max_bytes = 50_000_000
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, tuple[RequestLog, ...]] = {}
+
+    def resume(self, log: RequestLog, inputs: Snapshot) -> None:
+        """Give a request that goes on what was found before; a new question makes it void."""
+        thread = _thread_of(log) if self.waiting else None
+        if thread is None:
+            return
+        if inputs is None or isinstance(inputs, Opaque):
+            log.earlier = self.waiting.get(thread, ())
+        else:
+            self.waiting.pop(thread, None)
+
+    def settle(self, log: RequestLog) -> None:
+        """Remember a request that was interrupted; forget one that went on to its end."""
+        is_waiting = "interrupted" in log.about
+        thread = _thread_of(log) if is_waiting or log.earlier else None
+        if thread is None or (not is_waiting and (log.abandoned or "failed" in log.about)):
+            return
+        self.waiting.pop(thread, None)  # the newest goes to the end
+        if is_waiting:
+            self.waiting[thread] = (*log.earlier, log)
+        while len(self.waiting) > self.max_threads or self._bytes() > self.max_bytes:
+            self.waiting.pop(next(iter(list(self.waiting))), None)
+
+    def _bytes(self) -> int:
+        return sum(log.bytes for logs in list(self.waiting.values()) for log in logs)
+
+
+def _thread_of(log: RequestLog) -> str | None:
+    thread = log.about.get("metadata", {}).get("thread_id")
+    return str(thread) if isinstance(thread, (str, int)) else None
+
+
+_interruptions = Interruptions()
+
+
+# What others keep beside the events: LangChain about the step that is running, OpenInference about its spans
+
+
+def _callbacks() -> Any:
+    config = var_child_runnable_config.get()
+    return None if config is None else config.get("callbacks")
+
+
+def enclosing_run_id() -> UUID | None:
+    """The run whose function is calling; None outside of any."""
+    return getattr(_callbacks(), "parent_run_id", None)
+
+
+def handlers_around() -> Sequence[Any]:
+    """The handlers that the running step's own calls will get."""
+    return getattr(_callbacks(), "handlers", ())
+
+
+def _tokens_are_delivered() -> bool:
+    """Whether the caller gets a model's tokens although the calls in between are no streams.
+
+    That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
+    own beside ours for those.
+    """
+    return any(map(_delivers_tokens, map(type, handlers_around())))
+
+
+@functools.lru_cache(maxsize=1000)
+def _delivers_tokens(kind: type) -> bool:
+    return any(base.__name__ == "_StreamingCallbackHandler" for base in kind.__mro__)
+
+
+def _openinference_anchor(run_id: RunId) -> SpanAnchor | None:
+    """The span that OpenInference made for this run, if it has one by now.
+
+    OpenInference keeps its spans out of the context, so they are never current; and it forgets them when the run ends.
+    """
+    instrumentor = _openinference()
+    try:
+        span = None if instrumentor is None else instrumentor.get_span(run_id)
+        context = None if span is None else span.get_span_context()
+        return anchor_of(context) if context is not None and context.is_valid else None
+    except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
+        return None
+
+
+def _openinference() -> Any:
+    """OpenInference's instrumentor, which is never imported for that.
+
+    None while it does not instrument, for then it prints a complaint when it is asked for a span.
+    """
+    module = sys.modules.get("openinference.instrumentation.langchain")
+    instrumentor = None if module is None else getattr(module, "LangChainInstrumentor", None)
+    return instrumentor() if instrumentor and instrumentor().is_instrumented_by_opentelemetry is True else None

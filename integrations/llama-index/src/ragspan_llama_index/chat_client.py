@@ -6,17 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage as FrameworkMessage
-from llama_index.core.base.llms.types import ChatResponse
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from pydantic import SecretStr
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.llm.blocking import BlockingChatClient
-from ragspan.judges.llm.dialect import Dialect
-from ragspan.outcomes import Usage
-from ragspan.provider_replies import facts_of
+from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
+from ragspan.judges.llm.chat_protocol import EndpointCapabilities
 from ragspan.telemetry.suppress import suppressed
 
 
@@ -46,13 +43,21 @@ class LlamaIndexChatClient(BlockingChatClient):
         return f"{type(self).__name__}({type(self._llm).__name__})"
 
     def ask(
-        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], temperature: float, dialect: Dialect
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        schema: Mapping[str, Any],
+        temperature: float,
+        capabilities: EndpointCapabilities,
     ) -> Completion:
-        llm = self._at(temperature) if dialect.temperature else self._llm
-        parameters = dialect.parameters(schema=schema, n=1, temperature=temperature)
+        llm = self._llm
+        if capabilities.temperature:
+            llm = at_temperature(llm, temperature, self._at_temperature)
+        parameters = capabilities.parameters(schema=schema, n=1, temperature=temperature)
         parameters.pop("temperature", None)  # as a parameter, many integrations leave it unread
         with suppressed():
-            return _completion(llm.chat(_converted(messages, llm), **parameters))
+            response = llm.chat(_converted(messages, llm), **parameters)
+        return completion_of((response.raw, response.additional_kwargs), response.message.content or "")
 
     def secrets(self) -> Iterable[object]:
         for name, value in vars(self._llm).items():
@@ -60,14 +65,6 @@ class LlamaIndexChatClient(BlockingChatClient):
                 yield value.get_secret_value()
             elif "key" in name or "token" in name:
                 yield value
-
-    def _at(self, temperature: float) -> LLM:
-        """The model at this temperature, where it has one; kept, because many models open their connections late."""
-        if "temperature" not in type(self._llm).model_fields:
-            return self._llm
-        if temperature not in self._at_temperature:
-            self._at_temperature[temperature] = self._llm.model_copy(update={"temperature": temperature})
-        return self._at_temperature[temperature]
 
 
 def _deaf_manager() -> CallbackManager:
@@ -82,31 +79,3 @@ def _converted(messages: Sequence[ChatMessage], llm: LLM) -> list[FrameworkMessa
     return [
         FrameworkMessage(message["content"], role=roles.get(message["role"], message["role"])) for message in messages
     ]
-
-
-def _completion(response: ChatResponse) -> Completion:
-    facts = facts_of((response.raw, response.additional_kwargs))
-    usage = Usage(
-        requests=1,
-        input_tokens=facts.input_tokens or 0,
-        cached_tokens=_cached_tokens(response.raw),
-        output_tokens=facts.output_tokens or 0,
-    )
-    cut_off = (facts.finish_reason or "").lower() in _NO_ANSWER
-    return Completion(text="" if cut_off else response.message.content or "", usage=usage)
-
-
-def _cached_tokens(raw: object) -> int:
-    """What providers call it: OpenAI, Anthropic, Google."""
-    usage = _get(raw, "usage") or _get(raw, "usage_metadata")
-    details = _get(usage, "prompt_tokens_details")
-    places = ((details, "cached_tokens"), (usage, "cache_read_input_tokens"), (usage, "cached_content_token_count"))
-    counts = (_get(place, name) for place, name in places)
-    return next((count for count in counts if isinstance(count, int)), 0)
-
-
-def _get(place: object, name: str) -> Any:
-    return place.get(name) if isinstance(place, Mapping) else getattr(place, name, None)
-
-
-_NO_ANSWER = {"length", "max_tokens", "content_filter", "safety", "refusal"}

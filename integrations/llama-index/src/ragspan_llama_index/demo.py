@@ -12,8 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from ragspan.demo import Asked, Page, find
-from ragspan.demo.script import PROMPT
+from ragspan.demo import PROMPT, Asked, Page, find
 from ragspan_llama_index.handler import RagspanCallbackHandler
 
 

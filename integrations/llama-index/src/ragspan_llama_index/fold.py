@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, zip_longest
 from typing import Any
 
 from ragspan.capturing.log import Event, RequestLog
-from ragspan.records import AnswerStatus, RagRecord, plain_entries
+from ragspan.record_json import plain_entries
+from ragspan.records import AnswerStatus, RagRecord
 from ragspan.step_texts import NotedError
-from ragspan_llama_index.contexts import Provenance
-from ragspan_llama_index.payloads import NodeSnapshot
-from ragspan_llama_index.prompts import speakers_in
-from ragspan_llama_index.roles import CALL, CHAT_WRITER, POSTPROCESSING, SPEAKING, STEPS, SYNTHESIS, TOOL
-from ragspan_llama_index.step_records import StepRecords, models_in, report_of
-from ragspan_llama_index.steps import Request, SeenNode, Step
+from ragspan_llama_index.contexts import Provenance, speakers_in
+from ragspan_llama_index.objects import (
+    CALL,
+    CHAT_WRITER,
+    MODEL,
+    POSTPROCESSING,
+    SPEAKING,
+    STEPS,
+    SYNTHESIS,
+    TOOL,
+    UUID_LENGTH,
+)
+from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot, Prompt
+from ragspan_llama_index.steps import (
+    Request,
+    SeenNode,
+    Step,
+    StepRecords,
+)
 from ragspan_llama_index.streams import Stream
-from ragspan_llama_index.texts import asked_in, question_in
 
 _SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
 _USER_KEYS = ("user_id", "user.id")
@@ -34,11 +47,11 @@ def record_of(log: RequestLog) -> RagRecord | None:
     join_beginning(request)
     root.answer = _answer_among(root)
     status, error_type = _status_of(request)
-    question, response = _question(request), _response(request)
-    if root.is_run and status == "complete" and not (response or models_in(request)):
+    question, response, models = _question(request), _response(request), models_in(request)
+    if root.is_run and status == "complete" and not (response or models):
         return None  # it did other work: read documents in, say
     provenance = Provenance(root, question)
-    steps = StepRecords(request)
+    steps, noted = StepRecords(request, models), _noted(request)
     return RagRecord(
         question=question,
         contexts=provenance.contexts(),
@@ -60,7 +73,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
         tool_calls=steps.tool_calls(),
         rerankings=steps.rerankings(),
         is_agent=steps.is_agent(),
-        error=report_of(_noted(request)) if status == "error" else None,
+        error=noted.report() if status == "error" and noted is not None else None,
     )
 
 
@@ -176,6 +189,49 @@ def _mark_found(
             left.update(
                 node.identity if node.identity in brought or node.id is None else node.id for node in step.given
             )
+
+
+# The user's words
+
+_STRONG = ("user_msg", "question", "query", "user_message", "message", "user_query", "user_question", "query_str")
+_WEAK = ("input", "user_input", "prompt", "text", "msg", "request", "topic")
+_OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the user, what a tool gave
+
+
+def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
+    """The user's words: what goes by a telling name, else what was searched with inside, else the first text."""
+    texts = dict(reversed(asked))
+    queries = set(searched)
+    candidates = [texts.get(name) for name in ("", *_STRONG)]
+    candidates += [text for _, text in asked if text in queries]
+    candidates += [texts.get(name) for name in (*_WEAK, *CONVERSATIONS)]
+    candidates += [text for _, text in asked]
+    return next((text for text in candidates if text is not None and text.strip()), asked[0][1] if asked else None)
+
+
+def asked_in(prompt: Prompt) -> str | None:
+    """What the user said last in a conversation that went on: a resumed agent is not told again."""
+    spoke = [place for place, (role, _) in enumerate(prompt) if role == "assistant"]
+    before = prompt[: spoke[-1]] if spoke else ()
+    told = [text for role, text in before if role == "user" and not text.startswith(_OBSERVATION)]
+    return told[-1] if told else None
+
+
+def models_in(request: Request) -> list[Step]:
+    """The calls of models; a method that works through another one of the same model is not counted twice."""
+    calls = [step for step in request.steps if step.role is MODEL]
+    calls = [step for step in calls if not any(inner.role is MODEL for inner in step.children)]
+    following = zip_longest(calls, calls[1:])
+    return [step for step, after in following if not _only_hands_on(step, after)]
+
+
+def _only_hands_on(step: Step, after: Step | None) -> bool:
+    """Whether an asynchronous stream is but the synchronous one, begun when it is read; so do the framework's defaults."""
+    return step.streams and after is not None and _method(step) == f"a{_method(after)}" and step.name == after.name
+
+
+def _method(step: Step) -> str:
+    return step.span_id[len(step.name) + 1 : -UUID_LENGTH]
 
 
 # Runs that were interrupted

@@ -11,7 +11,7 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from ragspan.config import is_enabled
 from ragspan.records import RecordSink
 from ragspan.throttled_log import ThrottledLog
-from ragspan_llama_index.attaching import attach, detach
+from ragspan_llama_index.instrumentor import attach, detach
 from ragspan_llama_index.recorder import SpanRecorder
 
 _log = ThrottledLog()
@@ -37,18 +37,18 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __init__(self, sink: RecordSink | None = None) -> None:
         super().__init__(event_starts_to_ignore=[], event_ends_to_ignore=[])
-        self._tracker: SpanRecorder | None = None
+        self._recorder: SpanRecorder | None = None
         self._own_sink = sink
         if not is_enabled():
             return
         from ragspan.defaults import sink_or_default
 
-        self._tracker = attach(self, sink_or_default(sink))
+        self._recorder = attach(self, sink_or_default(sink))
 
     @property
     def open_spans(self) -> int:
         """How many spans are still followed; 0 when no request is in flight."""
-        return 0 if self._tracker is None else self._tracker.open_spans
+        return 0 if self._recorder is None else self._recorder.open_spans
 
     def detach(self) -> None:
         """Stop capturing. Streams that are open go on and are not recorded; may be called again."""
@@ -63,7 +63,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        travels = self._tracker is not None and _pickles(self._own_sink)
+        travels = self._recorder is not None and _pickles(self._own_sink)
         return _copy_in_another_process, (
             type(self),
             os.getpid() if travels else None,
@@ -72,30 +72,13 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 
-    def on_event_start(
-        self,
-        event_type: Any,  # noqa: ARG002  the framework's signature
-        payload: dict[str, Any] | None = None,  # noqa: ARG002  as above
-        event_id: str = "",
-        parent_id: str = "",  # noqa: ARG002  as above
-        **_: Any,
-    ) -> str:
+    def on_event_start(self, *_: Any, event_id: str = "", **__: Any) -> str:
         return event_id
 
-    def on_event_end(
-        self,
-        event_type: Any,
-        payload: dict[str, Any] | None = None,
-        event_id: str = "",
-        **kwargs: Any,
-    ) -> None:
+    def on_event_end(self, *_: Any, **__: Any) -> None:
         pass
 
-    def start_trace(self, trace_id: str | None = None) -> None:
-        pass
-
-    def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
-        pass
+    start_trace = end_trace = on_event_end
 
 
 def _pickles(sink: RecordSink | None) -> bool:
@@ -115,5 +98,5 @@ def _copy_in_another_process(
         return kind(sink)
     copy = kind.__new__(kind)
     BaseCallbackHandler.__init__(copy, event_starts_to_ignore=[], event_ends_to_ignore=[])
-    copy._tracker, copy._own_sink = None, sink  # noqa: SLF001  its own class
+    copy._recorder, copy._own_sink = None, sink  # noqa: SLF001  its own class
     return copy

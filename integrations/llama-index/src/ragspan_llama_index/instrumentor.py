@@ -1,18 +1,26 @@
-"""Attaches ragspan to every LlamaIndex call of the process, without a change in the program.
+"""Attaches ragspan to every LlamaIndex call of the process: one span handler for each sink.
 
-Loaded wherever the package is installed: the framework is imported when `instrument` is called, and only its small part
-that dispatches spans.
+Loaded wherever the package is installed: of the framework it imports only the small part that dispatches spans. Attaching and
+detaching take a lock; spans do not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Sequence
 from importlib.metadata import requires
 from typing import Any
 
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.event_handlers import BaseEventHandler
+from llama_index_instrumentation.span import BaseSpan, active_span_id
+from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
+from ragspan.capturing import add_context_recorder
 from ragspan.config import is_enabled
+from ragspan.records import RecordSink, RetrievedContext
+from ragspan_llama_index.recorder import SpanRecorder
 
 _DISTRIBUTION = "ragspan-llama-index"
 
@@ -31,14 +39,98 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
         return [line.rsplit(";", 1)[0].strip() for line in wanted]
 
     def _instrument(self, **kwargs: Any) -> None:
-        if not is_enabled():
-            return
-        from ragspan.defaults import sink_or_default
-        from ragspan_llama_index.attaching import attach
+        if is_enabled():
+            from ragspan.defaults import sink_or_default
 
-        attach(self, sink_or_default(kwargs.get("sink")))
+            attach(self, sink_or_default(kwargs.get("sink")))
 
     def _uninstrument(self, **_: Any) -> None:
-        from ragspan_llama_index.attaching import detach
-
         detach(self)
+
+
+class RagspanSpanHandler(BaseSpanHandler[BaseSpan]):
+    """Hands every span to a recorder. It keeps none itself: the base class would for ever keep those that never close."""
+
+    def __init__(self, recorder: SpanRecorder) -> None:
+        super().__init__()
+        # In the instance, where they hide the base class's methods: nothing then stands between dispatcher and recorder.
+        vars(self).update(span_enter=recorder.span_enter, span_exit=recorder.span_exit, span_drop=recorder.span_drop)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "RagspanSpanHandler"
+
+    # The base class wants these; nothing calls them here.
+
+    def new_span(self, *_: Any, **__: Any) -> None:
+        return None
+
+    prepare_to_exit_span = prepare_to_drop_span = new_span
+
+
+class RagspanEventHandler(BaseEventHandler):
+    """Hands every event to a recorder: the words that a model streams come past every span."""
+
+    def __init__(self, recorder: SpanRecorder) -> None:
+        super().__init__()
+        vars(self).update(handle=recorder.event)  # as above
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "RagspanEventHandler"
+
+    def handle(self, *_: Any, **__: Any) -> None:  # the base class wants it; nothing calls it here
+        pass
+
+
+class _Attachment:
+    """The handlers of a sink, and who wants them there."""
+
+    def __init__(self, sink: RecordSink) -> None:
+        self.recorder = SpanRecorder(sink)
+        self.handler = RagspanSpanHandler(self.recorder)
+        self.listener = RagspanEventHandler(self.recorder)
+        self.owners: list[object] = []
+
+
+_attachments: list[_Attachment] = []
+_lock = threading.Lock()
+
+
+def attach(owner: object, sink: RecordSink) -> SpanRecorder:
+    """Have this sink get every request from now on. Owners of the same sink share its handlers."""
+    with _lock:
+        attachment = next((each for each in _attachments if each.recorder.sink is sink), None)
+        if attachment is None:
+            attachment = _Attachment(sink)
+            _attachments.append(attachment)
+            get_dispatcher().add_span_handler(attachment.handler)
+            get_dispatcher().add_event_handler(attachment.listener)
+        if not any(each is owner for each in attachment.owners):
+            attachment.owners.append(owner)
+    add_context_recorder(_record_contexts)
+    return attachment.recorder
+
+
+def detach(owner: object) -> None:
+    """This owner no longer wants its sink to get anything; without owners, the sink's handlers go."""
+    with _lock:
+        for attachment in [*_attachments]:
+            attachment.owners[:] = [one for one in attachment.owners if one is not owner]
+            if attachment.owners:
+                continue
+            _attachments.remove(attachment)
+            root = get_dispatcher()
+            # New lists: threads that are just telling the handlers of the old ones must not miss any.
+            root.span_handlers = [each for each in root.span_handlers if each is not attachment.handler]
+            root.event_handlers = [each for each in root.event_handlers if each is not attachment.listener]
+            attachment.recorder.close()
+
+
+def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
+    """Note contexts for the span that the caller runs in; False outside of any that is followed."""
+    span_id = active_span_id.get()
+    if span_id is None:
+        return False
+    taken = [attachment.recorder.record_contexts(span_id, contexts) for attachment in _attachments]
+    return any(taken)

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import RequestLog
-from ragspan_llama_index.answering import GENERATOR, are_nodes, kind_of, text_of
-from ragspan_llama_index.roles import (
+from ragspan_llama_index.objects import (
     ASKING,
     CALL,
     CHUNKS,
@@ -22,10 +21,25 @@ from ragspan_llama_index.roles import (
     SYNTHESIS,
     TOOL,
     Role,
-    argument,
+    are_nodes,
+    fields_of,
     has_base,
+    text_in,
+    text_of,
 )
-from ragspan_llama_index.texts import Asked, Beside, Prompt, asked_by_event, text_in
+
+Asked: TypeAlias = Sequence[tuple[str, str]]
+"""Texts that a call was given, by the name of the argument or field; the first names that are empty stand for the
+question itself."""
+
+Prompt: TypeAlias = Sequence[tuple[str | None, str]]
+"""What a model was given: texts, each with the role of its message; None where it is no message."""
+
+Beside: TypeAlias = Sequence[tuple[int, str | None, Any]]
+"""What messages have beside texts: the number of texts before it, the role, and a tool call, several, or the id of one."""
+
+CONVERSATIONS: Final = ("chat_history", "messages")
+"""Fields of a workflow's start event that hold messages."""
 
 NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], type | None, dict[str, Any] | None]
 """A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
@@ -39,8 +53,7 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them down for the model."""
     given = argument(arguments, "text_chunks", 1)
     texts = [text for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else []
-    for text in texts:
-        log.texts[id(text)] = text
+    log.texts.update(zip(map(id, texts), texts, strict=False))
     return texts
 
 
@@ -60,7 +73,7 @@ def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
     """The nodes of a list as they are now, with or without scores: what tells them apart, and their own texts."""
     if not isinstance(items, (list, tuple)):
         return ()
-    kept = log.kept
+    kept, texts = log.kept, log.texts
     taken: list[NodeSnapshot] = []
     for item in items:
         try:  # the framework's classes take long to look an attribute up
@@ -72,6 +85,7 @@ def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
             name, text, metadata = _read(getattr(item, "node", item))
         identity = id(item)
         kept[identity] = (item, text)
+        texts[id(text)] = text
         taken.append((identity, score, name, text, metadata, None, None))
     return taken
 
@@ -86,6 +100,20 @@ def whole_nodes_in(items: Iterable[Any], log: RequestLog) -> Sequence[NodeSnapsh
             fields = {**vars(node), "metadata": snapshot[4], "embedding": None}
         taken.append((*snapshot[:5], kind, fields))
     return taken
+
+
+def text_shown(kind: type, fields: dict[str, Any]) -> str | None:
+    """The text of such a node with metadata and template, as the framework writes it into prompts; for the worker."""
+    from llama_index.core.schema import MetadataMode
+
+    try:
+        node: Any = object.__new__(kind)
+        own = {"__dict__": fields, "__pydantic_fields_set__": set(fields)}
+        for name, value in {**own, "__pydantic_extra__": None, "__pydantic_private__": None}.items():
+            object.__setattr__(node, name, value)  # as pydantic itself copies one
+        return str(node.get_content(metadata_mode=MetadataMode.LLM))
+    except Exception:  # noqa: BLE001  a program's own node class, or its broken template
+        return None
 
 
 def _read(node: Any) -> tuple[str | None, str, dict[str, Any]]:
@@ -160,6 +188,34 @@ def _add_texts(
 
 
 # Starts
+
+
+def argument(arguments: Mapping[str, Any], name: str | None, place: int) -> Any:
+    """An argument by its name, or by its place where a program's own method names it otherwise."""
+    if name is not None and name in arguments:
+        return arguments[name]
+    values = iter(arguments.values())
+    for _ in range(place):
+        next(values, None)
+    return next(values, None)
+
+
+def asked_by_event(event: Any) -> Asked:
+    """What a workflow was started with: the texts among its start event's fields."""
+    fields = fields_of(event)
+    asked = [(name, text_in(value)) for name, value in fields.items() if name not in CONVERSATIONS]
+    asked += [(name, _last_of_user(fields[name])) for name in CONVERSATIONS if name in fields]
+    return tuple((name, text) for name, text in asked if text is not None)
+
+
+def _last_of_user(messages: Any) -> str | None:
+    if not isinstance(messages, (list, tuple)):
+        return None
+    for message in reversed(messages):
+        role = message.get("role") if isinstance(message, dict) else getattr(message, "role", None)
+        if getattr(role, "value", role) == "user":
+            return text_in(message)
+    return None
 
 
 def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
@@ -258,8 +314,6 @@ def end_of_tool(result: Any, log: RequestLog) -> dict[str, Any]:
 
 
 def end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
-    if kind_of(result) == GENERATOR:
-        return {"streams": True, "tokens": []}
     payload = reply_in(result, log, inside_synthesis=inside_synthesis)
     if not inside_synthesis:
         payload["answer"] = _counted(text_of(result), log)

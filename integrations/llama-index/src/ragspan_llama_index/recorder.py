@@ -1,39 +1,51 @@
 """Notes the framework's spans and events in the log of their request, on the request path.
 
-Guarantees:
-
-- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. Lists and
-  dictionaries are changed by single operations that are atomic under the interpreter's lock, so that a stream which ends
-  in the collector may come in at any point, in any thread.
-- What is known of a request is dropped when the request is over, whether or not its inner spans ended. Requests that
-  never end are handed over as aborted after a while, or when too many are open.
-- One request gives one capture: calls whose outer span is followed belong to the request of that span. What comes after
-  the end of its request is ignored.
-
-Nothing is decided here that can be decided later: `fold` makes the record of a log, in the worker.
+Calls whose outer span is followed belong to the request of that span, and spans are followed until their request is over.
+What comes after its end is ignored. `ragspan.capturing.requests` says what else holds. Nothing is decided here that can be
+decided later: `fold` makes the record of a log, in the worker.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from sys import modules
 from time import time_ns
 from typing import Any
 
+from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
+from opentelemetry.trace import get_current_span
 
 from ragspan.capturing import enclosing_answer
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.requests import OpenRequests
-from ragspan.records import RecordSink, RetrievedContext, is_abandonment
+from ragspan.records import RecordSink, RetrievedContext, SpanAnchor, is_abandonment
 from ragspan.step_texts import note_error
-from ragspan_llama_index.anchors import OPENINFERENCE, note_span, openinference_anchor, openinference_is_active
-from ragspan_llama_index.answering import GENERATOR, kind_of
+from ragspan.telemetry.anchors import anchor_of
 from ragspan_llama_index.fold import record_of, request_of
+from ragspan_llama_index.objects import (
+    ASKING,
+    CALL,
+    CHAT_WRITER,
+    CHUNKS,
+    GENERATOR,
+    KNOWN,
+    MODEL,
+    SEARCH,
+    SYNTHESIS,
+    TOOL,
+    UUID_LENGTH,
+    ClassFacts,
+    Role,
+    answers_nobody,
+    facts_about,
+    kind_of,
+)
 from ragspan_llama_index.payloads import (
     STARTS,
+    argument,
     end_of_model,
     end_of_tool,
     is_cancelled,
@@ -43,41 +55,17 @@ from ragspan_llama_index.payloads import (
     texts_given,
     whole_nodes_in,
 )
-from ragspan_llama_index.results import answer_of, watch_chat
-from ragspan_llama_index.roles import (
-    ASKING,
-    CALL,
-    CHAT_WRITER,
-    CHUNKS,
-    KNOWN,
-    MODEL,
-    POSTPROCESSING,
-    SEARCH,
-    SYNTHESIS,
-    TOOL,
-    UUID_LENGTH,
-    ClassFacts,
-    Role,
-    argument,
-    builds_an_index,
-    evaluates,
-    facts_about,
-)
-from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker
+from ragspan_llama_index.streams import Place, Stream, answer_of, pulled, reader_or_maker, streams_of, watch_chat
 
 _MAX_SPANS = 50_000  # that are set apart
 _MAX_INTERRUPTED = 128
+_OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
 _TOKENS = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
 _ENDS_OF_STREAMS = frozenset({"LLMChatEndEvent", "LLMCompletionEndEvent"})
 _SYNTHESIS = frozenset({SYNTHESIS, CHUNKS})
 _ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
-_BARE = frozenset({SEARCH, POSTPROCESSING})
 _NESTED = frozenset({SEARCH, TOOL})  # whose methods call one another
 _STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
-
-
-def _ignore(*_: object) -> None:
-    pass
 
 
 class SpanRecorder:
@@ -85,13 +73,11 @@ class SpanRecorder:
 
     Args:
         sink: gets a capture of each request.
-        on_request: is called when a request begins.
         limits: of the requests that are open, as `OpenRequests` has them.
     """
 
-    def __init__(self, sink: RecordSink, *, on_request: Callable[[], None] = _ignore, **limits: Any) -> None:
+    def __init__(self, sink: RecordSink, **limits: Any) -> None:
         self.sink = sink
-        self._on_request = on_request
         self._requests: OpenRequests[Place] = OpenRequests(sink, record_of, on_end=self._on_end, **limits)
         self._live = self._requests.live
         self._apart: dict[str, None] = {}  # open spans of work that is no request
@@ -117,14 +103,14 @@ class SpanRecorder:
             place = self._live.get(parent_id) if parent_id else None
             if instance is not None:
                 facts = KNOWN.get(type(instance)) or facts_about(type(instance))
-                role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH])
+                role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
                     stream = pulled.get()
                     if stream is not None and stream.place is not None:
                         place = reader_or_maker(place, stream.place)
                     if place is None:
-                        self._enter_at_top(role, facts, id_, bound_args.arguments, instance, parent_id, tags)
-                    else:
+                        place = self._place_at_top(role, id_, parent_id, tags)
+                    if place is not None:
                         self._enter(role, facts, place, id_, bound_args.arguments, instance)
                     return
             if place is not None:  # a part of the step around it
@@ -148,18 +134,10 @@ class SpanRecorder:
             place = self._live.get(id_)
             if place is None:
                 self._apart.pop(id_, None)
-                return
-            log = place[0]
-            if not log.over:
-                if place[1] == id_:
-                    if self._note_end(place, result) or id_ == log.root:
-                        return  # what reads a stream begins below this span, later
-                elif instance is None:
-                    if result is not None or not is_cancelled():  # cancelled at its work it returns nothing, too
-                        log.note("work over", id_)
-                elif kind_of(result) == GENERATOR:
-                    return  # the same
-            self._live.pop(id_, None)
+            elif place[1] == id_:
+                self._note_end(place, result)
+            elif instance is None and (result is not None or not is_cancelled()):
+                place[0].note("work over", id_)  # cancelled at its work it returns nothing, too
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -172,7 +150,7 @@ class SpanRecorder:
         **_: Any,
     ) -> None:
         try:
-            place = self._live.pop(id_, None)
+            place = self._live.get(id_)
             if place is None:
                 self._apart.pop(id_, None)
                 return
@@ -226,41 +204,28 @@ class SpanRecorder:
 
     # Starts
 
-    def _enter_at_top(
-        self,
-        role: Role,
-        facts: ClassFacts,
-        span_id: str,
-        arguments: Mapping[str, Any],
-        instance: Any,
-        parent_id: str | None,
-        tags: Mapping[str, Any] | None,
-    ) -> None:
-        """A step whose outer span is not followed: a request, a part of a block, or work that answers nobody."""
+    def _place_at_top(
+        self, role: Role, span_id: str, parent_id: str | None, tags: Mapping[str, Any] | None
+    ) -> Place | None:
+        """Where a step belongs whose outer span is not followed: a request of its own, or a block; None if it answers nobody."""
         if parent_id is not None and self._is_apart(parent_id):
             self._set_apart(span_id)  # it goes on in the background after the end of its request
-            return
+            return None
         if enclosing_answer() is None:
-            if role in _BARE or (evaluates() if role == CALL else role in _SYNTHESIS and builds_an_index()):
+            if answers_nobody(role):
                 self._set_apart(span_id)  # it is no request, and neither is what it asks on its way
-                return
+                return None
             if role not in _ANSWERING:
-                return
+                return None
         log = self._requests.begin()
         if log is None:
-            return
-        if log.grouped:
-            self._enter(role, facts, (log, "", "", False, None), span_id, arguments, instance)
-            return
-        self._on_request()
-        log.root = span_id
-        log.about["tags"] = active_instrument_tags.get() if tags is None else tags
-        self._enter(role, facts, (log, "", "", False, None), span_id, arguments, instance)
-        if facts.methods.get("run") == CALL and log.events:
-            payload = log.events[0][4] or {}
-            log.about |= {"is_run": True, "is_resumed": payload.get("is_resumed")}
-        if OPENINFERENCE in modules and openinference_is_active():
-            log.look_for_span(lambda: openinference_anchor(span_id))
+            return None
+        if not log.grouped:
+            log.root = span_id
+            log.about["tags"] = active_instrument_tags.get() if tags is None else tags
+            if _OPENINFERENCE in modules and _openinference_is_active():
+                log.look_for_span(lambda: openinference_anchor(span_id))
+        return log, "", "", False, None
 
     def _enter(
         self,
@@ -290,14 +255,17 @@ class SpanRecorder:
                 payload = {"answer": beside}
             else:
                 payload = STARTS[role](arguments, instance, log)
-            if role == SYNTHESIS:
-                beside = [argument(arguments, "nodes", 1)]
-            note_span(role, span_id, payload)
+                if role == SYNTHESIS:
+                    beside = [argument(arguments, "nodes", 1)]
+                elif role == SEARCH:
+                    payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
         role = _STANDS_FOR.get(role, role)
         if role == TOOL or (role == MODEL and not inside_synthesis):
             log.about["asks"] = True
+        elif span_id == log.root and "run" in facts.methods:
+            log.about |= {"is_run": True, "is_resumed": (payload or {}).get("is_resumed")}
         log.events.append((role, span_id, step_id, began_ns, payload, facts))
         self._requests.follow(log, span_id, (log, span_id, role, inside_synthesis, beside))
 
@@ -311,8 +279,8 @@ class SpanRecorder:
 
     # Ends
 
-    def _note_end(self, place: Place, result: Any) -> bool:
-        """Note what a step returned. True where what comes next belongs to it still: a stream, or the root's end."""
+    def _note_end(self, place: Place, result: Any) -> None:
+        """Note what a step returned."""
         log, span_id, role, inside_synthesis, beside = place
         ended_ns = time_ns()
         payload: dict[str, Any] | None = None
@@ -321,40 +289,36 @@ class SpanRecorder:
                 payload = answer_of(place, result, self._end_of_stream)
                 if beside and isinstance(beside[0], (list, tuple)):  # nodes that it wrote down in a way of its own
                     payload["given"] = whole_nodes_in(beside[0], log)
-                beside = payload["answer"]
+            elif role == MODEL and kind_of(result) == GENERATOR:  # its words come later, past its span
+                stream = log.streams[span_id] = TokenStream()
+                payload = {"streams": True, "tokens": stream.tokens}
+                self._live[span_id] = (log, span_id, role, inside_synthesis, stream.tokens)
             elif role == MODEL:
                 payload = end_of_model(result, log, inside_synthesis=inside_synthesis)
             elif role == CHAT_WRITER:
                 beside.complete()
+            elif role == TOOL:
+                payload = end_of_tool(result, log)
             else:
-                payload = end_of_tool(result, log) if role == TOOL else {"found": nodes_in(result, log)}
-                note_span(role, span_id, payload)
+                payload = {"found": nodes_in(result, log)}
+                if role == SEARCH:
+                    payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
         log.events.append(("end", span_id, None, ended_ns, payload, None))
-        if role == MODEL:
-            return payload is not None and "tokens" in payload and self._keep_streaming(place, payload["tokens"])
-        stream = beside if isinstance(beside, Stream) and not beside.over else None
         if span_id == log.root:
-            self._end_of_root(log, stream, result)
-        return stream is not None or span_id == log.root
+            self._end_of_root(log, None if payload is None else payload.get("answer"), result)
 
-    def _keep_streaming(self, place: Place, tokens: list[Any]) -> bool:
-        """The words of a model come later, past its span."""
-        log, span_id, role, inside_synthesis, _ = place
-        self._live[span_id] = (log, span_id, role, inside_synthesis, tokens)
-        log.about.setdefault("tokens", []).append(tokens)
-        return True
-
-    def _end_of_root(self, log: RequestLog, stream: Stream | None, result: Any) -> None:
+    def _end_of_root(self, log: RequestLog, answer: Any, result: Any) -> None:
         if log.span_finder is not None:
             log.find_span()
         if result is None and "is_run" in log.about:
             log.about["aborted"] = True  # so ends a run that its caller cancels
-        if stream is not None:
-            log.about["awaited"] = stream
-        if stream is None or stream.over:  # it may just have ended in another thread
-            self._requests.finish(log)
+        if isinstance(answer, Stream):
+            log.about["awaited"] = answer
+            if not answer.over:  # it may just have ended in another thread
+                return
+        self._requests.finish(log)
 
     def _end_of_stream(self, stream: Stream) -> None:
         place = stream.place
@@ -363,22 +327,14 @@ class SpanRecorder:
 
     def _on_end(self, log: RequestLog) -> None:
         """The request is over: let go of streams, and read nodes again where the answer may rest on what was found."""
-        about, texts = log.about, log.texts
-        for stream in about.pop("streams", ()):
-            stream.forget()
-            about.setdefault("tokens", []).append(stream.tokens)
-        for tokens in about.pop("tokens", ()):
-            texts.update(zip(map(id, tokens), tokens, strict=False))  # another thread may add one
-        nodes = [item for item, text in list(log.kept.values()) if text is not None]
-        for _, text in list(log.kept.values()):
-            if text is not None:
-                texts[id(text)] = text
+        if log.streams:
+            for stream in streams_of(log):
+                stream.forget()
         try:
-            if "asks" in about or all(
-                event[0] != SYNTHESIS for event in log.events
-            ):  # then the answer may rest on what was found
+            if "asks" in log.about or all(event[0] != SYNTHESIS for event in log.events):
+                nodes = [item for item, text in list(log.kept.values()) if text is not None]
                 log.note("nodes", "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
-            if "is_run" in about:
+            if "is_run" in log.about:
                 self._note_interruption(log)
         except Exception as problem:  # noqa: BLE001  a program's own class
             self._requests.report(problem)
@@ -396,4 +352,30 @@ def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
     log.events.append(("texts", step_id, None, time_ns(), {"texts": texts_given(arguments, log)}, None))
     if nodes:
         nodes.clear()  # nobody need read them again
-    return (log, step_id, CHUNKS, inside_synthesis, None)
+    return log, step_id, CHUNKS, inside_synthesis, None
+
+
+# The spans that OpenInference makes for a request, where it instruments LlamaIndex too
+
+
+def _openinference_is_active() -> bool:
+    instrumentor = getattr(modules.get(_OPENINFERENCE), "LlamaIndexInstrumentor", None)
+    return instrumentor is not None and instrumentor().is_instrumented_by_opentelemetry is True
+
+
+def openinference_anchor(span_id: str) -> SpanAnchor | None:
+    """The span that OpenInference made for this span of the framework, if it has it open by now.
+
+    Its handler is one of the dispatcher's, and keeps its spans where the framework's base class has a place for them.
+    """
+    if _OPENINFERENCE not in modules:
+        return None
+    for handler in get_dispatcher().span_handlers:
+        if type(handler).__module__.startswith("openinference."):
+            try:
+                span = handler.open_spans.get(span_id)
+                context = None if span is None else get_current_span(span.context).get_span_context()
+            except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
+                return None
+            return anchor_of(context) if context is not None and context.is_valid else None
+    return None

@@ -15,17 +15,32 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import wrapt
 
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.records import is_abandonment
 from ragspan.step_texts import NotedError, note_error
-from ragspan_llama_index.answering import text_of_tokens
-from ragspan_llama_index.roles import SYNTHESIS, Role
+from ragspan_llama_index.objects import (
+    CALL,
+    CHAT_STREAM,
+    GENERATOR,
+    MODEL,
+    STEPS,
+    STREAMS,
+    SYNTHESIS,
+    Role,
+    answer_in,
+    hand_out,
+    kind_of,
+    text_of,
+    text_of_tokens,
+    texts_in,
+)
+from ragspan_llama_index.payloads import whole_nodes_in
 
 Place: TypeAlias = tuple[RequestLog, str, Role, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
@@ -35,7 +50,7 @@ written down."""
 OnEnd: TypeAlias = "Callable[[Stream], None]"
 
 
-class Stream:
+class Stream(TokenStream):
     """An answer on its way: the tokens so far, and how it ended.
 
     Args:
@@ -44,14 +59,13 @@ class Stream:
     """
 
     def __init__(self, place: Place, on_end: OnEnd) -> None:
+        super().__init__()
         self.place: Place | None = place
-        self.tokens: list[Any] = []
         self.is_watched = False
         self.over = False
         self.aborted = False
         self.error: str | None = None
         self.noted: NotedError | None = None
-        self.first_token_ns: int | None = None
         self._on_end: OnEnd | None = on_end
         self._reference: weakref.ref[Any] | None = None
 
@@ -67,16 +81,13 @@ class Stream:
 
     def add(self, token: Any) -> None:
         if not self.tokens:
-            self.first_token_ns = time.time_ns()
+            self.first_ns = time.time_ns()
         self.tokens.append(token)
-
-    def complete(self) -> None:
-        self._end()
 
     def abandon(self) -> None:
         if not self.over:
             self.aborted = True
-            self._end()
+            self.complete()
 
     def fail(self, error: BaseException) -> None:
         """The error is not kept, for it would keep the request's frames alive."""
@@ -87,18 +98,18 @@ class Stream:
         else:
             self.error = type(error).__name__
             self.noted = note_error(error)
-        self._end()
+        self.complete()
 
-    def forget(self) -> None:
-        """Stop telling; tokens still pass."""
-        self._on_end = self._reference = self.place = None
-
-    def _end(self) -> None:
+    def complete(self) -> None:
         tell, self._on_end = self._on_end, None
         self.over = True
         if tell is not None:
             tell(self)
         self.place = None
+
+    def forget(self) -> None:
+        """Stop telling; tokens still pass."""
+        self._on_end = self._reference = self.place = None
 
 
 pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
@@ -112,113 +123,38 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
     return maker if maker[2] == SYNTHESIS and not reader[3] else reader
 
 
-_MAX_LAYERS = 10
+# What stands in for the framework's streams
 
 
-def _plain(token: Any) -> Any:
-    return token
-
-
-def watched(source: Any, stream: Stream, read: Callable[[Any], Any] = _plain, *, is_async: bool) -> Any:
-    """The same stream, noting its tokens; None if it is none that can be watched.
-
-    Args:
-        source: what the framework hands to its user.
-        stream: where to note.
-        read: takes the text out of a token.
-        is_async: what its response says. It cannot be told from the source: other instrumentations put in objects that
-            look like both kinds.
-    """
-    if isinstance(layers_of(source)[-1], AsyncGenerator if is_async else Generator):
-        return _watched_async(source, stream, read) if is_async else _watched(source, stream, read)
-    if hasattr(type(source), "__anext__" if is_async else "__next__"):
-        return _WatchedAsyncIterator(source, stream, read) if is_async else _WatchedIterator(source, stream, read)
-    return None
-
-
-def layers_of(source: Any) -> list[Any]:
-    """A stream, and what other instrumentations wrapped in it, the innermost last."""
-    layers = [source]
-    while isinstance(layers[-1], wrapt.ObjectProxy) and len(layers) < _MAX_LAYERS:
-        layers.append(layers[-1].__wrapped__)
-    return layers
-
-
-def _watched(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
-    advance: Callable[[], Any] = source.__next__
-    while True:
-        mark = pulled.set(stream)
-        try:
-            token = advance()
-        except StopIteration as end:
-            stream.complete()
-            return end.value
-        except BaseException as error:
-            stream.fail(error)
-            raise
-        finally:
-            pulled.reset(mark)
-        stream.add(read(token))
-        try:
-            sent = yield token
-        except GeneratorExit:
-            stream.abandon()
-            source.close()
-            raise
-        except BaseException as error:  # noqa: BLE001  it is the framework's stream that it is thrown into
-            advance = _call(source.throw, error)
-        else:
-            advance = source.__next__ if sent is None else _call(source.send, sent)
-
-
-async def _watched_async(source: Any, stream: Stream, read: Callable[[Any], Any]) -> AsyncGenerator[Any, Any]:
-    advance: Callable[[], Any] = source.__anext__
-    while True:
-        mark = pulled.set(stream)
-        try:
-            token = await advance()
-        except StopAsyncIteration:
-            stream.complete()
-            return
-        except BaseException as error:
-            stream.fail(error)
-            raise
-        finally:
-            with contextlib.suppress(ValueError):  # thrown out of its wait in another context, by the loop's end
-                pulled.reset(mark)
-        stream.add(read(token))
-        try:
-            sent = yield token
-        except GeneratorExit:
-            stream.abandon()
-            await source.aclose()
-            raise
-        except BaseException as error:  # noqa: BLE001  as above
-            advance = _call(source.athrow, error)
-        else:
-            advance = source.__anext__ if sent is None else _call(source.asend, sent)
-
-
-def _call(function: Callable[[Any], Any], argument: Any) -> Callable[[], Any]:
-    return lambda: function(argument)
-
-
-class _WatchedIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
-    """For a program's own iterator, which may have more to it than its tokens."""
+class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
+    """A generator or iterator, and everything else that it is, noting its tokens."""
 
     def __init__(self, source: Any, stream: Stream, read: Callable[[Any], Any]) -> None:
         super().__init__(source)
         self._self_stream = stream
         self._self_read = read
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Any:
         return self
 
     def __next__(self) -> Any:
+        return self._self_advance(self.__wrapped__.__next__)
+
+    def send(self, value: Any) -> Any:
+        return self._self_advance(self.__wrapped__.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._self_advance(self.__wrapped__.throw, *error)
+
+    def close(self) -> None:
+        self._self_stream.abandon()
+        self.__wrapped__.close()
+
+    def _self_advance(self, advance: Callable[..., Any], *given: Any) -> Any:
         stream = self._self_stream
         mark = pulled.set(stream)
         try:
-            token = next(self.__wrapped__)
+            token = advance(*given)
         except StopIteration:
             stream.complete()
             raise
@@ -230,12 +166,8 @@ class _WatchedIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic 
         stream.add(self._self_read(token))
         return token
 
-    def close(self) -> None:
-        self._self_stream.abandon()
-        self.__wrapped__.close()
 
-
-class _WatchedAsyncIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
+class _WatchedAsync(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
     """The same for an asynchronous one."""
 
     def __init__(self, source: Any, stream: Stream, read: Callable[[Any], Any]) -> None:
@@ -246,11 +178,24 @@ class _WatchedAsyncIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as 
     def __aiter__(self) -> Any:
         return self
 
-    async def __anext__(self) -> Any:
+    def __anext__(self) -> Any:
+        return self._self_advance(self.__wrapped__.__anext__)
+
+    def asend(self, value: Any) -> Any:
+        return self._self_advance(self.__wrapped__.asend, value)
+
+    def athrow(self, *error: Any) -> Any:
+        return self._self_advance(self.__wrapped__.athrow, *error)
+
+    async def aclose(self) -> None:
+        self._self_stream.abandon()
+        await self.__wrapped__.aclose()
+
+    async def _self_advance(self, advance: Callable[..., Any], *given: Any) -> Any:
         stream = self._self_stream
         mark = pulled.set(stream)
         try:
-            token = await self.__wrapped__.__anext__()
+            token = await advance(*given)
         except StopAsyncIteration:
             stream.complete()
             raise
@@ -258,11 +203,158 @@ class _WatchedAsyncIterator(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as 
             stream.fail(error)
             raise
         finally:
-            with contextlib.suppress(ValueError):  # as above
+            with contextlib.suppress(ValueError):  # thrown out of its wait in another context, by the loop's end
                 pulled.reset(mark)
         stream.add(self._self_read(token))
         return token
 
-    async def aclose(self) -> None:
-        self._self_stream.abandon()
-        await self.__wrapped__.aclose()
+
+def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async: bool) -> Any:
+    """The same stream, noting what `read` takes out of its tokens; None if it cannot be watched.
+
+    `is_async` is what its response says. It cannot be told from the source: other instrumentations put in objects that look
+    like both kinds.
+    """
+    if not hasattr(type(source), "__anext__" if is_async else "__next__"):
+        return None
+    return (_WatchedAsync if is_async else _Watched)(source, stream, read)
+
+
+_MAX_LAYERS = 10
+
+
+def _layers_of(source: Any) -> list[Any]:
+    """A stream, and what other instrumentations wrapped in it, the innermost last."""
+    layers = [source]
+    while isinstance(layers[-1], wrapt.ObjectProxy) and len(layers) < _MAX_LAYERS:
+        layers.append(layers[-1].__wrapped__)
+    return layers
+
+
+# What a call or a synthesis returned
+
+
+def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
+    """What is noted of the result of a call or a synthesis, whose inner steps are done."""
+    log, _, role, _, _ = place
+    part = answer_in(result)
+    kind = kind_of(part)
+    payload: dict[str, Any] = {}
+    answer: Stream | str | None
+    if kind in STREAMS:
+        answer = _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
+    elif kind == CHAT_STREAM:
+        answer = _chat_stream(place, part, on_end)
+        if not part.is_writing_to_memory:  # then its user reads the model's stream, and no writer does
+            watch_chat(place, part, on_end)
+    elif kind == GENERATOR:
+        answer = _watch_bare(place, result, part, on_end)
+    else:
+        answer = text_of(part)
+        if answer is not None:
+            log.texts[id(answer)] = answer
+        if part is not None and not isinstance(part, (str, int)):
+            log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
+            payload["result"] = id(part)
+        if kind is None and role == CALL:
+            payload["fields"] = texts = texts_in(part)
+            log.texts.update((id(text), text) for text in texts)
+    payload["answer"] = answer
+    if role == CALL and _only_asked_models(place):  # then what it found was found in a way that no span shows
+        sources = getattr(part, "source_nodes", None)
+        payload["given"] = whole_nodes_in(sources, log) if isinstance(sources, (list, tuple)) else ()
+    return payload
+
+
+def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
+    """A chat engine's stream is about to be read, for the user and for the memory."""
+    stream = _chat_stream(place, response, on_end)
+    if stream.is_watched:
+        return stream
+    stream.is_watched = True
+    for name, is_async in (("chat_stream", False), ("achat_stream", True)):
+        watching = watched(getattr(response, name), stream, _delta, is_async=is_async)
+        if watching is not None:
+            setattr(response, name, watching)
+    return stream
+
+
+def _only_asked_models(place: Place) -> bool:
+    """Whether the steps directly inside a call are calls of models."""
+    log, span_id = place[0], place[1]
+    for event in reversed(log.events):
+        if event[2] == span_id and event[0] != MODEL:
+            return event[0] not in STEPS
+        if event[1] == span_id and event[0] == CALL:
+            return True
+    return True
+
+
+def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
+    source = response.response_gen
+    stream = _known(place, source)
+    if stream is not None:
+        return stream
+    if isinstance(response.response_txt, str):
+        return response.response_txt  # the framework has read it by itself
+    stream = Stream(place, on_end)
+    watching = watched(source, stream, _plain, is_async=is_async)
+    if watching is None:  # a list, say: it is all there
+        return text_of_tokens(source) if isinstance(source, (list, tuple)) else None
+    try:
+        response.response_gen = watching
+    except Exception:  # noqa: BLE001  a program's own class that cannot be changed
+        return None
+    return _followed(place, stream, watching)
+
+
+def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
+    """Watch a generator that stands in the result for the answer; or the framework's stream that feeds it, if any."""
+    stream = _known(place, source)
+    if stream is None and result is not source:
+        made = Stream(place, on_end)
+        watching = watched(source, made, _text_or_delta, is_async=hasattr(type(source), "__anext__"))
+        if watching is not None and hand_out(result, source, watching):
+            stream = _followed(place, made, watching)
+    return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
+
+
+def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
+    known = _known(place, response)
+    if known is not None:
+        return known
+    stream = _followed(place, Stream(place, on_end), response)
+    stream.is_watched = False
+    return stream
+
+
+def _followed(place: Place, stream: Stream, thing: Any) -> Stream:
+    stream.is_watched = True
+    stream.follow(thing)
+    place[0].streams[id(stream)] = stream
+    return stream
+
+
+def streams_of(log: RequestLog) -> list[Stream]:
+    """The streams of the request, in the order in which they were handed over."""
+    return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
+
+
+def _known(place: Place, source: Any) -> Stream | None:
+    """The stream that is watched already, bare or inside another instrumentation's wrapper."""
+    streams = streams_of(place[0]) if place[0].streams else ()
+    layers = _layers_of(source) if streams else ()
+    return next((known for known in streams for layer in layers if known.belongs_to(layer)), None)
+
+
+def _plain(token: Any) -> Any:
+    return token
+
+
+def _text_or_delta(token: Any) -> Any:
+    return token if isinstance(token, str) else _delta(token) or token
+
+
+def _delta(chunk: Any) -> str:
+    delta = getattr(chunk, "delta", None)
+    return delta if isinstance(delta, str) else ""

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ragspan.config import CaptureContent
-from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
-from ragspan.outcomes import ScoredRecord
-from ragspan.records import SpanAnchor
-from ragspan.telemetry.content import ContentPolicy
-from ragspan_mlflow.feedback import Feedback, feedback_of
-from ragspan_mlflow.server import TrackingServer
+from ragspan.config import CaptureContent, variable
+from ragspan.delivery import Annotation, ScoreBackend, ScoreWriter
+from ragspan.delivery.backend import Endpoint, basic
+from ragspan.exceptions import ConfigurationError
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ragspan.delivery.writer import WriterOptions
     from ragspan_mlflow.exporting import MLflowSpanExporter
 
-_LANES = 4
 
-
-class MLflowAssessments(ScoreWriter[Feedback]):
+class MLflowAssessments(ScoreWriter):
     """Writes each score as feedback on the answer's span in MLflow: a column of the trace table, and a filter.
 
-    It stands after the emitter that makes the span: `ScoringEngine(emitters=[OTelEmitter(), MLflowAssessments()])`, and the
+    It comes after the emitter that makes the span: `ScoringEngine(emitters=[OTelEmitter(), MLflowAssessments()])`, and the
     spans have to reach the same server, through `span_exporter` for instance. Scores wait for their spans to arrive. A
     score that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
 
@@ -37,15 +34,9 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         experiment: where `span_exporter` sends spans to, a name or an id, as `MLflowSpanExporter` takes it. Scores go to
             wherever the trace is.
         token: a bearer token, in place of the environment's.
-        capture_content: True says that users' texts may stand there, so that explanations may quote them. None asks the
-            environment, as `OTelEmitter` does.
-        explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
-            asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
-            counts and places.
-        max_explanation_chars: where they are cut, 1 to 8192.
-        failures: also write metrics that failed, as feedback with an error: the type, never a message.
         timeout: seconds, more than 0, that a request may wait for a sign of life of the server.
-        delivery: how many scores may wait, and for how long.
+        options: those of every `ScoreWriter`: `capture_content`, `explanations`, `max_explanation_chars`, `failures`,
+            `delivery`, `meter_provider`.
 
     Raises:
         ConfigurationError: no server is named, or an argument or the environment has a value that is not allowed.
@@ -59,57 +50,57 @@ class MLflowAssessments(ScoreWriter[Feedback]):
         tracking_uri: str | None = None,
         experiment: str | int | None = None,
         token: str | None = None,
-        capture_content: CaptureContent | None = None,
-        explanations: bool | None = None,
-        max_explanation_chars: int = 1000,
-        failures: bool = False,
         timeout: float = 10.0,
-        delivery: DeliveryOptions | None = None,
+        **options: Unpack[WriterOptions],
     ) -> None:
-        self._given: dict[str, Any] = {
-            "tracking_uri": tracking_uri,
-            "experiment": experiment,
-            "token": token,
-            "capture_content": capture_content,
-            "explanations": explanations,
-            "max_explanation_chars": max_explanation_chars,
-            "failures": failures,
-            "timeout": timeout,
-            "delivery": delivery,
-        }
-        self._server = TrackingServer.from_environment(tracking_uri, token=token, timeout=timeout)
-        self._content = ContentPolicy(
-            capture_content=capture_content,
-            explanations=explanations,
-            max_explanation_chars=max_explanation_chars,
-        )
-        self._failures = failures
-        super().__init__(delivery)
+        self._endpoint = tracking_server(tracking_uri, token=token, timeout=timeout)
+        self._experiment = experiment
+        super().__init__(**options)
 
     @classmethod
     def at(cls, address: str, *, capture_content: CaptureContent) -> MLflowAssessments:
         """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
         return cls(tracking_uri=address, capture_content=capture_content)
 
-    def __reduce__(self) -> tuple[Callable[[], MLflowAssessments], tuple[()]]:
-        """An emitter for another process: the same arguments, with nothing to deliver."""
-        return partial(MLflowAssessments, **self._given), ()
-
     def span_exporter(self) -> MLflowSpanExporter:
         """An exporter that brings spans to the same server, into `experiment`."""
         from ragspan_mlflow.exporting import MLflowSpanExporter
 
-        return MLflowSpanExporter(
-            **{name: self._given[name] for name in ("tracking_uri", "experiment", "token", "timeout")}
+        names = ("tracking_uri", "experiment", "token", "timeout")
+        return MLflowSpanExporter(**{name: self._given[name] for name in names if name in self._given})
+
+    def connect(self) -> ScoreBackend[Annotation]:
+        from ragspan.delivery.http import HttpClient
+        from ragspan_mlflow.backend import PARALLEL, MLflowServer
+
+        return MLflowServer(HttpClient(self._endpoint, size=PARALLEL))
+
+
+def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 10.0) -> Endpoint:
+    """The server of this URI, or else of `MLFLOW_TRACKING_URI`, with the credentials of MLflow's own client.
+
+    Raises:
+        ConfigurationError: no server is named, or it is none that is reached by HTTP.
+    """
+    uri = uri or variable("MLFLOW_TRACKING_URI")
+    if uri is None:
+        raise ConfigurationError(
+            "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
         )
-
-    def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Feedback]:
-        """The feedback for these outcomes; none for a metric that does not apply."""
-        return list(feedback_of(scored, span, content=self._content, failures=self._failures))
-
-    def connect(self) -> Destination[Feedback]:
-        """A connection to the server."""
-        from ragspan_mlflow.connection import Connection
-        from ragspan_mlflow.destination import AssessmentsDestination
-
-        return AssessmentsDestination(Connection(self._server, size=_LANES), lanes=_LANES)
+    token = token or variable("MLFLOW_TRACKING_TOKEN")
+    workspace = variable("MLFLOW_WORKSPACE")
+    endpoint = Endpoint.at(
+        "the tracking URI (files, databases and Databricks profiles do not work: start `mlflow server`)",
+        uri,
+        headers=({"authorization": f"Bearer {token}"} if token else {})
+        | ({"x-mlflow-workspace": workspace} if workspace else {}),
+        timeout=timeout,
+        certificates=variable("MLFLOW_TRACKING_SERVER_CERT_PATH"),
+        client_certificate=variable("MLFLOW_TRACKING_CLIENT_CERT_PATH"),
+        checks_certificate=(variable("MLFLOW_TRACKING_INSECURE_TLS") or "").lower() not in {"true", "1"},
+    )
+    username = variable("MLFLOW_TRACKING_USERNAME")
+    if username is None or "authorization" in endpoint.headers:
+        return endpoint
+    authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
+    return replace(endpoint, headers={**endpoint.headers, "authorization": authorization})

@@ -18,18 +18,20 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.config import variable
 from ragspan.delivery import DeliveryOptions, Unavailable
-from ragspan.delivery.spans import PatientSpanExporter
+from ragspan.delivery.backend import Endpoint
+from ragspan.delivery.http import HttpClient, Reply, TimedOut, session_for
+from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan_mlflow.connection import Connection, TimedOut, session_for
-from ragspan_mlflow.experiments import ExperimentRefused, experiment_id
-from ragspan_mlflow.server import TrackingServer
+from ragspan_mlflow.backend import names_nothing
+from ragspan_mlflow.emitter import tracking_server
 
 _HEADER = "x-mlflow-experiment-id"
 _DEFAULT_EXPERIMENT = "0"
+_EXPERIMENTS = "/api/2.0/mlflow/experiments"
 
 
-class MLflowSpanExporter(PatientSpanExporter):
+class MLflowSpanExporter(RetryingSpanExporter):
     """Brings spans to MLflow, for `BatchSpanProcessor(MLflowSpanExporter(experiment="support"))`.
 
     Under `opentelemetry-instrument`, and wherever exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is
@@ -42,7 +44,7 @@ class MLflowSpanExporter(PatientSpanExporter):
             `MLFLOW_EXPERIMENT_ID`, else `MLFLOW_EXPERIMENT_NAME`, else the default experiment.
         token: a bearer token, in place of the environment's.
         timeout: seconds, more than 0, that one try may take.
-        delivery: how many spans may wait for the server, and for how long; as in `PatientSpanExporter` by default.
+        delivery: how many spans may wait for the server, and for how long; as in `RetryingSpanExporter` by default.
 
     Raises:
         ConfigurationError: no server is named, or an argument has a value that is not allowed.
@@ -57,7 +59,7 @@ class MLflowSpanExporter(PatientSpanExporter):
         timeout: float = 10.0,
         delivery: DeliveryOptions | None = None,
     ) -> None:
-        server = TrackingServer.from_environment(tracking_uri, token=token, timeout=timeout)
+        server = tracking_server(tracking_uri, token=token, timeout=timeout)
         super().__init__(ExperimentExporter(server, _named(experiment)), delivery=delivery)
 
 
@@ -69,7 +71,7 @@ class ExperimentExporter(SpanExporter):
         experiment: its name, or its id in digits.
     """
 
-    def __init__(self, server: TrackingServer, experiment: str) -> None:
+    def __init__(self, server: Endpoint, experiment: str) -> None:
         self._server = server
         self._experiment = experiment
         self._exporter: SpanExporter | None = None
@@ -96,17 +98,46 @@ class ExperimentExporter(SpanExporter):
 
     def _find(self) -> str | None:
         """The experiment's id; None if the server does not tell."""
-        connection = Connection(self._server)
+        client = HttpClient(self._server)
         try:
-            return experiment_id(connection, self._experiment)
+            return experiment_id(client, self._experiment)
         except (ExperimentRefused, Unavailable) as trouble:
             reason = str(trouble)
         except TimedOut:
             reason = "timeout"
         finally:
-            connection.close()
+            client.close()
         self._log.trouble("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
         return None
+
+
+class ExperimentRefused(Exception):  # noqa: N818 - the server did, for good
+    """The server has no such experiment and will not make one: it was deleted, or we may not."""
+
+
+def experiment_id(client: HttpClient, name: str) -> str:
+    """The id of the experiment of this name, which is made if it is missing.
+
+    Raises:
+        ExperimentRefused: there is none, and none can be made.
+        Unavailable: the server cannot be reached, or does not know us.
+        TimedOut: no answer came in time.
+    """
+    reply = _by_name(client, name)
+    if names_nothing(reply):
+        created = client.call("POST", f"{_EXPERIMENTS}/create", json={"name": name})
+        if created.is_ok:
+            return str(created.body["experiment_id"])
+        if created.body.get("error_code") == "RESOURCE_ALREADY_EXISTS":  # made by another process in this very moment
+            reply = _by_name(client, name)
+    experiment = reply.body.get("experiment", {}) if reply.is_ok else {}
+    if experiment.get("lifecycle_stage", "deleted") == "deleted":
+        raise ExperimentRefused(f"http_{reply.status}")
+    return str(experiment["experiment_id"])
+
+
+def _by_name(client: HttpClient, name: str) -> Reply:
+    return client.call("GET", f"{_EXPERIMENTS}/get-by-name", query={"experiment_name": name})
 
 
 def _named(experiment: str | int | None) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan_nats.access import BrokerAccess
+from ragspan_nats.settings import BrokerAccess, StreamLimits
 from ragspan_nats.sink import NatsSink, SinkStats
-from ragspan_nats.streams import StreamLimits
 
 __all__ = ["BrokerAccess", "NatsSink", "SinkStats", "StreamLimits"]

@@ -1,11 +1,11 @@
-"""The connection to the broker, made again for as long as it takes.
+"""The connection to the broker, made again for as long as it takes; and the streams and the consumer, made where they are missing.
 
 Guarantees:
 - `client` waits for as long as there is no connection, and each try that fails is followed by another a second later. nats-py
   reconnects by itself, but gives up for good where a server refuses us while we are connected, and closes its client then;
   it can also wait for a quarter of an hour for bytes to leave that a dead network does not take. Such a client is replaced.
-- Where the address or a certificate authority asks for encryption, nothing secret is sent without. nats-py alone encrypts only
-  if the server asks for that.
+- Where the address or a certificate authority asks for encryption, nothing secret is sent without.
+- Who asks for a reply is told at once when the connection is lost, and after five seconds at the latest.
 - Nothing that is logged holds a secret, or comes more than once a minute.
 
 All of it runs in one event loop.
@@ -16,22 +16,29 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from nats.aio.client import Client, Srv
+from nats.errors import Error, UnexpectedEOF
 
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.access import BrokerAccess
+from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
+    from nats.aio.msg import Msg
     from nats.js import JetStreamContext
+    from nats.js.api import StreamConfig
 
 _CONNECT_TIMEOUT = 5  # seconds
 _PAUSE = 1  # seconds between tries
 _PING_INTERVAL = 10  # seconds; two without an answer, and the connection counts as lost
 _STUCK = 15.0  # seconds without a connection and without a try that failed; a try takes no longer than the timeout and a pause
 _CLOSE_TIMEOUT = 2.0  # seconds
+_REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _PENDING_BYTES = 8 * 1024 * 1024  # that nats-py holds for the socket: more than one message of any size
+_NO_RESPONDERS = "503"
+_IN_USE = 10058  # the stream is there, with other settings than those that we would have made it with
 _REFUSALS = (
     "authorization violation",
     "authentication expired",
@@ -43,6 +50,45 @@ _REFUSALS = (
     "tls required",
 )
 """What a server says where it refuses something: the only texts of it that are shown."""
+
+
+class BrokerClient(Client):
+    """A client of nats-py, with three things put right.
+
+    - It encrypts a connection only where the server's greeting, which comes in the clear, asks for that. Whoever sits in
+      between can leave it out, and would be sent the password.
+    - Where a server lets us in no longer, each try to connect again leaves its socket open until the garbage is collected.
+    - A message may have headers that are none, since a server stores whatever it is sent. The client stumbles over some of
+      them, stops reading for good, and takes its connection for a live one until two pings have gone without an answer.
+
+    Args:
+        must_encrypt: whether nothing may be said in the clear. A server that cannot encrypt is none, then.
+    """
+
+    def __init__(self, *, must_encrypt: bool) -> None:
+        super().__init__()
+        self._must_encrypt = must_encrypt
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if self._transport:
+            self._transport.close()  # type: ignore[no-untyped-call]
+        await super()._connect_to_server(s)
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
+        if self._must_encrypt:
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+    def _connect_command(self) -> bytes:
+        if self._must_encrypt and not self._server_info.get("tls_required"):
+            raise Error("nats: tls required")
+        return super()._connect_command()
+
+    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
+        try:
+            return await super()._process_headers(headers)
+        except Exception:  # noqa: BLE001 - whatever a hostile header brings about; the message is read as one without
+            return None
 
 
 class BrokerConnection:
@@ -66,6 +112,11 @@ class BrokerConnection:
         self._connecting = asyncio.Lock()
         self._last_try = 0.0
         self._closing: set[asyncio.Task[None]] = set()
+        self._listens_on: Client | None = None
+        self._inbox, self._number = "", 0
+        self._replies: dict[str, tuple[asyncio.Future[Msg | None], float]] = {}
+        """Those that have not come, in the order in which they are due. One timer each would cost the application more."""
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_up(self) -> bool:
@@ -97,15 +148,56 @@ class BrokerConnection:
         """JetStream of the client, connected; waits for that."""
         return (await self.client()).jetstream()
 
+    async def ask(
+        self, client: Client, subject: str, payload: bytes, headers: Mapping[str, str] | None = None
+    ) -> Msg | None:
+        """The reply to a message; None where none came, and where nobody listens.
+
+        nats-py's own `request` starts a task and a timer for each.
+        """
+        if client is not self._listens_on:
+            inbox = client.new_inbox()
+            await client.subscribe(f"{inbox}.*", cb=self._hear)
+            self._inbox, self._listens_on = inbox, client
+        loop = asyncio.get_running_loop()
+        self._number += 1
+        inbox, due = f"{self._inbox}.{self._number}", loop.time() + _REPLY_TIMEOUT
+        reply: asyncio.Future[Msg | None] = loop.create_future()
+        self._replies[inbox] = (reply, due)
+        if self._timer is None:
+            self._timer = loop.call_at(due, self._expire)
+        try:
+            await client.publish(subject, payload, reply=inbox, headers=dict(headers) if headers else None)
+            return await reply
+        finally:
+            self._replies.pop(inbox, None)
+
+    def stop_waiting(self) -> None:
+        """Tell all who wait for a reply that none comes."""
+        for reply, _ in self._replies.values():
+            _resolve(reply, None)
+
     async def close(self) -> None:
         """Let go of the connection; what was published is sent before, if the broker takes it within a second or two."""
+        self.stop_waiting()
         client, self._client = self._client, None
         if client is not None and not client.is_closed:
             await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
 
-    async def _connect(self) -> None:
-        from ragspan_nats.client import BrokerClient
+    async def _hear(self, message: Msg) -> None:
+        if waiting := self._replies.get(message.subject):
+            _resolve(waiting[0], message)
 
+    def _expire(self) -> None:
+        self._timer = None
+        loop = asyncio.get_running_loop()
+        for reply, due in self._replies.values():  # in the order in which they are due
+            if due > loop.time():
+                self._timer = loop.call_at(due, self._expire)
+                break
+            _resolve(reply, None)
+
+    async def _connect(self) -> None:
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
 
         async def lost() -> None:
@@ -152,12 +244,11 @@ class BrokerConnection:
 
     def _lost(self) -> None:
         self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
+        self.stop_waiting()
         if self._on_lost is not None:
             self._on_lost()
 
     async def _failed(self, error: Exception) -> None:
-        from nats.errors import UnexpectedEOF
-
         self._last_try = time.monotonic()
         if isinstance(error, UnexpectedEOF):  # that the connection is lost is told anyway
             return
@@ -168,6 +259,99 @@ class BrokerConnection:
             self._log.trouble("refusal", "the broker at %s refuses: %s", self._access.place, refusal)
         else:
             self._log.trouble("broker", "the broker at %s cannot be used: %s", self._access.place, type(error).__name__)
+
+
+def has_no_listener(reply: Msg) -> bool:
+    """Whether the broker itself says that nobody listens where this is the reply from."""
+    return (reply.headers or {}).get("Status") == _NO_RESPONDERS
+
+
+async def ensure_streams(jetstream: JetStreamContext, names: StreamNames, limits: StreamLimits) -> None:
+    """Make the streams that are missing. One that is there is left as it is: its limits are its owner's business.
+
+    Raises:
+        nats.errors.Error: the broker does not let us, or cannot.
+    """
+    from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+
+    records = StreamConfig(
+        name=names.stream,
+        description="Answers that wait to be scored by ragspan's workers",
+        subjects=[names.records],
+        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is gone
+        discard=DiscardPolicy.NEW,  # a full stream says so, and the sink counts it
+        max_msgs=limits.max_records,
+        max_bytes=limits.max_bytes,
+        max_age=limits.max_age,
+        duplicate_window=min(limits.duplicate_window, limits.max_age),
+        storage=StorageType.FILE,
+        num_replicas=limits.replicas,
+    )
+    dead_letters = StreamConfig(
+        name=names.dead_stream,
+        description="Records that ragspan's workers could not score, with the reasons",
+        subjects=[names.dead_letters],
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.OLD,  # a worker that could not put a message aside would be stopped by it
+        max_bytes=limits.dead_letter_bytes,
+        max_age=limits.dead_letter_age,
+        duplicate_window=min(limits.duplicate_window, limits.dead_letter_age),
+        storage=StorageType.FILE,
+        num_replicas=limits.replicas,
+    )
+    await _ensure_stream(jetstream, records)
+    await _ensure_stream(jetstream, dead_letters)
+
+
+async def _ensure_stream(jetstream: JetStreamContext, config: StreamConfig) -> None:
+    from nats.js.errors import APIError, NotFoundError
+
+    try:
+        await jetstream.stream_info(config.name or "")
+    except NotFoundError:
+        try:
+            await jetstream.add_stream(config)
+        except APIError as error:
+            if error.err_code != _IN_USE:  # somebody else has made it in this very moment
+                raise
+
+
+async def ensure_consumer(
+    jetstream: JetStreamContext, names: StreamNames, *, ack_wait: float, max_ack_pending: int
+) -> None:
+    """Make the workers' consumer, or give it these settings.
+
+    It delivers a message for as long as nobody acknowledges it: how often is enough the workers decide, who can then put it
+    aside together with the reason. A limit of the consumer's own would leave the message in the stream, out of reach.
+
+    Args:
+        jetstream: the broker.
+        names: of the stream.
+        ack_wait: seconds without a heartbeat after which a message goes to another worker.
+        max_ack_pending: messages that all workers together may have in flight.
+
+    Raises:
+        nats.errors.Error: the broker does not let us, or cannot.
+    """
+    from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+
+    await jetstream.add_consumer(
+        names.stream,
+        ConsumerConfig(
+            durable_name=names.consumer,
+            filter_subject=names.records,  # whoever made the stream may keep other things there
+            deliver_policy=DeliverPolicy.ALL,
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=ack_wait,
+            max_deliver=-1,
+            max_ack_pending=max_ack_pending,
+        ),
+    )
+
+
+def _resolve(reply: asyncio.Future[Msg | None], message: Msg | None) -> None:
+    if not reply.done():  # nobody waits for a cancelled one
+        reply.set_result(message)
 
 
 async def _close(client: Client) -> None:

@@ -7,6 +7,7 @@ Guarantees:
   moment `submitted = queued + in flight + finished + dropped`. Published means that the stream has acknowledged it.
 - What waits is bounded by number and by bytes, what is in flight by number. Nothing grows with the requests served.
 - A broker that is away, slow or full costs records once the retry timeout is over, or the queue is full, and nothing else.
+  While it is away nothing is computed: a capture is made a record once the broker is there.
 - A record is in the stream once, however often it is submitted or published, within the stream's window for duplicates.
 - `flush` and `shutdown` return when their timeout is over (and a grace of a tenth of a second), whatever hangs.
 - The child of a fork has a fresh, empty sink, with a connection of its own. At the end of the process what waits is
@@ -18,29 +19,36 @@ process.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ragspan.arguments import SECONDS, TEXT, WHOLE, choice, instance, whole
 from ragspan.config import DropPolicy, Settings, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
-from ragspan.engine._record_queue import RecordQueue
-from ragspan.engine.stats import EngineStats
-from ragspan.exceptions import ConfigurationError
+from ragspan.engine._record_queue import CompletionListener, Item, RecordQueue
+from ragspan.engine._redaction import Redaction
+from ragspan.engine._threads import Deadline, call_guarded
+from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.access import BrokerAccess
-from ragspan_nats.streams import StreamLimits, StreamNames, stream_limits, stream_name
+from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames, stream_limits, stream_name
 
 if TYPE_CHECKING:  # what these load is needed where a sink is made, not where it is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan_nats.publishing import Publishing
+    from ragspan.records import RagRecord
+    from ragspan_nats.message import Message
+    from ragspan_nats.publishing import StreamPublisher
 
 _IN_FLIGHT = 64
 """Records that are published and not acknowledged. A broker that takes five milliseconds gets 12,000 a second so."""
+_REDACTION_TIMEOUT = 60.0  # seconds for one record
+_BREATH = 50e-6  # seconds; less, and a request's thread may not be awake before we go on
+_CLOSE = 1e-3  # seconds from one record to the next within which they count as one stretch of work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,55 +73,6 @@ class SinkStats:
     errors: Mapping[str, int]
     """What went wrong without losing a record, by place: `publish` (no acknowledgement came, or a refusal; it is tried
     again), `worker`; and what others report to `count_error`, such as `callback`."""
-
-    @classmethod
-    def of(cls, counts: EngineStats) -> SinkStats:
-        """The same counts in a sink's words: for its ledger, to be published is to be scored."""
-        return cls(
-            submitted=counts.submitted,
-            queued=counts.queued,
-            in_flight=counts.in_flight,
-            finished=counts.finished,
-            published=counts.scored,
-            nothing_to_publish=counts.nothing_to_score,
-            dropped=counts.dropped,
-            errors=counts.errors,
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SinkOptions:
-    """What `NatsSink` was given.
-
-    Raises:
-        ConfigurationError: an argument is wrong; the message names it, its value and what is allowed.
-    """
-
-    access: BrokerAccess
-    names: StreamNames
-    limits: StreamLimits
-    queue_size: int
-    queue_bytes: int
-    drop: DropPolicy
-    compress_above: int
-    retry_timeout: float
-    exit_timeout: float
-    redact: Redact | None
-    name: str
-
-    def __post_init__(self) -> None:
-        _require("access", self.access, "a BrokerAccess", fits=isinstance(self.access, BrokerAccess))
-        _require("limits", self.limits, "StreamLimits", fits=isinstance(self.limits, StreamLimits))
-        for name, least in (("queue_size", 1), ("queue_bytes", 1), ("compress_above", 0)):
-            value = getattr(self, name)
-            fits = type(value) is int and value >= least
-            _require(name, value, f"a whole number, at least {least}", fits=fits)
-        _require("drop", self.drop, "'oldest' or 'newest'", fits=self.drop in {"oldest", "newest"})
-        for name in ("retry_timeout", "exit_timeout"):
-            value = getattr(self, name)
-            fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < math.inf
-            _require(name, value, "a number of seconds, 0 or more", fits=fits)
-        _require("name", self.name, "a text that is not empty", fits=type(self.name) is str and self.name != "")
 
 
 class NatsSink(BackgroundProcessor):
@@ -158,21 +117,22 @@ class NatsSink(BackgroundProcessor):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         enabled = is_enabled()
+        self._access = _access_to(url, access, reads_environment=enabled)
+        self._names = StreamNames(stream=stream)
         if limits is None:
             limits = stream_limits() if enabled else StreamLimits()
-        self._options = SinkOptions(
-            access=_access_to(url, access, reads_environment=enabled),
-            names=StreamNames(stream=stream),
-            limits=limits,
-            queue_size=queue_size,
-            queue_bytes=queue_bytes,
-            drop=drop,
-            compress_above=compress_above,
-            retry_timeout=retry_timeout,
-            exit_timeout=exit_timeout,
-            redact=redact_from(redact) if enabled else None,
-            name=name,
-        )
+        instance(StreamLimits, "StreamLimits").check("limits", limits)
+        WHOLE.check("queue_size", queue_size)
+        WHOLE.check("queue_bytes", queue_bytes)
+        whole(0).check("compress_above", compress_above)
+        choice("oldest", "newest").check("drop", drop)
+        SECONDS.check("retry_timeout", retry_timeout)
+        SECONDS.check("exit_timeout", exit_timeout)
+        TEXT.check("name", name)
+        self._limits = limits
+        self._compress_above = compress_above
+        self._retry_timeout = retry_timeout
+        self._redact = redact_from(redact) if enabled else None
         super().__init__(
             ProcessorOptions(
                 queue_size=queue_size,
@@ -188,16 +148,125 @@ class NatsSink(BackgroundProcessor):
             meter_provider=meter_provider,
         )
         if enabled:
-            import ragspan_nats.client  # noqa: F401 - here, where nobody waits, rather than beside the first requests
+            import ragspan_nats.publishing  # noqa: F401 - here, where nobody waits, rather than beside the first requests
 
     def stats(self) -> SinkStats:
         """Where everything is that was submitted. Takes no lock."""
-        return SinkStats.of(self._counts())
+        counts = self._counts()
+        return SinkStats(
+            submitted=counts.submitted,
+            queued=counts.queued,
+            in_flight=counts.in_flight,
+            finished=counts.finished,
+            published=counts.scored,  # for the queue, that is what it is
+            nothing_to_publish=counts.nothing_to_score,
+            dropped=counts.dropped,
+            errors=counts.errors,
+        )
 
-    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Publishing:
-        from ragspan_nats.publishing import Publishing
+    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> _Publishing:
+        def connect() -> StreamPublisher:
+            from ragspan_nats.publishing import StreamPublisher
 
-        return Publishing(self._options, account=queue, log=log)
+            return StreamPublisher(
+                self._access,
+                self._names,
+                self._limits,
+                name=self._processor_options.name,
+                retried=lambda: queue.record_error("publish"),
+                log=log,
+            )
+
+        return _Publishing(
+            connect,
+            queue,
+            log,
+            redact=self._redact,
+            compress_above=self._compress_above,
+            retry_timeout=self._retry_timeout,
+        )
+
+
+class _Publishing:
+    """What a sink does with each capture: it is made a record, redacted, written as a message, and published.
+
+    Between two records the interpreter is let go of for a moment, so that a request waits for the work on one at most. (The
+    interpreter's own switch comes every five milliseconds, far too late for a request that takes thirty.)
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], StreamPublisher],
+        account: CompletionListener,
+        log: ThrottledLog,
+        *,
+        redact: Redact | None,
+        compress_above: int,
+        retry_timeout: float,
+    ) -> None:
+        self._connect = connect
+        self._account = account
+        self._log = log
+        self._compress_above = compress_above
+        self._retry_timeout = retry_timeout
+        self._redaction = Redaction(redact, timeout=_REDACTION_TIMEOUT, account=account, log=log)
+        self._publisher: StreamPublisher | None = None
+        self._worked_until = 0.0
+        self._shows_texts = ContentPolicy().allows("spans")
+
+    async def score(self, item: Item) -> None:
+        """Bring one item to its end."""
+        publisher = self._publisher = self._publisher or self._connect()
+        limit = Deadline(self._retry_timeout)
+        if await publisher.ready(limit) is None:
+            self._account.end_dropped(item, publisher.obstacle)
+            return
+        if time.monotonic() - self._worked_until < _CLOSE:
+            time.sleep(_BREATH)  # noqa: ASYNC251 - in this event loop there is nothing that could run meanwhile
+        record = await self._redaction.record_of(item)
+        message = None if record is None else self._message_of(item, record)
+        self._worked_until = time.monotonic()
+        if message is None:
+            return
+        reason = await publisher.publish(message, limit)
+        if reason is None:
+            self._account.end_scored(item)
+        else:
+            self._account.end_dropped(item, reason)
+
+    def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
+        self._redaction.close()
+
+    def flush(self, deadline: Deadline) -> bool:  # noqa: ARG002 - likewise
+        """True: what is out is with the stream."""
+        return True
+
+    def shutdown(self, deadline: Deadline) -> None:
+        """The connection ends with the event loop."""
+
+    def close(self) -> None:
+        """The publisher closes the connection when its task is cancelled."""
+
+    def join(self) -> None:
+        """A worker that died has a successor, with a loop, and a publisher, of its own."""
+        self._publisher = None
+
+    def _message_of(self, item: Item, record: RagRecord) -> Message | None:
+        """The record as a message; None if the item has ended without one."""
+        message, error = call_guarded(self._written, record)
+        if isinstance(error, RecordError):
+            self._account.end_dropped(item, "too_large")
+        elif error is not None:
+            self._account.end_dropped(item, "capture_error")
+            self._log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
+        return message if self._account.has_in_work(item) else None
+
+    def _written(self, record: RagRecord) -> Message:
+        """The message; prompts and the like, which only spans show, go along where the application's spans may have them."""
+        from ragspan_nats.message import message_of
+
+        record = record if self._shows_texts else record.without_step_texts()
+        return message_of(record, compress_above=self._compress_above)
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:
@@ -224,13 +293,7 @@ def _access_to(url: str | None, access: BrokerAccess | None, *, reads_environmen
         if url is None:
             raise ConfigurationError("no broker is named: give an address, such as nats://broker:4222, or access")
         return BrokerAccess.from_environment(url) if reads_environment else BrokerAccess(url=url)
-    if url is not None and url != getattr(access, "url", url):
+    instance(BrokerAccess, "a BrokerAccess").check("access", access)
+    if url is not None and url != access.url:
         raise ConfigurationError("url and access name two brokers: give one of them")
     return access
-
-
-def _require(argument: str, value: object, allowed: str, *, fits: bool) -> None:
-    if fits:
-        return
-    shown = repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
-    raise ConfigurationError(f"{argument} is {shown}, but should be {allowed}")

@@ -31,6 +31,11 @@ def make_fleet(tmp_path, bytecode):
 
 
 @pytest.fixture
+def broker(own_broker):
+    return own_broker
+
+
+@pytest.fixture
 def fleet(make_fleet, broker):
     """A fleet whose broker runs, without workers."""
     return make_fleet(broker)

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
-from ragspan.config import CaptureContent
-from ragspan.delivery import DeliveryOptions, Destination, ScoreWriter
-from ragspan.delivery.spans import PatientSpanExporter
-from ragspan.outcomes import ScoredRecord
-from ragspan.records import SpanAnchor
-from ragspan.telemetry.content import ContentPolicy, wrong_option
-from ragspan_phoenix.annotations import Annotation, Contents, annotations_of
-from ragspan_phoenix.location import locate
+from ragspan.arguments import FLAG, TEXT
+from ragspan.config import CaptureContent, variable
+from ragspan.delivery import Annotation, ScoreBackend, ScoreWriter
+from ragspan.delivery.backend import Endpoint
+from ragspan.delivery.spans import RetryingSpanExporter
+from ragspan.delivery.writer import present
+from ragspan.judges.base import ContextRating, ContextVerdict
+from ragspan.metrics import JudgedContext
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.telemetry.score_attributes import annotator_kind
+from ragspan.telemetry.values import named
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
     from opentelemetry.sdk.trace.export import SpanExporter
+    from typing_extensions import Unpack
+
+    from ragspan.delivery.writer import WriterOptions
+
+_ENDPOINTS = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", "PHOENIX_BASE_URL")
+"""In this order. That of the exporter of spans is a guess: Phoenix takes them where its API is."""
+_TRACES_PATH = re.compile(r"/+v1/traces/?$")
+_GRPC_PORT = 4317
 
 
-class PhoenixAnnotations(ScoreWriter[Annotation]):
+class PhoenixAnnotations(ScoreWriter):
     """Writes each score as an annotation of the answer's span, and verdicts on contexts as annotations of documents.
 
-    It stands after the emitter that makes or finds the answer's span, whose spans have to go to the same Phoenix:
+    It comes after the emitter that makes or finds the answer's span, whose spans have to go to the same Phoenix:
     `emitters=[OTelEmitter(), PhoenixAnnotations()]`.
 
     An annotation has the metric's name, and its `identifier` names the record: to score a record again replaces what was
@@ -35,25 +46,16 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
     Args:
         base_url: of Phoenix, such as `http://127.0.0.1:6006`. None asks the environment as Phoenix's own client does:
             `PHOENIX_ENDPOINT`, `PHOENIX_COLLECTOR_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT`, `PHOENIX_BASE_URL`,
-            `PHOENIX_HOST` with `PHOENIX_PORT`; else it is port 6006 of this machine.
+            `PHOENIX_HOST` with `PHOENIX_PORT`; else it is port 6006 of this machine. Files `.env.phoenix` are not read.
         api_key: for a Phoenix that wants one. Where neither it nor `headers` are given: `PHOENIX_API_KEY`.
         headers: for each request; likewise `PHOENIX_CLIENT_HEADERS`.
         identifier: what the annotations' identifiers begin with. Two engines that score the same answers each for itself
             need different ones.
         documents: write verdicts on single contexts, which `context_utilization` and the metrics of chunks have, to the
             documents on the spans of the searches that found them.
-        capture_content: True says that users' texts may stand there, so that explanations may quote them. None asks the
-            environment, as `OTelEmitter` does.
-        explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
-            asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
-            counts and places.
-        max_explanation_chars: where they are cut, 1 to 8192.
-        failures: write a metric that failed as well, without a score, as the label `error`.
         timeout: seconds, more than 0, that Phoenix may take to answer a request.
-        retry_window: seconds, more than 0, for which a score is tried again while its span or Phoenix is not there.
-        queue_size: annotations that may wait, at least 1; beyond, the oldest are dropped.
-        queue_bytes: bytes that they may take, at least 1.
-        meter_provider: where `ragspan.deliveries` goes; the global one if None.
+        options: those of every `ScoreWriter`: `capture_content`, `explanations`, `max_explanation_chars`, `failures`,
+            `delivery`, `meter_provider`.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
@@ -69,32 +71,16 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         headers: Mapping[str, str] | None = None,
         identifier: str = "ragspan",
         documents: bool = True,
-        capture_content: CaptureContent | None = None,
-        explanations: bool | None = None,
-        max_explanation_chars: int = 1000,
-        failures: bool = False,
         timeout: float = 30.0,
-        retry_window: float = 600.0,
-        queue_size: int = 10_000,
-        queue_bytes: int = 16 * 1024 * 1024,
-        meter_provider: MeterProvider | None = None,
+        **options: Unpack[WriterOptions],
     ) -> None:
-        self._location = locate(base_url, api_key, headers)
-        self._contents = Contents(
-            identifier=identifier,
-            documents=documents,
-            failures=failures,
-            content=ContentPolicy(
-                capture_content=capture_content,
-                explanations=explanations,
-                max_explanation_chars=max_explanation_chars,
-            ),
-        )
-        _check(self._contents, timeout)
-        self._timeout = timeout
-        self._has_own_meter_provider = meter_provider is not None
-        options = DeliveryOptions(queue_size=queue_size, queue_bytes=queue_bytes, retry_window=retry_window)
-        super().__init__(options, meter_provider=meter_provider)
+        name, url = _address(base_url)
+        self._endpoint = Endpoint.at(name, url, headers=_headers(api_key, headers), timeout=timeout)
+        FLAG.check("documents", documents)  # `"false"` is true to Python
+        TEXT.check("identifier", identifier)
+        self._identifier = identifier
+        self._documents = documents
+        super().__init__(**options)
 
     @classmethod
     def at(cls, address: str, *, capture_content: CaptureContent) -> PhoenixAnnotations:
@@ -105,50 +91,119 @@ class PhoenixAnnotations(ScoreWriter[Annotation]):
         """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        location = self._location
-        return PatientSpanExporter(
-            OTLPSpanExporter(f"{location.base_url}/v1/traces", headers=dict(location.headers)), exit_timeout=1.0
-        )
-
-    def __reduce__(self) -> tuple[Callable[[], PhoenixAnnotations], tuple[()]]:
-        """An emitter for another process, with the same key for the same server.
-
-        Raises:
-            TypeError: it was given a meter provider, which belongs to this process.
-        """
-        if self._has_own_meter_provider:
-            raise TypeError("its meter provider belongs to this process; leave it out to use the global one")
-        make = partial(
-            PhoenixAnnotations,
-            base_url=self._location.base_url,
-            headers=dict(self._location.headers),
-            timeout=self._timeout,
-            retry_window=self._delivery.retry_window,
-            queue_size=self._delivery.queue_size,
-            queue_bytes=self._delivery.queue_bytes,
-            identifier=self._contents.identifier,
-            documents=self._contents.documents,
-            failures=self._contents.failures,
-            capture_content=self._contents.content.capture_content,
-            explanations=self._contents.content.explanations,
-            max_explanation_chars=self._contents.content.max_explanation_chars,
-        )
-        return make, ()
+        endpoint = self._endpoint
+        inner = OTLPSpanExporter(f"{endpoint.url}/v1/traces", headers=dict(endpoint.headers))
+        return RetryingSpanExporter(inner, exit_timeout=1.0)
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
-        return list(annotations_of(scored, span, self._contents))
+        """An annotation of the answer's span for each score, and of the documents of its searches for each verdict on one."""
+        items = [*super().items_of(scored, span)]
+        if self._documents and any(scored.retrieval_spans):
+            for metric, outcome in scored.outcomes.items():
+                if isinstance(outcome, Score):
+                    items.extend(self._of_documents(scored, metric, outcome))
+        return items
 
-    def connect(self) -> Destination[Annotation]:
-        from ragspan_phoenix.server import PhoenixServer
+    def connect(self) -> ScoreBackend[Annotation]:
+        from ragspan.delivery.http import HttpClient
+        from ragspan_phoenix.backend import PhoenixServer
 
-        return PhoenixServer(self._location, timeout=self._timeout)
+        return PhoenixServer(HttpClient(self._endpoint), identifier=self._identifier)
+
+    def _of_documents(self, scored: ScoredRecord, metric: str, score: Score) -> Iterator[Annotation]:
+        verdicts = [one for one in score.evidence if isinstance(one, ContextVerdict | ContextRating | JudgedContext)]
+        places = places_of(scored.record) if verdicts else []
+        record_id, judge = named(scored.record.record_id), score.judge and named(score.judge)
+        for verdict in verdicts:
+            value, label = _of_verdict(verdict)
+            for search, position in places[verdict.index] if 0 <= verdict.index < len(places) else ():
+                span = scored.retrieval_spans[search]
+                if span is None or not span.sampled:
+                    continue
+                yield Annotation(
+                    trace_id=f"{span.trace_id:032x}",
+                    span_id=f"{span.span_id:016x}",
+                    name=named(metric),
+                    record_id=record_id,
+                    position=position,
+                    value=value,
+                    annotator=annotator_kind(score),
+                    label=label,
+                    explanation=self._content.explanation_of_verdict(verdict.explanation),
+                    metadata=present({"record_id": record_id, "judge": judge}),
+                )
 
 
-def _check(contents: Contents, timeout: float) -> None:
-    for name in ("documents", "failures"):  # `"false"` is true to Python
-        if not isinstance(getattr(contents, name), bool):
-            raise wrong_option(name, getattr(contents, name), "True or False")
-    if type(contents.identifier) is not str or not contents.identifier:
-        raise wrong_option("identifier", contents.identifier, "a text that is not empty")
-    if type(timeout) not in {int, float} or not 0 < timeout < math.inf:
-        raise wrong_option("timeout", timeout, "a number of seconds, more than 0")
+def _of_verdict(verdict: ContextVerdict | ContextRating | JudgedContext) -> tuple[float, str | None]:
+    """The value and the label."""
+    if isinstance(verdict, ContextVerdict):
+        return float(verdict.useful), "useful" if verdict.useful else "not useful"
+    return verdict.value, None
+
+
+def places_of(record: RagRecord) -> list[list[tuple[int, int]]]:
+    """For each context where the record's searches found it: the number of the search, and the place in its result."""
+    return [
+        [
+            (number, place)
+            for number, retrieval in enumerate(record.retrievals)
+            if (place := _place_in(retrieval, context)) is not None
+        ]
+        for context in record.contexts or ()
+    ]
+
+
+def _place_in(retrieval: Retrieval, context: RetrievedContext) -> int | None:
+    """Where the search has the context; by its id where its text was changed on the way, by its text where it has no id."""
+    found = retrieval.contexts
+    if context.rank is not None and context.rank < len(found) and _are_same(found[context.rank], context):
+        return context.rank
+    by_id = (place for place, other in enumerate(found) if context.id is not None and other.id == context.id)
+    by_text = (place for place, other in enumerate(found) if other.text == context.text)
+    exact = (place for place, other in enumerate(found) if _are_same(other, context))
+    return next(exact, next(by_id, next(by_text, None)))
+
+
+def _are_same(one: RetrievedContext, other: RetrievedContext) -> bool:
+    return one.id == other.id and one.text == other.text
+
+
+def _address(base_url: str | None) -> tuple[str, str]:
+    """Where the address comes from, and the address."""
+    if base_url is not None:
+        return "base_url", base_url
+    for name in _ENDPOINTS:
+        endpoint = variable(name)
+        if endpoint is not None and not _is_for_grpc(name, endpoint):
+            return name, _TRACES_PATH.sub("", endpoint)
+    # `PHOENIX_HOST` is what the server binds to, so it may be a bare name, or stand for all addresses.
+    host = variable("PHOENIX_HOST") or "127.0.0.1"
+    if "://" in host:
+        return "PHOENIX_HOST", host
+    reachable = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - what the server binds to, not we
+    name = f"[{reachable}]" if ":" in reachable else reachable
+    return "PHOENIX_HOST", f"http://{name}:{variable('PHOENIX_PORT') or '6006'}"
+
+
+def _is_for_grpc(name: str, endpoint: str) -> bool:
+    """Whether this is the collector's port for gRPC, on which there is no REST API."""
+    try:
+        return name == "OTEL_EXPORTER_OTLP_ENDPOINT" and urlsplit(endpoint).port == _GRPC_PORT
+    except ValueError:
+        return False
+
+
+def _headers(api_key: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
+    """The headers given, else those of `PHOENIX_CLIENT_HEADERS`; an API key goes before an authorization among them."""
+    if headers is None and api_key is None:
+        chosen = _headers_in(variable("PHOENIX_CLIENT_HEADERS") or "")
+        api_key = None if "authorization" in chosen else variable("PHOENIX_API_KEY")
+    else:
+        chosen = {name.lower(): value for name, value in (headers or {}).items()}
+    return chosen | ({"authorization": f"Bearer {api_key.strip()}"} if api_key else {})
+
+
+def _headers_in(text: str) -> dict[str, str]:
+    """Headers as the variables of OpenTelemetry have them: `name=value,name=value`, URL-encoded."""
+    pairs = (part.partition("=") for part in text.split(",") if "=" in part)
+    return {unquote(name).strip().lower(): unquote(value).strip() for name, _, value in pairs if name.strip()}

@@ -10,9 +10,9 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
-from ragspan.datasets.report.guides import REASONS
+from ragspan.datasets.report.signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.judges.llm.prompt_context import fair_limit
@@ -36,8 +36,7 @@ _NEARBY, _NOT_WORTH_FOLDING = 40, 120  # characters
 _LEAST_SHARED = 0.5  # of a claim's words
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Excerpt:
+class Excerpt(NamedTuple):
     """A text as far as the page shows it."""
 
     shown: str
@@ -54,11 +53,11 @@ class ShownScore:
 
     metric: str
     state: State
+    explanation: Excerpt | None
+    """Of the score, or why there is none."""
     score: Score | None = None
     reason: str | None = None
     """Why there is no score, in one word."""
-    explanation: Excerpt | None = None
-    """Of the score, or why there is none."""
 
     @property
     def value(self) -> float | None:
@@ -87,8 +86,7 @@ class ShownScore:
         return [f"{words} ({count} times)" if count > 1 else words for words, count in common]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """What one metric says about one context."""
 
     words: str
@@ -97,15 +95,14 @@ class Finding:
     """Whether the response used the context; None where the metric measures something else."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShownContext:
+class ShownContext(NamedTuple):
     """A context as the report shows it."""
 
     number: int
     """Its place in the prompt, from 1."""
     context: RetrievedContext
     text: Excerpt
-    findings: Sequence[Finding] = ()
+    findings: Sequence[Finding]
 
     @property
     def is_useful(self) -> bool | None:
@@ -193,8 +190,8 @@ def excerpt(text: str, *, at_once: int, room: int) -> Excerpt:
 
 def _score(metric: str, outcome: Outcome) -> ShownScore:
     if isinstance(outcome, Score):
-        explanation = _explanation(outcome.explanation)
-        return ShownScore(metric=metric, state=outcome.label or "scored", score=outcome, explanation=explanation)
+        state: State = outcome.label or "scored"
+        return ShownScore(metric=metric, state=state, score=outcome, explanation=_explanation(outcome.explanation))
     if isinstance(outcome, NotApplicable):
         reason, words = outcome.reason, "; ".join(filter(None, [REASONS.get(outcome.reason), outcome.detail]))
     else:
@@ -211,11 +208,9 @@ def _is_number(value: object) -> bool:
 
 
 def _verdict(item: Vote | Rating) -> str:
-    words = f"rated {item.value:.2f}" if isinstance(item, Rating) else _GROUNDED[item.grounded]
+    voted = {True: "grounded", False: "not grounded"}
+    words = f"rated {item.value:.2f}" if isinstance(item, Rating) else voted[item.grounded]
     return f"{words}: {item.explanation}" if item.explanation else words
-
-
-_GROUNDED = {True: "grounded", False: "not grounded"}
 
 
 # Claims ---------------------------------------------------------------------------------------------------------------
@@ -282,14 +277,10 @@ def show_contexts(
     useful = {index for index, found in findings.items() if any(finding.is_useful for finding in found)}
     chosen = sorted(sorted(range(len(contexts)), key=lambda index: index not in useful)[:CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
+    shown = [excerpt(contexts[index].text, at_once=500, room=limit) for index in chosen]
     return [
-        ShownContext(
-            number=index + 1,
-            context=contexts[index],
-            text=excerpt(contexts[index].text, at_once=500, room=limit),
-            findings=findings.get(index, ()),
-        )
-        for index in chosen
+        ShownContext(index + 1, contexts[index], text, findings.get(index, ()))
+        for index, text in zip(chosen, shown, strict=True)
     ]
 
 
@@ -308,10 +299,9 @@ def _findings(outcomes: Mapping[str, Outcome]) -> Mapping[int, Sequence[Finding]
 def _finding(metric: str, item: ContextVerdict | JudgedContext) -> Finding:
     if isinstance(item, ContextVerdict) or metric == ChunkAttribution.name:
         is_useful = item.useful if isinstance(item, ContextVerdict) else item.value > 0
-        words = "useful" if is_useful else "not used"
-        return Finding(words=words, explanation=item.explanation, is_useful=is_useful)
+        return Finding("useful" if is_useful else "not used", item.explanation, is_useful)
     words = {
         ContextRelevance.name: f"relevance {item.value:.2f}",
         ChunkUtilization.name: f"{item.value:.0%} of its text used",
-    }.get(metric, f"{metric} {item.value:.2f}")
-    return Finding(words=words, explanation=item.explanation)
+    }
+    return Finding(words.get(metric, f"{metric} {item.value:.2f}"), item.explanation)

@@ -14,9 +14,9 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
-from ragspan.datasets.results import ResultRow
+from ragspan.datasets.results import ResultRow, named_judge
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
@@ -103,23 +103,20 @@ class Comparison:
     """By metric, at most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
 
-class _Earlier(NamedTuple):
-    score: float
-    label: Label | None
-
-
 _Key: TypeAlias = "tuple[str, int] | int"
 """A record id, and how many answers with this id came before; or the number of a row."""
+_Scores: TypeAlias = dict[str, tuple[float, Label | None]]
+"""By metric."""
 _Judges: TypeAlias = dict[str, set[str]]
 
 
 def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
     """What changed from the baseline to this run."""
     by_id = _have_common_ids(run, baseline)
-    judges: _Judges = {}
-    judges_before: _Judges = {}
-    before: dict[_Key, dict[str, _Earlier]] = {
-        key: {result.metric: _Earlier(result.score, result.label) for result in results if result.score is not None}
+    judges: _Judges = defaultdict(set)
+    judges_before: _Judges = defaultdict(set)
+    before: dict[_Key, _Scores] = {
+        key: {result.metric: (result.score, result.label) for result in results if result.score is not None}
         for key, results in _answers(baseline, judges_before, by_id=by_id)
     }
     scored_before = Counter(metric for scores in before.values() for metric in scores)
@@ -137,59 +134,59 @@ def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
         in_both=in_both,
         only_here=rows - in_both,
         only_in_baseline=len(before) - in_both,
-        cautions=tuple(_cautions(judges, judges_before)),
+        cautions=tuple(
+            f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
+            " baseline: scores of different judges or versions of prompts should not be compared."
+            for metric, names in judges.items()
+            if judges_before.get(metric, names) != names
+        ),
         falls={metric: pairs[metric].falls for metric in metrics},
     )
 
 
-@dataclass(slots=True)
 class _Pairs:
     """The scores of one metric that have a counterpart in the baseline."""
 
-    here: array[float] = field(default_factory=lambda: array("d"))
-    before: array[float] = field(default_factory=lambda: array("d"))
-    changes: Counter[tuple[Label | None, Label | None]] = field(default_factory=Counter)
-    falls: list[Regression] = field(default_factory=list)
-    only_here: int = 0
+    def __init__(self) -> None:
+        self.falls: list[Regression] = []
+        self._here, self._before = array("d"), array("d")
+        self._changes: Counter[tuple[Label | None, Label | None]] = Counter()
+        self._only_here = 0
 
-    def add(self, result: ResultRow, earlier: _Earlier | None) -> None:
+    def add(self, result: ResultRow, earlier: tuple[float, Label | None] | None) -> None:
         if result.score is None:
             return
         if earlier is None:
-            self.only_here += 1
+            self._only_here += 1
             return
-        self.here.append(result.score)
-        self.before.append(earlier.score)
-        self.changes[earlier.label, result.label] += 1
-        if result.score < earlier.score:
-            self._keep(
-                Regression(
-                    metric=result.metric,
-                    row=result.row,
-                    record_id=result.record_id,
-                    before=earlier.score,
-                    after=result.score,
-                    label_before=earlier.label,
-                    label_after=result.label,
-                )
+        before, label_before = earlier
+        self._here.append(result.score)
+        self._before.append(before)
+        self._changes[label_before, result.label] += 1
+        if result.score < before:
+            fall = Regression(
+                metric=result.metric,
+                row=result.row,
+                record_id=result.record_id,
+                before=before,
+                after=result.score,
+                label_before=label_before,
+                label_after=result.label,
             )
-
-    def _keep(self, fall: Regression) -> None:
-        self.falls = heapq.nlargest(
-            FALLS_SHOWN, [*self.falls, fall], key=lambda fall: (fall.is_newly_failing, fall.fall)
-        )
+            by_weight = operator.attrgetter("is_newly_failing", "fall")
+            self.falls = heapq.nlargest(FALLS_SHOWN, [*self.falls, fall], key=by_weight)
 
     def comparison(self, metric: str, scored_before: int) -> MetricComparison:
         return MetricComparison(
             metric=metric,
-            pairs=len(self.here),
-            mean=statistics.fmean(self.here) if self.here else None,
-            baseline_mean=statistics.fmean(self.before) if self.before else None,
-            interval=interval_of_mean(list(map(operator.sub, self.here, self.before))),
-            newly_passing=self.changes["fail", "pass"],
-            newly_failing=self.changes["pass", "fail"],
-            only_here=self.only_here,
-            only_in_baseline=scored_before - len(self.here),
+            pairs=len(self._here),
+            mean=statistics.fmean(self._here) if self._here else None,
+            baseline_mean=statistics.fmean(self._before) if self._before else None,
+            interval=interval_of_mean(list(map(operator.sub, self._here, self._before))),
+            newly_passing=self._changes["fail", "pass"],
+            newly_failing=self._changes["pass", "fail"],
+            only_here=self._only_here,
+            only_in_baseline=scored_before - len(self._here),
         )
 
 
@@ -222,9 +219,8 @@ def _answers(run: ScoredRun, judges: _Judges, *, by_id: bool) -> Iterator[tuple[
     for row, lines in itertools.groupby(run.results(), key=operator.attrgetter("row")):
         results = list(lines)
         for result in results:
-            if result.judge is not None:
-                version = f" (prompts {result.prompt_version})" if result.prompt_version else ""
-                judges.setdefault(result.metric, set()).add(result.judge + version)
+            if (judge := named_judge(result)) is not None:
+                judges[result.metric].add(judge)
         record_id = results[0].record_id
         yield ((record_id, seen[record_id]) if by_id else row), results
         seen[record_id] += by_id
@@ -237,13 +233,3 @@ def _have_common_ids(run: ScoredRun, baseline: ScoredRun) -> bool:
         result.record_id in known and result.record_id not in (f"row-{result.row}", str(result.row))
         for result in run.results()
     )
-
-
-def _cautions(here: _Judges, before: _Judges) -> Iterator[str]:
-    for metric, judges in here.items():
-        earlier = before.get(metric)
-        if earlier and earlier != judges:
-            yield (
-                f"{metric} was judged by {', '.join(sorted(judges))} here and by {', '.join(sorted(earlier))} in the "
-                "baseline: scores of different judges or versions of prompts should not be compared."
-            )

@@ -6,20 +6,17 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragspan.datasets.report.answers import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, ScoredRun, compare
-from ragspan.datasets.report.distribution import Bar, Distribution, distribution
-from ragspan.datasets.report.guides import GUIDES, REASONS, Guide
-from ragspan.datasets.report.signs import Sign, signs_of
+from ragspan.datasets.report.signs import GUIDES, REASONS, Distribution, Guide, Sign, distribution, signs_of
 from ragspan.datasets.result_file import replacing
 from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.telemetry.values import legible
@@ -32,16 +29,14 @@ _LEAST_SHARE = 0.01
 _LONGEST_NAME = 60
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MetricView:
+class MetricView(NamedTuple):
     """One metric with all that the page shows about it."""
 
     anchor: str
     """The id of its part of the page."""
     summary: MetricSummary
     scores: Distribution | None
-    bars: tuple[Bar, ...]
-    signs: tuple[Sign, ...]
+    signs: Sequence[Sign]
     guide: Guide | None
     change: MetricComparison | None
 
@@ -113,7 +108,7 @@ def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | N
     from markupsafe import Markup
 
     comparison = None if baseline is None else compare(evaluation, baseline)
-    metrics = list(_views(evaluation, comparison))
+    metrics = _views(evaluation, comparison)
     scored = [metric.summary.scored for metric in metrics] or [0]
     script = _own("report.js")  # the policy's hash is of exactly what is between the tags
     return template.render(
@@ -127,7 +122,9 @@ def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | N
         reasons=REASONS,
         answers=show_answers(evaluation.worst),
         comparison=comparison,
-        baseline=_name_of(baseline),
+        baseline=getattr(getattr(baseline, "path", None), "name", None)
+        or getattr(baseline, "source", None)
+        or "the baseline",
         bad_rows=evaluation.bad_rows[:_BAD_ROWS_SHOWN],
         policy=_policy(script),
         style=Markup(_own("report.css")),  # noqa: S704 - our own files
@@ -135,25 +132,20 @@ def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | N
     )
 
 
-def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> Iterator[MetricView]:
+def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> list[MetricView]:
     changes = {change.metric: change for change in comparison.metrics} if comparison else {}
-    for number, name in enumerate(evaluation.metrics, start=1):
-        summary = evaluation.summary[name]
-        scores = distribution(evaluation.values(name))
-        yield MetricView(
+    summaries = [evaluation.summary[name] for name in evaluation.metrics]
+    return [
+        MetricView(
             anchor=f"metric-{number}",
             summary=summary,
-            scores=scores,
-            bars=tuple(scores.bars(summary.threshold)) if scores else (),
-            signs=tuple(signs_of(summary)),
-            guide=GUIDES.get(name),
-            change=changes.get(name),
+            scores=distribution(evaluation.values(summary.metric), summary.threshold),
+            signs=signs_of(summary),
+            guide=GUIDES.get(summary.metric),
+            change=changes.get(summary.metric),
         )
-
-
-def _name_of(run: ScoredRun | None) -> str:
-    path = getattr(run, "path", None)  # of a result file
-    return (path.name if isinstance(path, Path) else getattr(run, "source", None)) or "the baseline"
+        for number, summary in enumerate(summaries, start=1)
+    ]
 
 
 def _file_names(metrics: Iterable[str]) -> list[str]:

@@ -1,19 +1,26 @@
-"""Signs of high risk in the distribution of a metric's scores, in words with the figures behind them.
+"""What a metric's scores say: how they are distributed, what each metric asks, and signs of high risk in words.
 
-All limits are here. They point a reader to what deserves a look. To accept or reject a system, choose thresholds of your
-own (`--fail-under`).
+All limits of the signs are here. They point a reader to what deserves a look. To accept or reject a system, choose
+thresholds of your own (`--fail-under`).
+
+The words about metrics and reasons are those of `docs/metrics.md`; a test holds the two together.
 """
 
 from __future__ import annotations
 
+import statistics
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from itertools import pairwise
+from typing import Literal, NamedTuple, TypeAlias
 
-from ragspan.datasets.report.guides import GUIDES, REASONS
 from ragspan.datasets.results import MetricSummary
 
 Level: TypeAlias = Literal["high", "notice"]
 
+BINS = 10
+"""Of a histogram, each 0.1 wide; 1.0 belongs to the last."""
 DEFAULT_THRESHOLD = 0.5
 """For a metric that has no threshold."""
 VERY_LOW = 0.75
@@ -33,6 +40,151 @@ MANY_FAILURES = 0.02
 FEW_SCORES = 30
 """With fewer scores than that, all figures are rough."""
 _SHOWN_REASONS = 4
+_REACH = 1.5  # interquartile ranges that a whisker may be long (Tukey)
+
+
+class Guide(NamedTuple):
+    """What a reader of a report has to know about a metric."""
+
+    question: str
+    when_low: str
+
+
+GUIDES: Mapping[str, Guide] = {
+    "context_adherence": Guide(
+        "Does the response as a whole keep to its contexts?",
+        "read the explanation. Then look at the contexts: a response cannot be grounded if they do not contain the answer"
+        " (context_relevance). If they do, instruct the model to keep to them, or to say when they do not contain the"
+        " answer.",
+    ),
+    "completeness": Guide(
+        "How much of the relevant information does the response include?",
+        "the prompt may ask for brevity, the response may stop early (gen_ai.response.finish_reasons), or the contexts may"
+        " contain far more than the question needs.",
+    ),
+    "context_utilization": Guide(
+        "Were the useful contexts at the top of the ranking?",
+        "the retriever ranks badly. Try a reranker, or fewer contexts.",
+    ),
+    "faithfulness": Guide(
+        "Which of its claims do the contexts support?",
+        "the explanation lists what to look for: inventions, knowledge from the model's training, or facts from documents"
+        " that did not reach the prompt. By default one claim in five may be unsupported, and none of up to four.",
+    ),
+    "faithfulness_hhem": Guide(
+        "The same, by a classifier",
+        "look at the claims that the explanation lists, and at the probabilities in evidence: near 0.5 the classifier is"
+        " unsure. If faithfulness differs, read the claims on which they do, and compare with"
+        ' premise="best_context".',
+    ),
+    "answer_relevance": Guide(
+        "Does the response address the question?",
+        "see whether the response is a refusal (ragspan.answer.refusal), and whether the contexts contain an answer"
+        " (context_relevance). If not, the question may have been rewritten badly, or the prompt asks for too much around"
+        " the answer.",
+    ),
+    "context_relevance": Guide(
+        "Did the retriever find what answers the question?",
+        "with a low best, no model could have answered: check the documents, the index and the query. With a high one,"
+        " fetch fewer documents, or rerank them.",
+    ),
+    "chunk_attribution": Guide(
+        "Which contexts contributed to the response?",
+        "fetch fewer documents. When it is 0, the response came from elsewhere: see context adherence.",
+    ),
+    "chunk_utilization": Guide(
+        "How much of the contexts' text did the response use?",
+        "with high chunk_attribution, the contexts are longer than necessary: make smaller chunks. With low attribution,"
+        " fetch fewer.",
+    ),
+}
+
+REASONS: Mapping[str, str] = {
+    "answer_aborted": "the request was cancelled, or the reader closed the stream early",
+    "answer_error": "the request raised an exception",
+    "interrupted": "a graph stopped to wait for a person",
+    "no_response": "the caller received no text",
+    "no_question": "there is no question, and the metric needs one",
+    "contexts_unknown": "no callback showed the documents that the model saw: use ragspan.record_contexts(docs)",
+    "no_contexts": "nothing was retrieved, or nothing retrieved reached the prompt",
+    "not_sampled": "the trace is not sampled, or the sample rate omitted the answer",
+    "budget_exhausted": "the engine's budget is spent, and there is no fallback judge",
+    "no_claims": "the response makes no claims",
+    "too_many_contexts": "the metric asks about each context, and there are more than the judge can distinguish: 1,000 for the"
+    " overlap judge, for an LLM judge as many as fit its prompt",
+    "language": "the response is in another language than the contexts, and the overlap judge compares words",
+}
+"""Why a metric of ragspan's has no score; other reasons are those of other metrics, and kinds of failures."""
+
+
+# Distribution ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a histogram."""
+
+    span: str
+    """From where to where, in words."""
+    count: int
+    share: float
+    """Of all scores, 0..1."""
+    height: float
+    """Of the highest bar's, 0..1."""
+    role: Literal["pass", "fail", "bar"]
+    """Whether scores in there pass; `bar` where some do, or where there is no threshold."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Distribution:
+    """The histogram and the box plot of at least one score."""
+
+    bars: tuple[Bar, ...]
+    """From the lowest scores to the highest: from 0.0 to below 0.1, and so on, in `BINS` bins."""
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    lower_whisker: float
+    """The lowest score within one and a half interquartile ranges of the box."""
+    upper_whisker: float
+    outliers: int
+    """Scores beyond the whiskers."""
+
+
+def distribution(values: Sequence[float], threshold: float | None = None) -> Distribution | None:
+    """The distribution of scores from 0 to 1; None if there is none."""
+    if not values:
+        return None
+    ordered = sorted(values)
+    spread = ordered if len(ordered) > 1 else ordered * 2
+    lower, median, upper = statistics.quantiles(spread, n=4, method="inclusive")
+    first = bisect_left(ordered, lower - _REACH * (upper - lower))
+    last = bisect_right(ordered, upper + _REACH * (upper - lower))
+    return Distribution(
+        bars=_bars(ordered, threshold),
+        lower_quartile=lower,
+        median=median,
+        upper_quartile=upper,
+        lower_whisker=min(ordered[first], lower),
+        upper_whisker=max(ordered[last - 1], upper),
+        outliers=first + len(ordered) - last,
+    )
+
+
+def _bars(ordered: Sequence[float], threshold: float | None) -> tuple[Bar, ...]:
+    edges = [place / BINS for place in range(BINS + 1)]
+    places = [*(bisect_left(ordered, edge) for edge in edges[:-1]), len(ordered)]
+    counts = [upper - lower for lower, upper in pairwise(places)]
+    bars = []
+    for (low, high), count in zip(pairwise(edges), counts, strict=True):
+        is_mixed = threshold is None or low < threshold < high
+        role: Literal["pass", "fail", "bar"] = "bar" if is_mixed else "pass" if low >= (threshold or 0) else "fail"
+        span = f"{low:.1f} to {'' if high == 1 else 'below '}{high:.1f}"
+        bars.append(Bar(span, count, count / len(ordered), count / max(counts), role))
+    return tuple(bars)
+
+
+# Signs ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,14 +239,12 @@ def _low_centre(summary: MetricSummary) -> Sign | None:
 def _low_maximum(summary: MetricSummary) -> Sign | None:
     if summary.maximum is None or summary.maximum >= _threshold(summary):
         return None
-    return Sign(
-        metric=summary.metric,
-        level="high",
-        title="Low maximum: no answer passes",
-        figures=f"The best of {summary.scored:,} scores is {summary.maximum:.2f}, the mean {summary.mean or 0:.2f}; "
-        f"a pass begins at {_threshold(summary):.2f}.",
-        advice=_advice(summary.metric),
+    figures = (
+        f"The best of {summary.scored:,} scores is {summary.maximum:.2f}, the mean {summary.mean or 0:.2f}; "
+        f"a pass begins at {_threshold(summary):.2f}."
     )
+    title = "Low maximum: no answer passes"
+    return Sign(metric=summary.metric, level="high", title=title, figures=figures, advice=_advice(summary.metric))
 
 
 def _spread(summary: MetricSummary) -> Sign | None:
@@ -123,6 +273,7 @@ def _gaps(summary: MetricSummary) -> Sign | None:
         return None
     named = ", ".join(f"{reason} {count:,}" for reason, count in list(reasons.items())[:_SHOWN_REASONS])
     most_often = max(reasons, key=reasons.__getitem__)
+    cause = "A failure is a fault in the judging, not in the answer."
     return Sign(
         metric=summary.metric,
         level="high",
@@ -130,23 +281,15 @@ def _gaps(summary: MetricSummary) -> Sign | None:
         figures=f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named}"
         + (", …." if len(reasons) > _SHOWN_REASONS else "."),
         advice="the figures describe the other answers only. "
-        + (
-            "A failure is a fault in the judging, not in the answer."
-            if summary.failed
-            else f"Most often {REASONS.get(most_often, most_often)}."
-        ),
+        + (cause if summary.failed else f"Most often {REASONS.get(most_often, most_often)}."),
     )
 
 
 def _few(summary: MetricSummary) -> Sign | None:
     if summary.scored >= FEW_SCORES:
         return None
-    return Sign(
-        metric=summary.metric,
-        level="notice",
-        title="Few scores",
-        figures=f"Only {summary.scored:,} answers have a score: all figures of this metric are rough.",
-    )
+    figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
+    return Sign(metric=summary.metric, level="notice", title="Few scores", figures=figures)
 
 
 def _threshold(summary: MetricSummary) -> float:

@@ -11,7 +11,7 @@ Guarantees:
   application: questions wait for the next helper then.
 - The parent of a fork that does not use its helper any more, such as the master of a server, soon has none.
 
-All of it runs in the worker's event loop, but for `let_go`, `after_fork_in_child` and `rest_if_idle`.
+All of it runs in the worker's event loop, but for `join`, `after_fork_in_child` and `rest_if_idle`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ragspan.engine.helper import wire
+from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
-from ragspan.engine.helper.turns import Turns
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
@@ -40,6 +39,56 @@ _IDLE_AFTER_FORK = 10.0  # seconds
 _FAREWELL = 6.0  # seconds for a helper to send what it holds, and to end
 
 
+class FairSemaphore:
+    """So many places, of which one question takes one, and one that is asked alone takes all. First come, first served.
+
+    A place is held until the answer comes, not until nobody waits for it any more: so what a helper that answers nothing was
+    sent has a bound. For use in one event loop.
+    """
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        self.is_one_alone = False
+        """One question has all places."""
+        self._free = places
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def take(self, places: int) -> None:
+        """Return when there is room, and it is taken."""
+        if not self._waiting and places <= self._free:
+            self._grant(places)
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append((places, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._let_in()  # those behind it may fit where it did not
+            else:
+                self.give_back(places)
+            raise
+
+    def give_back(self, places: int) -> None:
+        self._free += places
+        self.is_one_alone = False
+        self._let_in()
+
+    def _grant(self, places: int) -> None:
+        self._free -= places
+        self.is_one_alone = places == self.places
+
+    def _let_in(self) -> None:
+        while self._waiting:
+            places, turn = self._waiting[0]
+            if not turn.done():
+                if places > self._free:
+                    return
+                self._grant(places)
+                turn.set_result(None)
+            self._waiting.popleft()
+
+
 class HelperUnavailable(Exception):  # noqa: N818 - a fact, which the one who asked deals with
     """There is no helper for the moment."""
 
@@ -48,27 +97,30 @@ class HelperClient:
     """The helper of a worker, whichever it is at the moment.
 
     Args:
-        greeting: what each new helper is to do: a role and its arguments.
+        init_message: what each new helper is to do: a role and its arguments.
         max_questions: that it has not answered, at the same time; at least 2.
         on_note: told of what a helper says unasked.
+        on_ready: told what each new helper answers to the first message.
         can_do_without: whether there is another way to do what it is asked; else questions wait for the next helper.
     """
 
     def __init__(
         self,
-        greeting: Callable[[], tuple[Any, ...]],
+        init_message: Callable[[], tuple[Any, ...]],
         *,
         max_questions: int,
         log: ThrottledLog,
         on_note: Callable[[tuple[Any, ...]], None],
+        on_ready: Callable[[Any], None] = lambda _: None,
         can_do_without: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._greeting = greeting
+        self._init_message = init_message
         self._max_questions = max_questions
         self._on_note = on_note
+        self._on_ready = on_ready
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._turns = Turns(max_questions)
+        self._turns = FairSemaphore(max_questions)
         self._current: Helper | None = None
         self._ready: asyncio.Task[Helper] | None = None
         self._can_do_without = can_do_without
@@ -76,7 +128,7 @@ class HelperClient:
         self._pauses = 0
         self._next_start_at = self._ready_at = -math.inf
         self._asked = 0
-        self._is_hung_up = False
+        self._is_closed = False
         self._was_killed = False
         self.deaths = 0
         """Of helpers that were ready, since this client was made."""
@@ -88,12 +140,15 @@ class HelperClient:
         helper = self._current
         return None if helper is None else helper.process.pid
 
-    async def ask(self, kind: str, payload_for: Callable[[Helper], Iterable[Any]]) -> Any:
+    async def ask(
+        self, kind: str, payload_for: Callable[[Helper], Iterable[Any]], on_part: Callable[..., None] = lambda *_: None
+    ) -> Any:
         """What the helper answers; starts one if there is none.
 
         Args:
             kind: of question.
             payload_for: makes the question's plain data right before it is sent, for the helper that it is sent to.
+            on_part: called with what the helper says before it answers.
 
         Raises:
             HelperUnavailable: there is no helper now, and the question has harmed none.
@@ -103,12 +158,12 @@ class HelperClient:
         self._enter_loop()
         self._asked += 1
         try:
-            return await self._ask(kind, payload_for, places=1)
+            return await self._ask(kind, payload_for, on_part, places=1)
         except HelperLost:
             pass
-        while not self._is_hung_up:
+        while not self._is_closed:
             with contextlib.suppress(HelperUnavailable):
-                return await self._ask(kind, payload_for, places=self._turns.places)
+                return await self._ask(kind, payload_for, on_part, places=self._turns.places)
             await asyncio.sleep(self._pause_left)  # it may be what kills helpers, so it is for another helper only
         raise HelperLost
 
@@ -125,13 +180,13 @@ class HelperClient:
         helper = await asyncio.shield(self._ready)
         return await helper.ask(kind, *payload)
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the connection, which ends the helper; in this event loop there will be no other."""
-        self._is_hung_up = True
+        self._is_closed = True
         if self._current is not None:
-            self._current.hang_up()
+            self._current.close()
 
-    def let_go(self) -> None:
+    def join(self) -> None:
         """Wait for the helper that was hung up on to end; it is killed if that takes more than a second."""
         helper, self._current = self._current, None
         if helper is not None:
@@ -141,7 +196,7 @@ class HelperClient:
         """In the child of a fork: the helper is the parent's."""
         self._loop = None
         if self._current is not None:
-            self._current.process.leave_to_parent()
+            self._current.process.after_fork_in_child()
 
     @property
     def _pause_left(self) -> float:
@@ -152,10 +207,17 @@ class HelperClient:
         """A worker that died has a successor, with a loop of its own."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            self._loop, self._turns = loop, Turns(self._max_questions)
-            self._ready, self._is_hung_up = None, False
+            self._loop, self._turns = loop, FairSemaphore(self._max_questions)
+            self._ready, self._is_closed = None, False
 
-    async def _ask(self, kind: str, payload_for: Callable[[Helper], Iterable[Any]], *, places: int) -> Any:
+    async def _ask(
+        self,
+        kind: str,
+        payload_for: Callable[[Helper], Iterable[Any]],
+        on_part: Callable[..., None],
+        *,
+        places: int,
+    ) -> Any:
         turns = self._turns
         try:
             await turns.take(places)
@@ -166,14 +228,14 @@ class HelperClient:
             except BaseException:
                 give_back()
                 raise
-            return await helper.ask(kind, *payload, on_end=give_back)
+            return await helper.ask(kind, *payload, on_part=on_part, on_end=give_back)
         except asyncio.CancelledError:  # the one who asked has no time left
             if self._current is not None:
                 self._current.kill_if_silent()
             raise
 
     async def _helper(self) -> Helper:
-        while not self._is_hung_up:
+        while not self._is_closed:
             if not self._pause_left:
                 if self._ready is None or self._ready.cancelled():
                     self._ready = asyncio.get_running_loop().create_task(self._start())
@@ -190,8 +252,10 @@ class HelperClient:
         try:
             helper = self._current = Helper(on_note=self._on_note, on_lost=self._lost)
             await helper.connect()
-            if await helper.ask("serve", *self._greeting()) != wire.FORMAT:
+            known_format, answer = await helper.ask("serve", *self._init_message())
+            if known_format != serialization.FORMAT:
                 raise HelperRefusal("another version of ragspan has been installed since this process began")  # noqa: TRY301
+            self._on_ready(answer)
         except asyncio.CancelledError:  # the worker ends, or a metric cancels whatever it finds
             self._current = None
             if helper is not None:
@@ -207,7 +271,7 @@ class HelperClient:
 
     def _lost(self, helper: Helper) -> None:
         is_ready = self._ready is not None and self._ready.done()
-        if helper is not self._current or not is_ready or self._is_hung_up:
+        if helper is not self._current or not is_ready or self._is_closed:
             return
         self._current = self._ready = None
         self.deaths += 1
@@ -248,7 +312,7 @@ class HelperClient:
         if helper is None or self._asked != asked or helper.is_asked or self._ready is None or not self._ready.done():
             return
         self._current = self._ready = None
-        helper.hang_up()
+        helper.close()
         asyncio.get_running_loop().run_in_executor(None, helper.end, _FAREWELL)
 
 

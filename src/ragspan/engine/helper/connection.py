@@ -4,6 +4,8 @@ Guarantees:
 - A helper that has something to answer and gives no sign of life for 15 seconds is killed: its process is stopped, or
   something in it lets no other thread run. So is one that is not ready 30 seconds after its start, and one that has
   answered nothing for two minutes, as soon as somebody has waited in vain.
+- Messages are tuples of plain data and arrive in the order in which they were sent. What is sent within one turn of the event
+  loop goes as one batch. Sending never blocks; the engine's `concurrency` bounds what the socket does not take at once.
 - These are seconds in which the application runs, too: what stops both of them, such as a frozen container, is no sign of
   a helper that hangs.
 """
@@ -12,12 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import pickle
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ragspan.config import process_environment
-from ragspan.engine.helper.link import Link
 from ragspan.engine.helper.process import HelperProcess
 
 _TICK = 1.0  # seconds between looks for signs of life
@@ -25,6 +28,9 @@ _MAX_START = 30  # ticks until a new helper must have said that it is ready
 _MAX_LIFELESS = 15  # ticks without a sign of life; the helper gives one a second
 _MAX_SILENCE = 120  # ticks without an answer; loading a classifier's model takes a while
 _END_TIMEOUT = 1.0  # seconds
+_LENGTH = struct.Struct(">Q")
+_PROTOCOL = 5  # of pickle
+_MAX_WAIT = 0.005  # seconds
 
 
 class HelperLost(Exception):  # noqa: N818 - a fact, which the one who asked deals with
@@ -38,6 +44,7 @@ class HelperRefusal(Exception):  # noqa: N818 - likewise
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Question:
     answer: asyncio.Future[Any]
+    on_part: Callable[..., None]
     on_end: Callable[[], None]
 
 
@@ -65,22 +72,29 @@ class Helper:
         self.is_hung = False
         """It was killed because it did not answer."""
         self._loop = asyncio.get_running_loop()
-        self._link = Link(on_message=self._heard, on_lost=self._lost)
+        self._link = FramedProtocol(on_message=self._heard, on_lost=self._lost)
         self.process = HelperProcess(process_environment())
 
     async def connect(self) -> None:
         await self._loop.create_connection(lambda: self._link, sock=self.process.socket)
 
-    def ask(self, kind: str, *payload: Any, on_end: Callable[[], None] = lambda: None) -> asyncio.Future[Any]:
+    def ask(
+        self,
+        kind: str,
+        *payload: Any,
+        on_part: Callable[..., None] = lambda *_: None,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> asyncio.Future[Any]:
         """The answer to come; else `HelperLost`, or a `HelperRefusal`.
 
         Args:
             kind: of question.
             payload: plain data.
+            on_part: called with what it says before it answers.
             on_end: called when it is answered, or never will be, whether or not somebody still waits for it.
         """
         answer = self._loop.create_future()
-        question = _Question(answer=answer, on_end=on_end)
+        question = _Question(answer=answer, on_part=on_part, on_end=on_end)
         if self._is_lost:
             _give_up(question)
             return answer
@@ -97,23 +111,23 @@ class Helper:
         """Whether it has something to answer."""
         return bool(self._open)
 
-    def tell(self, kind: str, *payload: Any) -> None:
-        """Say something that has no answer and no hurry: it is heard before the next question."""
+    def send(self, kind: str, *payload: Any) -> None:
+        """Say something that has no answer."""
         if not self._is_lost:
-            self._link.send_along((kind, 0, *payload))
+            self._link.send((kind, 0, *payload))
 
     def kill_if_silent(self) -> None:
         """Kill it if it was asked something and has answered nothing for two minutes."""
         if self._open and self._silent >= _MAX_SILENCE:
             self._kill()
 
-    def hang_up(self) -> None:
+    def close(self) -> None:
         """Close the connection, which ends the helper."""
         self._link.close()
 
     def end(self, timeout: float = _END_TIMEOUT) -> int | None:
         """Hang up, wait for it to end, kill it if that takes too long; its exit status."""
-        self.hang_up()
+        self.close()
         return self.process.end(timeout)
 
     def _tick(self) -> None:
@@ -130,12 +144,16 @@ class Helper:
     def _kill(self) -> None:
         self.is_hung = True
         self.process.kill()
-        self.hang_up()  # in case that it has children, which keep its end of the socket open
+        self.close()  # in case that it has children, which keep its end of the socket open
 
     def _heard(self, message: tuple[Any, ...]) -> None:
         self._is_ready = True
         self._lifeless = self._silent = 0
         kind, number, *content = message
+        if kind == "part":
+            if number in self._open:
+                self._open[number].on_part(*content)
+            return
         question = self._open.pop(number, None)
         if question is None:
             self._on_note(message)
@@ -159,3 +177,71 @@ def _give_up(question: _Question) -> None:
     if not question.answer.done():
         question.answer.set_exception(HelperLost())
     question.on_end()
+
+
+class FramedProtocol(asyncio.Protocol):
+    """One end of the connection. For use in its event loop only.
+
+    Args:
+        on_message: called with each message.
+        on_lost: called when there is no connection any more.
+    """
+
+    def __init__(self, *, on_message: Callable[[tuple[Any, ...]], None], on_lost: Callable[[], None]) -> None:
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._outgoing: list[tuple[Any, ...]] = []
+        self._began = 0.0
+        self._incoming = bytearray()
+        self._wanted: int | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def send(self, message: tuple[Any, ...]) -> None:
+        """Send it with this turn's batch; to nobody, if the connection is lost."""
+        self._outgoing.append(message)
+        if len(self._outgoing) == 1:
+            self._began = self._loop.time()
+            self._loop.call_soon(self._send_batch)
+        elif self._loop.time() - self._began > _MAX_WAIT:
+            self._send_batch()
+
+    def close(self) -> None:
+        """End the connection at once, whatever has not been sent."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming += data
+        while (batch := self._next_batch()) is not None:
+            for message in pickle.loads(batch):  # noqa: S301 - nobody else holds the socket
+                self._on_message(message)
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
+        self._on_lost()
+
+    def _send_batch(self) -> None:
+        if not self._outgoing:
+            return
+        batch, self._outgoing = self._outgoing, []
+        if self._transport is None or self._transport.is_closing():
+            return
+        data = pickle.dumps(batch, _PROTOCOL)
+        self._transport.write(_LENGTH.pack(len(data)) + data)
+
+    def _next_batch(self) -> bytes | None:
+        """The next one that is there as a whole."""
+        if self._wanted is None:
+            if len(self._incoming) < _LENGTH.size:
+                return None
+            (self._wanted,) = _LENGTH.unpack_from(self._incoming)
+            del self._incoming[: _LENGTH.size]
+        if len(self._incoming) < self._wanted:
+            return None
+        batch = bytes(memoryview(self._incoming)[: self._wanted])
+        del self._incoming[: self._wanted]
+        self._wanted = None
+        return batch

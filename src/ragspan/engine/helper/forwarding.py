@@ -1,6 +1,6 @@
 """Sends whole records to a helper, which scores them and exports their spans.
 
-Stands where `Scoring` and `EmitterGroup` stand in an engine that does both itself.
+Stands where `RecordScorer` and `EmitterGroup` stand in an engine that does both itself.
 
 Guarantees:
 - Every record is counted here once, whatever happens to the helper. One about which a helper died is sent to the next one
@@ -20,17 +20,19 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragspan.engine._deadline import Deadline
 from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._options import Options
-from ragspan.engine._record_queue import CompletionListener, Item
+from ragspan.engine._record_queue import CompletionListener, Item, RecordQueue
 from ragspan.engine._redaction import Redaction
-from ragspan.engine._scoring import Scoring
-from ragspan.engine.helper import wire
+from ragspan.engine._scoring import RecordScorer
+from ragspan.engine._threads import Deadline
+from ragspan.engine.helper import serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
+from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
+from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Forwarding:
         options: Options,
         *,
         account: CompletionListener,
-        scoring: Scoring,
+        scoring: RecordScorer,
         emission: EmitterGroup,
         redaction: Redaction,
         log: ThrottledLog,
@@ -66,7 +68,7 @@ class Forwarding:
         self._emission = emission
         self._timeout = options.metric_timeout + _MARGIN
         self._client = HelperClient(
-            lambda: ("score", options.to_travel(), _resource_attributes()),
+            lambda: ("records", options.to_travel(), _resource_attributes()),
             max_questions=max(2, options.concurrency),
             log=log,
             on_note=self._noted,
@@ -80,9 +82,6 @@ class Forwarding:
     def helper_pid(self) -> int | None:
         return self._client.pid
 
-    def prepare_for_exit(self) -> None:
-        self._here.prepare_for_exit()
-
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
         self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
@@ -90,7 +89,9 @@ class Forwarding:
         if record is None:
             return
         try:
-            asking = self._client.ask("score", lambda _: (wire.packed(record), item.sample, item.on_end is not None))
+            asking = self._client.ask(
+                "score", lambda _: (serialization.packed(record), item.sample, item.on_end is not None)
+            )
             answer = await asyncio.wait_for(asking, self._timeout)
         except HelperUnavailable:
             await self._here.score_record(item, record)
@@ -99,18 +100,18 @@ class Forwarding:
         else:
             self._end(item, record, answer)
 
-    def close(self, deadline: Deadline) -> None:
+    def stop(self, deadline: Deadline) -> None:
         asked = self._tell("shutdown", deadline)
         self._did(asked, Deadline(deadline.remaining + _GRACE))
-        self._here.close(deadline)
+        self._here.stop(deadline)
 
-    def hang_up(self) -> None:
-        self._client.hang_up()
-        self._here.hang_up()
+    def close(self) -> None:
+        self._client.close()
+        self._here.close()
 
-    def let_go(self) -> None:
-        self._client.let_go()
-        self._here.let_go()
+    def join(self) -> None:
+        self._client.join()
+        self._here.join()
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush, and what was exported here; True if all of it was sent in time."""
@@ -118,8 +119,9 @@ class Forwarding:
         asked = self._tell("flush", deadline)
         patience = Deadline(deadline.remaining + _GRACE)
         has_sent = self._emission.flush(deadline)
+        has_sent = self._did(asked, patience) and has_sent
         self._told_deaths = deaths  # only now: those who ask at the same time have to be told, too
-        return self._did(asked, patience) and has_sent and deaths == told_deaths
+        return has_sent and deaths == told_deaths
 
     def shutdown(self, deadline: Deadline) -> None:
         self._emission.shutdown(deadline)
@@ -127,7 +129,7 @@ class Forwarding:
     def _end(self, item: Item, record: RagRecord, answer: Any) -> None:
         reason, scored = answer
         if reason is None:
-            fields = None if scored is None else wire.loads(scored)
+            fields = None if scored is None else serialization.loads(scored)
             self._account.end_scored(item, None if fields is None else ScoredRecord(record=record, **fields))
         else:
             self._account.end_dropped(item, reason)
@@ -185,3 +187,26 @@ def _resource_attributes() -> dict[str, Any]:
     resource = getattr(trace.get_tracer_provider(), "resource", None)
     attributes = dict(getattr(resource, "attributes", None) or {})
     return {key: value for key, value in attributes.items() if not key.startswith(("telemetry.", "process."))}
+
+
+def assemble(
+    options: Options, *, queue: RecordQueue, self_metrics: SelfMetrics, log: ThrottledLog
+) -> RecordScorer | Forwarding:
+    """What scores the records of an engine, which has done nothing yet."""
+    emission = EmitterGroup(options.emitters, account=queue, log=log)
+    forwards = options.export == "helper"
+    # Where records go to the helper as a whole, what is scored here is scored because there is none.
+    helper = HelperScoring(log) if options.judging == "helper" and not forwards else None
+    redaction = Redaction(options.redact, timeout=options.metric_timeout, account=queue, log=log)
+    here = RecordScorer(
+        options,
+        account=queue,
+        emission=emission,
+        self_metrics=self_metrics,
+        helper=helper,
+        redaction=redaction,
+        log=log,
+    )
+    if not forwards:
+        return here
+    return Forwarding(options, account=queue, scoring=here, emission=emission, redaction=redaction, log=log)

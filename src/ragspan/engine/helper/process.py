@@ -94,7 +94,7 @@ class HelperProcess:
             self._process.kill()
         return None
 
-    def leave_to_parent(self) -> None:
+    def after_fork_in_child(self) -> None:
         """In the child of a fork: the helper is not ours, and must not live as long as we do."""
         self._process.returncode = 0  # else its finaliser would ask how a process has ended that is no child of ours
         self._signs.close()

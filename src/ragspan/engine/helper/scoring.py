@@ -1,123 +1,208 @@
-"""What a helper does that scores whole records and exports their spans."""
+"""Has metrics scored by the helper: one message a record, with which all of its metrics go, and a stream of outcomes back.
+
+Guarantees:
+- A metric goes there if its judges say whether they are `cpu_bound`, and if the helper can make a copy of it. Others, and
+  all while there is no helper, are scored in the application.
+- A metric over which helpers died fails. It is not tried in the application, which it would kill as well.
+- What is spent there counts here: a judge asks for its allowance, and tells what it used, by messages.
+- A metric that nobody waits for any more is told to stop.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import itertools
 import pickle
-from collections.abc import Awaitable, Mapping
-from dataclasses import fields
-from itertools import count
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-from ragspan.engine._deadline import Deadline
-from ragspan.engine._emitter_group import EmitterGroup
-from ragspan.engine._record_queue import Item
-from ragspan.engine._redaction import Redaction
-from ragspan.engine._scoring import Scoring
-from ragspan.engine.helper import wire
-from ragspan.engine.helper.computing import ThreadComputing
-from ragspan.engine.helper.link import Link
-from ragspan.engine.stats import Dropped, DropReason
-from ragspan.outcomes import ScoredRecord
-from ragspan.telemetry.environment import providers_from_environment
-from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.engine._judges import are_cpu_bound
+from ragspan.engine._threads import call_guarded
+from ragspan.engine.helper import serialization
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
+from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
+from ragspan.exceptions import JudgeError
+from ragspan.judges.session import Allowance, JudgingSession, Reservation, UsageMeter, session_of
+from ragspan.metrics.base import Metric
+from ragspan.outcomes import Outcome, Usage
+from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
-if TYPE_CHECKING:
-    from ragspan.engine._options import Options
+_MAX_RECORDS = 64  # that the helper has not answered: enough to keep it busy
+_ids = itertools.count(1)
 
 
-def serve(link: Link, options: bytes, resource_attributes: Mapping[str, Any]) -> ScoringService:
-    """Set this process up to export as the environment says, and to score as the application's engine would."""
-    from opentelemetry import _logs, metrics, trace
+class HelperScoring:
+    """The metrics of an engine that its helper scores."""
 
-    providers = providers_from_environment(resource_attributes)
-    trace.set_tracer_provider(providers.tracer_provider)
-    metrics.set_meter_provider(providers.meter_provider)
-    if providers.logger_provider is not None:
-        _logs.set_logger_provider(providers.logger_provider)
-    return ScoringService(link, pickle.loads(options))  # noqa: S301 - from the application, whose helper this is
-
-
-class ScoringService:
-    """Scores the records that the application sends; the counts of what becomes of them are kept there."""
-
-    def __init__(self, link: Link, options: Options) -> None:
-        log = ThrottledLog()
-        self._account = _Account(link)
-        self._emission = EmitterGroup(options.emitters, account=self._account, log=log)
-        self._scoring = Scoring(
-            options,
-            account=self._account,
-            emission=self._emission,
-            self_metrics=SelfMetrics(),
-            computing=ThreadComputing(),
-            redaction=Redaction(options.redact, timeout=options.metric_timeout, account=self._account, log=log),
+    def __init__(self, log: ThrottledLog) -> None:
+        self._log = log
+        self._metrics: list[Metric] = []
+        self._pickled: dict[int, bytes] = {}
+        self.client = HelperClient(
+            self._init_message,
+            max_questions=_MAX_RECORDS,
             log=log,
+            on_note=log_note,
+            on_ready=self._keep_here,
         )
-        self._tickets = count(1)
-        self._time_to_work = options.exit_timeout
 
-    def handle(self, kind: str, payload: list[Any]) -> Awaitable[object]:
-        if kind == "score":
-            return self._score(*payload)
-        deadline = Deadline(payload[0])
-        if kind == "flush":
-            return asyncio.to_thread(self._emission.flush, deadline)
-        self._time_to_work = 0.0  # "shutdown": the application has given up what it had to leave
-        return asyncio.to_thread(self._emission.shutdown, deadline)
+    def add(self, metric: Metric) -> int | None:
+        """The number under which the helper scores this metric; None if it is for the application."""
+        judges = are_cpu_bound(metric)
+        if not judges or None in judges or not inspect.iscoroutinefunction(metric.score):
+            return None
+        number = len(self._metrics)
+        self._metrics.append(metric)
+        pickled, error = call_guarded(pickle.dumps, metric)
+        if pickled is None:
+            self._keep_here({number: f"{type(error).__name__}: {error}"})
+            return None
+        self._pickled[number] = pickled
+        return number
 
-    @property
-    def time_to_work(self) -> float:
-        return self._time_to_work
+    async def score(self, number: int, record: RagRecord) -> Outcome:
+        """What the helper finds.
 
-    def finish(self, timeout: float) -> None:
-        self._emission.shutdown(Deadline(timeout))
+        Raises:
+            HelperUnavailable: the application has to do it.
+            JudgeError: the helper died over it, or could not do it.
+        """
+        if number not in self._pickled:
+            raise HelperUnavailable
+        session = session_of(record)
+        asked = _Asked(meter=session.meter, allowance=session.allowance)
+        requests = session.keep(self, list[_Request])
+        if not requests or requests[-1].is_sent:
+            requests.append(_Request(self.client, record))
+        request = requests[-1]
+        request.asked[number] = asked
+        try:
+            return await asked.outcome
+        except _UnfitError as error:
+            self._keep_here({number: str(error)})
+            raise HelperUnavailable from None
+        finally:
+            if not asked.outcome.done() or asked.outcome.cancelled():
+                request.cancel(number)
 
-    async def _score(self, data: bytes, sample: bool, is_awaited: bool) -> tuple[DropReason | None, bytes | None]:  # noqa: FBT001 - from a message
-        """Why it was dropped, if it was; and what came of it, but for the record, if somebody awaits that."""
-        record = wire.loads(data)
-        scored: list[ScoredRecord | Dropped] = []
-        item = Item(record, 0, next(self._tickets), sample=sample, on_end=scored.append if is_awaited else None)
-        self._account.begin(item)
-        await self._scoring.score_record(item, record)  # which the application has redacted
-        return self._account.ending_of(item), next(map(_packed, scored), None)
+    def about(self, session: JudgingSession) -> tuple[bool, str | None] | None:
+        """Whether the response is a refusal, and its language, if the helper has said so."""
+        return next((request.about for request in session.keep(self, list[_Request]) if request.about), None)
+
+    def _init_message(self) -> tuple[str, bytes, dict[int, bytes]]:
+        """The metrics all together, so that they share a judge there as they do here, and each by itself."""
+        together = pickle.dumps({number: self._metrics[number] for number in self._pickled})
+        return "metrics", together, self._pickled
+
+    def _keep_here(self, unfit: dict[int, str]) -> None:
+        """These metrics are for the application."""
+        for number, reason in unfit.items():
+            self._pickled.pop(number, None)
+            metric = self._metrics[number]
+            if any(are_cpu_bound(metric)):
+                self._log.trouble(
+                    f"unfit {metric.name}",
+                    "metric %s is scored in a thread of the application, not in the helper: %s",
+                    metric.name,
+                    reason,
+                )
 
 
-def _packed(scored: ScoredRecord | Dropped) -> bytes:
-    return wire.dumps({field.name: getattr(scored, field.name) for field in fields(scored) if field.name != "record"})
+class _UnfitError(Exception):
+    """The helper's outcome cannot travel; the message says why."""
 
 
-class _Account:
-    """What became of each record, until the application is told."""
+@dataclass(kw_only=True, slots=True)
+class _Asked:
+    """A metric that is being scored, and who pays for it."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._in_work: set[int] = set()
-        self._dropped: dict[int, DropReason] = {}
+    meter: UsageMeter | None
+    allowance: Allowance | None
+    outcome: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
-    def begin(self, item: Item) -> None:
-        self._in_work.add(item.sequence)
 
-    def ending_of(self, item: Item) -> DropReason | None:
-        if item.sequence in self._in_work:
-            self.end_dropped(item, "worker_error")
-        return self._dropped.pop(item.sequence, None)
+class _Request:
+    """One record at the helper, with all the metrics that were asked for before it was sent."""
 
-    def has_in_work(self, item: Item) -> bool:
-        return item.sequence in self._in_work
+    def __init__(self, client: HelperClient, record: RagRecord) -> None:
+        self._record = record
+        self.asked: dict[int, _Asked] = {}
+        self.is_sent = False
+        self.about: tuple[bool, str | None] | None = None
+        self._id = next(_ids)
+        self._client = client
+        self._helper: Helper | None = None
+        self._reservations: dict[int, Reservation] = {}
+        self._reserving: set[asyncio.Task[None]] = set()
+        self._task = asyncio.get_running_loop().create_task(self._send())
 
-    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None:
-        self._in_work.discard(item.sequence)
-        if item.on_end is not None and scored is not None:
-            item.on_end(scored)
+    def cancel(self, number: int) -> None:
+        """Nobody waits for this metric any more."""
+        del self.asked[number]
+        if self._helper is not None:
+            self._helper.send("cancel", self._id, number)
+        if not self.asked:
+            self._task.cancel()
 
-    def end_with_nothing_to_score(self, item: Item) -> None:
-        self._in_work.discard(item.sequence)
+    async def _send(self) -> None:
+        error: Exception = JudgeError("helper_error", "the helper gave no outcome")
+        try:
+            self._take(*await self._client.ask("score", self._payload, self._heard))
+        except HelperUnavailable as unavailable:
+            error = unavailable
+        except HelperLost:
+            error = JudgeError("helper_died", "the helper process died while it scored this record")
+        except HelperRefusal as refusal:
+            error = JudgeError("helper_error", str(refusal))
+        finally:
+            self.is_sent = True
+            for asked in self.asked.values():
+                if not asked.outcome.done():
+                    asked.outcome.set_exception(error)
 
-    def end_dropped(self, item: Item, reason: DropReason) -> None:
-        self._in_work.discard(item.sequence)
-        self._dropped[item.sequence] = reason
+    def _payload(self, helper: Helper) -> tuple[Any, ...]:
+        """The record, and by number the metrics that have no outcome yet: whether there is a limit to what they may spend."""
+        self.is_sent = True
+        self._helper = helper
+        self._reservations = {}  # those of a helper that died count as spent
+        wanted = {number: one.allowance is not None for number, one in self.asked.items() if not one.outcome.done()}
+        return self._id, serialization.packed(self._record), wanted
 
-    def record_error(self, place: str) -> None:
-        self._link.send(("wrong", 0, place))
+    def _heard(self, kind: str, *content: Any) -> None:
+        if kind == "ended":
+            self._take(*content)
+        elif kind == "settle":
+            reservation = self._reservations.pop(content[0], None)
+            if reservation is not None:
+                reservation.settle(content[1])
+        elif (asked := self.asked.get(content[0])) is not None:
+            self._spend(kind, asked, *content[1:])
+
+    def _take(self, about: tuple[bool, str | None] | None, packed: bytes, unfit: dict[int, str]) -> None:
+        self.about = about
+        for number, outcome in serialization.loads(packed):
+            if number in self.asked:
+                self.asked[number].outcome.set_result(outcome)
+        for number, reason in unfit.items():
+            if number in self.asked:
+                self.asked[number].outcome.set_exception(_UnfitError(reason))
+
+    def _spend(self, kind: str, asked: _Asked, usage: Usage, key: int = 0) -> None:
+        if kind == "usage" and asked.meter is not None:
+            asked.meter.add(usage)
+        elif kind == "reserve" and asked.allowance is not None:
+            task = asyncio.get_running_loop().create_task(self._reserve(asked.allowance, usage, key))
+            self._reserving.add(task)
+            task.add_done_callback(self._reserving.discard)
+
+    async def _reserve(self, allowance: Allowance, expected: Usage, key: int) -> None:
+        denial = None
+        try:
+            reserved = allowance.reserve(expected)
+            self._reservations[key] = await reserved if inspect.isawaitable(reserved) else reserved
+        except JudgeError as error:
+            denial = error
+        if self._helper is not None:
+            self._helper.send("reserved", self._id, key, denial)

@@ -25,12 +25,12 @@ import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, Protocol
 
-from ragspan.engine._boundary import attempt
-from ragspan.engine._threads import DaemonThreads, WorkerLoop
-from ragspan.engine.helper import wire
-from ragspan.engine.helper.link import Link
+from ragspan.engine._threads import DaemonThreads, WorkerLoop, call_guarded
+from ragspan.engine.helper import serialization
+from ragspan.engine.helper.connection import FramedProtocol
 
-_ROLES = {"judge": "ragspan.engine.helper.judging", "score": "ragspan.engine.helper.scoring"}
+_ROLES = {"metrics": "MetricService", "records": "record_service"}
+"""In `ragspan.engine.helper.services`, which is imported when a process turns out to be a helper's."""
 _PRIORITY = 5  # of 19: requests come first where processors are short
 _STDOUT, _STDERR = 1, 2
 _IO_THREADS = 32
@@ -45,7 +45,12 @@ _logger = logging.getLogger("ragspan")
 class Service(Protocol):
     """What a helper does."""
 
-    def handle(self, kind: str, payload: list[Any]) -> Awaitable[object] | None:
+    @property
+    def ready(self) -> object:
+        """What the application is told at the beginning, plain data."""
+        ...
+
+    def handle(self, kind: str, question: int, payload: list[Any]) -> Awaitable[object] | None:
         """The answer to a question, plain data; None for what has none."""
         ...
 
@@ -74,7 +79,7 @@ def main(descriptor: int, application: int) -> NoReturn:
 
 
 def _serve(connection: socket.socket, application: int) -> None:
-    loop = WorkerLoop(threads=DaemonThreads(_IO_THREADS, name="ragspan-io"), on_error=_went_wrong)
+    loop = WorkerLoop(threads=DaemonThreads(_IO_THREADS, name="ragspan-io"), on_error=_note_error)
     watched, signs = os.dup(connection.fileno()), os.dup(_STDOUT)
     os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
     os.set_blocking(signs, False)
@@ -83,11 +88,11 @@ def _serve(connection: socket.socket, application: int) -> None:
     watch = (watched, signs, application, server, end)
     threading.Thread(target=_watch, args=watch, name="ragspan-watch", daemon=True).start()
     while not server.is_ended:  # a metric can stop the loop, too
-        _, error = attempt(loop.run_forever)
+        _, error = call_guarded(loop.run_forever)
         if error is not None:
-            _went_wrong(error)
+            _note_error(error)
     if server.service is not None:
-        attempt(loop.run_until_complete, server.work(server.time_to_work))
+        call_guarded(loop.run_until_complete, server.work(server.time_to_work))
         server.service.finish(_FINISH_TIMEOUT)
 
 
@@ -111,7 +116,7 @@ def _watch(descriptor: int, signs: int, application: int, server: _Server, end: 
     os._exit(1)
 
 
-def _went_wrong(error: BaseException) -> None:
+def _note_error(error: BaseException) -> None:
     _logger.warning("the helper ran into a %s", type(error).__name__)
 
 
@@ -121,7 +126,7 @@ class _Server:
     def __init__(self) -> None:
         self.service: Service | None = None
         self.is_ended = False
-        self.link = Link(on_message=self._received, on_lost=self._lost)
+        self.link = FramedProtocol(on_message=self._received, on_lost=self._lost)
         self._loop = asyncio.get_running_loop()
         self._has_read_all = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -163,30 +168,32 @@ class _Server:
     async def _answer(self, kind: str, number: int, payload: list[Any]) -> None:
         message: tuple[Any, ...]
         try:
-            message = ("answer", number, await self._answer_of(kind, payload))
+            message = ("answer", number, await self._answer_of(kind, number, payload))
         except BaseException as error:  # noqa: BLE001 - judges and metrics may be the user's
             message = ("refusal", number, f"{type(error).__name__}: {error}")
         if number:
             self.link.send(message)
 
-    async def _answer_of(self, kind: str, payload: list[Any]) -> object:
+    async def _answer_of(self, kind: str, number: int, payload: list[Any]) -> object:
         if kind == "serve":
-            self._begin(*payload)
-            return wire.FORMAT
+            return serialization.FORMAT, self._begin(*payload).ready
         if self.service is None:
             raise RuntimeError("the helper was not told what to do")
-        answer = self.service.handle(kind, payload)
+        answer = self.service.handle(kind, number, payload)
         return None if answer is None else await answer
 
-    def _begin(self, role: str, *arguments: Any) -> None:
+    def _begin(self, role: str, *arguments: Any) -> Service:
         logging.getLogger().addHandler(_ToApplication(self.link))
-        self.service = importlib.import_module(_ROLES[role]).serve(self.link, *arguments)
+        services = importlib.import_module("ragspan.engine.helper.services")
+        service: Service = getattr(services, _ROLES[role])(self.link, *arguments)
+        self.service = service
+        return service
 
 
 class _ToApplication(logging.Handler):
     """Log records of the helper belong into the application's log."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: FramedProtocol) -> None:
         super().__init__(logging.WARNING)
         self._link = link
         self._loop = asyncio.get_running_loop()

@@ -11,10 +11,10 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from ragspan.exceptions import ConfigurationError
+from ragspan.arguments import choice, wrong
 from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
 from ragspan.judges.endpoint import Endpoint
-from ragspan.judges.llm.chat_reply import read_completions
+from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.llm.prompt_context import fair_limit
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
@@ -71,11 +71,10 @@ class GuardDetector(Detector):
         timeout: float = 60.0,
         max_retries: int = 2,
     ) -> None:
-        if form not in get_args(GuardForm):
-            raise ConfigurationError(f"form should be {' or '.join(map(repr, get_args(GuardForm)))}, not {form!r}")
+        choice(*get_args(GuardForm)).check("form", form)
         if template is not None and not all(f"{{{field}}}" in template for field in _FIELDS):
-            raise ConfigurationError(
-                f"template should have the fields {', '.join(f'{{{field}}}' for field in _FIELDS)}"
+            raise wrong(
+                "template", template, f"a text with the fields {', '.join(f'{{{field}}}' for field in _FIELDS)}"
             )
         self.name = name or f"{form}:{model}"
         self.languages = languages

@@ -7,7 +7,8 @@ from itertools import accumulate
 
 import msgspec
 
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.arguments import TEXT
+from ragspan.exceptions import JudgeError
 from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
 from ragspan.judges.endpoint import Endpoint
 from ragspan.records import RagRecord
@@ -55,8 +56,7 @@ class SpanDetector(Detector):
         timeout: float = 30.0,
         max_retries: int = 2,
     ) -> None:
-        if not name.strip():
-            raise ConfigurationError("name should be a text that is not empty")
+        TEXT.check("name", name)
         self.name = name
         self.languages = languages
         self.revision = revision

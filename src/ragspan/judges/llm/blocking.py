@@ -18,9 +18,10 @@ from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.llm.dialect import Dialect
-from ragspan.judges.llm.discretion import discreet
-from ragspan.judges.llm.outage import is_outage
+from ragspan.judges.llm.chat_protocol import EndpointCapabilities
+from ragspan.judges.llm.errors import is_outage, redacted_message
+from ragspan.outcomes import Usage
+from ragspan.provider_replies import facts_of
 
 
 class BlockingChatClient(ABC):
@@ -30,13 +31,18 @@ class BlockingChatClient(ABC):
     """
 
     def __init__(self) -> None:
-        self._dialect = Dialect(several_choices=False)
+        self._capabilities = EndpointCapabilities(several_choices=False)
 
     @abstractmethod
     def ask(
-        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], temperature: float, dialect: Dialect
+        self,
+        messages: Sequence[ChatMessage],
+        *,
+        schema: Mapping[str, Any],
+        temperature: float,
+        capabilities: EndpointCapabilities,
     ) -> Completion:
-        """Ask the model once, with as much of schema and temperature as the dialect has. May raise anything."""
+        """Ask the model once, with as much of schema and temperature as the capabilities has. May raise anything."""
 
     def secrets(self) -> Iterable[object]:
         """Keys that must not appear in messages, as far as they are known."""
@@ -46,7 +52,7 @@ class BlockingChatClient(ABC):
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
         def answer() -> Completion | JudgeError:
-            return self._answer(messages, self._dialect, schema=schema, temperature=temperature)
+            return self._answer(messages, self._capabilities, schema=schema, temperature=temperature)
 
         loop = asyncio.get_running_loop()
         calls = [loop.run_in_executor(None, Context().run, answer) for _ in range(n)]
@@ -58,30 +64,59 @@ class BlockingChatClient(ABC):
         return completions
 
     def _answer(
-        self, messages: Sequence[ChatMessage], dialect: Dialect, *, schema: Mapping[str, Any], temperature: float
+        self,
+        messages: Sequence[ChatMessage],
+        capabilities: EndpointCapabilities,
+        *,
+        schema: Mapping[str, Any],
+        temperature: float,
     ) -> Completion | JudgeError:
         """Ask, again and again with less until the model no longer complains about what it is given beside the prompt."""
         try:
-            completion = self.ask(messages, schema=schema, temperature=temperature, dialect=dialect)
+            completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=capabilities)
         except Exception as error:  # noqa: BLE001  each integration has errors of its own
-            simpler = _simpler(dialect, error)
+            simpler = _simpler(capabilities, error)
             if simpler is None:
                 sent = [message["content"] for message in messages]
-                words = discreet(error, sent, secrets=self.secrets())
+                words = redacted_message(error, sent, secrets=self.secrets())
                 return JudgeError(type(error).__name__, words, outage=is_outage(error))
         else:
-            self._dialect = dialect
+            self._capabilities = capabilities
             return completion
         return self._answer(messages, simpler, schema=schema, temperature=temperature)
 
 
-def _simpler(dialect: Dialect, error: Exception) -> Dialect | None:
-    """What is left of a dialect after this complaint; None if it is none, or about something else."""
+def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
+    """A framework's model at this temperature, where it has one. Many open their connections late, so known ones are kept."""
+    if "temperature" not in type(model).model_fields:
+        return model
+    if temperature not in known:
+        known[temperature] = model.model_copy(update={"temperature": temperature})
+    return known[temperature]
+
+
+def completion_of(told: Iterable[Any], text: str) -> Completion:
+    """A completion with what the provider told about it; without its text where that was cut off or refused."""
+    facts = facts_of(told)
+    usage = Usage(
+        requests=1,
+        input_tokens=facts.input_tokens or 0,
+        cached_tokens=facts.cached_tokens or 0,
+        output_tokens=facts.output_tokens or 0,
+    )
+    return Completion(text="" if (facts.finish_reason or "").lower() in _NO_ANSWER else text, usage=usage)
+
+
+_NO_ANSWER = {"length", "max_tokens", "content_filter", "safety", "refusal"}
+
+
+def _simpler(capabilities: EndpointCapabilities, error: Exception) -> EndpointCapabilities | None:
+    """What is left of a capabilities after this complaint; None if it is none, or about something else."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status not in _COMPLAINTS:
         return None
     parameter = getattr(error, "param", None)
-    return dialect.without(str(error), parameter if isinstance(parameter, str) else None)
+    return capabilities.without(str(error), parameter if isinstance(parameter, str) else None)
 
 
 _COMPLAINTS = {400, 404, 422}  # a proxy answers 404 when no model behind it takes the parameters

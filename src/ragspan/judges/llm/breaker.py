@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.outage import is_outage
+from ragspan.judges.llm.errors import is_outage
 
 _FAILURES = 5
 _FIRST_PAUSE = 30.0  # seconds

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from itertools import chain
 from typing import Protocol, TypeVar
 
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.arguments import WHOLE, between, instance
+from ragspan.exceptions import JudgeError
 from ragspan.judges.base import (
     ChatClient,
     ChatMessage,
@@ -20,11 +21,11 @@ from ragspan.judges.base import (
     require_few_contexts,
 )
 from ragspan.judges.llm import prompts, replies
-from ragspan.judges.llm.accounts import Accounts
 from ragspan.judges.llm.breaker import CircuitBreaker
+from ragspan.judges.llm.context_sentences import LONGEST_LINE, list_sentences, split_context, used_share
 from ragspan.judges.llm.fencing import clean
-from ragspan.judges.llm.passage_sentences import LONGEST_LINE, list_sentences, split_passage, used_share
 from ragspan.judges.llm.prompt_context import PromptContext, lay_out, share_shown
+from ragspan.judges.llm.usage import UsageAccount
 from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
@@ -43,7 +44,7 @@ class LLMJudge:
     """Answers the metrics' questions through a language model.
 
     Each question is one request, and votes and ratings are the choices of one request. What comes back invalid or not
-    at all is asked for once more, only that; what is then still missing is left out. Claims, and verdicts on passages,
+    at all is asked for once more, only that; what is then still missing is left out. Claims, and verdicts on contexts,
     which several metrics need, are asked for once a record, also by metrics that ask at the same time.
 
     Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.session`), and unless the
@@ -53,7 +54,7 @@ class LLMJudge:
     ahead, and the others when it has been answered, or after ten seconds. The first is the one that another waits for:
     with faithfulness among the metrics a record takes no longer for it.
 
-    Passages that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
+    Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
     explanations then say how much the judge saw.
 
     Args:
@@ -61,8 +62,8 @@ class LLMJudge:
         name: names the judge on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples; a single one, claims and
             verdicts are asked for at 0.
-        max_context_chars: characters of all passages together that a request may hold, their fences included. Of so many
-            passages that not even their fences fit, the last are left out, and what is asked of each does not apply. For
+        max_context_chars: characters of all contexts together that a request may hold, their fences included. Of so many
+            contexts that not even their fences fit, the last are left out, and what is asked of each does not apply. For
             `ChunkUtilization` a request lists the beginnings of sentences besides, in no more characters.
         max_response_chars: characters of the response that a request may hold, and of the question.
         price: what the model costs; None leaves `Usage.usd` unknown, and a budget in dollars cannot be kept.
@@ -83,20 +84,15 @@ class LLMJudge:
         max_response_chars: int = 20_000,
         price: Price | None = None,
     ) -> None:
-        if not 0 <= temperature <= _MAX_TEMPERATURE:
-            raise ConfigurationError(
-                f"temperature should be a number from 0 to {_MAX_TEMPERATURE}, not {temperature!r}"
-            )
-        for argument, limit in (("max_context_chars", max_context_chars), ("max_response_chars", max_response_chars)):
-            if limit < 1:
-                raise ConfigurationError(f"{argument} should be at least 1, not {limit!r}")
-        if price is not None and not isinstance(price, Price):
-            raise ConfigurationError(f"price should be a Price, such as Price(0.15, 0.60), not {price!r}")
+        _TEMPERATURE.check("temperature", temperature)
+        WHOLE.check("max_context_chars", max_context_chars)
+        WHOLE.check("max_response_chars", max_response_chars)
+        instance(Price, "a Price, such as Price(0.15, 0.60)").or_none().check("price", price)
         self.name = name
         self.price = price
         """US dollars for a million tokens; None if it is not known."""
         self._client = client
-        self._accounts = Accounts(price)
+        self._usage = UsageAccount(price)
         self._breaker = CircuitBreaker()
         self._temperature = temperature
         self._max_context_chars = max_context_chars
@@ -155,7 +151,7 @@ class LLMJudge:
         prompt = self._prompt(record, each_context=True)
 
         async def judge() -> list[ContextVerdict]:
-            findings = await self._judge_contexts(prompt, prompts.usefulness, replies.PASSAGE_VERDICTS)
+            findings = await self._judge_contexts(prompt, prompts.usefulness, replies.CONTEXT_VERDICTS)
             return [
                 ContextVerdict(
                     index=number - 1,
@@ -169,7 +165,7 @@ class LLMJudge:
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         prompt = self._prompt(record, each_context=True)
-        findings = await self._judge_contexts(prompt, prompts.context_relevance, replies.PASSAGE_RELEVANCE)
+        findings = await self._judge_contexts(prompt, prompts.context_relevance, replies.CONTEXT_RELEVANCE)
         return [
             ContextRating(
                 index=number - 1,
@@ -183,7 +179,7 @@ class LLMJudge:
         """One rating a context: the share of its characters that stand in sentences which the model finds used."""
         prompt = self._prompt(record, each_context=True)
         most = max(self._max_context_chars // (LONGEST_LINE * max(len(prompt.contexts), 1)), 1)
-        contexts = [split_passage(clean(text), most) for text in prompt.contexts]
+        contexts = [split_context(clean(text), most) for text in prompt.contexts]
         quoted = prompt.fence.quote("sentences", list_sentences(contexts))
 
         def task(numbers: Iterable[int]) -> str:
@@ -244,7 +240,7 @@ class LLMJudge:
         form: replies.ListForm[_Finding],
         is_valid: Callable[[_Finding], bool] | None = None,
     ) -> list[tuple[int, _Finding]]:
-        """The findings on passages by their numbers, in that order."""
+        """The findings on contexts by their numbers, in that order."""
         findings = await self._judge_each(prompt, task, form, len(prompt.contexts), is_valid=is_valid)
         return sorted(findings.items())
 
@@ -286,17 +282,12 @@ class LLMJudge:
         self, messages: Sequence[ChatMessage], *, question: str, n: int, temperature: float
     ) -> list[Completion]:
         """Send a request, if the service is well and the allowance suffices, and account for what it took."""
+
+        def request() -> Awaitable[list[Completion]]:
+            return self._client.complete(messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature)
+
         with self._breaker.watching():
-            bill = await self._accounts.open(messages, question=question, choices=n)
-            try:
-                completions = await self._client.complete(
-                    messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
-                )
-            except Exception:
-                bill.write_off()
-                raise
-        bill.settle(completions)
-        return completions
+            return await self._usage.charge(request, messages, question=question, choices=n)
 
 
 async def _or_nothing(asking: Awaitable[list[_T]]) -> list[_T]:
@@ -323,5 +314,5 @@ def _require_any(found: Sized) -> None:
         raise JudgeError("InvalidVerdict", "no reply of the model was of the form that it was asked for")
 
 
-_MAX_TEMPERATURE = 2
+_TEMPERATURE = between(0, 2)
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}

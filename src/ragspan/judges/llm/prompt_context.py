@@ -234,7 +234,7 @@ def _quoted(
     Beside them the characters of the contexts that are left out altogether, the last ones, because not even their fences fit.
     """
     texts = [context.text for context in record.contexts or ()]
-    labels = [f"passage {number}" for number in range(1, len(texts) + 1)]
+    labels = [f"context {number}" for number in range(1, len(texts) + 1)]
     kept, limit = fit([len(text) for text in texts], list(map(overhead, labels)), max_context_chars)
     quoted = {label: (text, limit) for label, text in zip(labels[:kept], texts, strict=False)}
     quoted["question"] = (record.question or "", max_response_chars)
@@ -251,7 +251,7 @@ def _remark(quoted: Mapping[str, tuple[str, int]], left_out: int) -> str | None:
     parts = [
         f"{shown:,} of {whole:,} characters of the {what}"
         for what, texts, more in (
-            ("passages", contexts, left_out),
+            ("contexts", contexts, left_out),
             ("question", [quoted["question"]], 0),
             ("response", [quoted["response"]], 0),
         )

@@ -41,7 +41,7 @@ class ClaimFinding(Reply, frozen=True):
     verdict: Literal["supported", "unsupported"]
 
 
-class PassageFinding(Reply, frozen=True):
+class UsefulnessFinding(Reply, frozen=True):
     number: int
     reasoning: str
     verdict: Literal["useful", "not_useful"]
@@ -101,8 +101,8 @@ COMPLETENESS = Form("completeness", Coverage)
 ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
 CLAIMS = Form("claims", list[str])
 CLAIM_VERDICTS = ListForm("claim_verdicts", ClaimFinding)
-PASSAGE_VERDICTS = ListForm("passage_verdicts", PassageFinding)
-PASSAGE_RELEVANCE = ListForm("passage_relevance", RelevanceFinding)
+CONTEXT_VERDICTS = ListForm("context_verdicts", UsefulnessFinding)
+CONTEXT_RELEVANCE = ListForm("context_relevance", RelevanceFinding)
 USED_SENTENCES = ListForm("used_sentences", SentencesFinding)
 
 
@@ -158,12 +158,12 @@ REPLY_SCHEMA = _object(
                 )
             ),
             _object(
-                passage_verdicts=_list_of(
+                context_verdicts=_list_of(
                     _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("useful", "not_useful"))
                 )
             ),
             _object(
-                passage_relevance=_list_of(
+                context_relevance=_list_of(
                     _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("full", "partial", "none"))
                 )
             ),

@@ -16,14 +16,24 @@ from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.judges.overlap.claims import Claim, as_claim, read_claims
 from ragspan.judges.overlap.completeness import Coverage, cover
-from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS, Context, ContextReader, told_apart
+from ragspan.judges.overlap.contexts import (
+    MAX_CHARACTERS,
+    MAX_CONTEXTS,
+    Context,
+    ContextReader,
+    told_apart,
+    within_bounds,
+)
 from ragspan.judges.overlap.grounding import Grade, answer_score, grade_claims, probability
 from ragspan.judges.overlap.languages import Languages, characters_read, guess, languages_of
+from ragspan.judges.overlap.stems import MOST_STEMS
 from ragspan.judges.overlap.usefulness import conveyed_shares, held_shares, shared_with_response
 from ragspan.records import RagRecord
 
 _MAX_QUESTION = 20_000
 """Characters of a question that are read."""
+_LONG = 20_000
+"""Characters of a record, below which its words are not counted."""
 
 
 class Analysis:
@@ -36,11 +46,14 @@ class Analysis:
         self.record = record
         self.size = record.size_hint
         texts = [context.text for context in record.contexts or ()]
-        question = record.question or ""
+        response, question = record.response or "", record.question or ""
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
-        self.languages = languages_of(record.response or "", texts, question)
+        self.languages = languages_of(response, texts, question)
+        texts = within_bounds(texts)
+        if _has_many_words([response[:MAX_RESPONSE], question, *texts]):
+            self.languages = self.languages.with_few_stems()
         self.language = self.languages.response
-        self.claims = read_claims(record.response or "", self.language)
+        self.claims = read_claims(response, self.language)
         if not self.languages.are_comparable:
             self.claims = comparable_claims(self.claims, self.languages)
         self._question = frozenset(self.language.keys(question))
@@ -60,7 +73,7 @@ class Analysis:
     @property
     def grounding(self) -> float:
         """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
-        return probability(answer_score(self.grades), self.language) if self.grades else 0.0
+        return probability(answer_score(self.grades, self.language), self.language) if self.grades else 0.0
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -114,6 +127,14 @@ class Analysis:
     def _each_context(self) -> Sequence[Context]:
         require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
         return self.contexts
+
+
+def _has_many_words(texts: Sequence[str]) -> bool:
+    """Whether they are long, and have more different words than have stems."""
+    if sum(map(len, texts)) < _LONG:
+        return False
+    chunks = {chunk for text in texts for chunk in text.split()}
+    return len(chunks) > MOST_STEMS and len({chunk.strip(".,;:!?()\"'").lower() for chunk in chunks}) > MOST_STEMS
 
 
 def share_read(record: RagRecord) -> float:

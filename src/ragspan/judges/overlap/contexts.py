@@ -211,14 +211,14 @@ class ContextReader:
         return len(self._younger.keys() | self._older.keys())
 
     def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
-        """One for each text or, of more than `MAX_CONTEXTS`, for several, as far as `MAX_CHARACTERS` allow."""
-        texts = told_apart(texts)
-        shares = characters_read(texts, MAX_CHARACTERS)
-        contexts = [self._one(text[:share], language) for text, share in zip(texts, shares, strict=True)]
+        """One for each of the texts, which are `within_bounds`."""
+        contexts = [self._one(text, language) for text in texts]
         joined = -(-sum(map(len, contexts)) // MAX_SENTENCES)
         return tuple(contexts) if joined <= 1 else tuple(context.joined(joined) for context in contexts)
 
     def _one(self, text: str, language: Language) -> Context:
+        if not language.is_shared:
+            return _read(text, language)
         known = language.code, text
         context = self._younger.get(known)
         if context is None:
@@ -246,9 +246,15 @@ def told_apart(texts: Sequence[str]) -> Sequence[str]:
     return ["\n".join(texts[at : at + at_a_time]) for at in range(0, len(texts), at_a_time)]
 
 
+def within_bounds(texts: Sequence[str]) -> list[str]:
+    """The texts as far as they are read: told apart, and `MAX_CHARACTERS` in all."""
+    texts = told_apart(texts)
+    return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
+
+
 def read_contexts(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
     """The contexts of one record."""
-    return ContextReader().read(texts, language)
+    return ContextReader().read(within_bounds(texts), language)
 
 
 def _read(text: str, language: Language) -> Context:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.claims import Claim
@@ -85,18 +85,20 @@ _REFUSED = 0.48
 """What a sentence scores at least that says that the contexts hold no answer, where they hold little of the question."""
 _ANSWERED = 0.75
 """Contexts that hold so much of the question in one place are taken to answer it."""
-_CONTRADICTED, _RESPONSE_CONTRADICTED = 0.1, 0.35
-"""The most that a sentence scores that says otherwise than the contexts, a probability of .12, and a response: .35."""
+_CONTRADICTED, _BELOW = 0.1, 0.12
+"""The most that a sentence scores that says otherwise than the contexts; and how far below the middle a response is with one."""
+_ROOT = 4
+"""Letters at the beginning of a word that mostly stay as it is inflected."""
 
 
-def answer_score(grades: Sequence[Grade]) -> float:
+def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float:
     """The score of an answer from those of its sentences, of which there is at least one.
 
     The worst sentence counts beside the mean: one invention spoils an answer that is copied otherwise.
     """
     scores = [grade.score for grade in grades]
     score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
-    return min(score, _RESPONSE_CONTRADICTED) if any(grade.contradictions for grade in grades) else score
+    return min(score, language.middle - _BELOW) if any(grade.contradictions for grade in grades) else score
 
 
 def probability(score: float, language: Language = ENGLISH) -> float:
@@ -126,9 +128,9 @@ def grade_claims(
     is no invention.
     """
     grader = _Grader(contexts, alignment, question, language)
-    if language is ENGLISH:
+    if language.code == "en":
         grader.compare(lone=len(claims) <= _FEW_CLAIMS)
-    grader.finds_elsewhere = language is not ENGLISH and len(claims) <= _FEW_CLAIMS
+    grader.finds_elsewhere = language.code != "en" and len(claims) <= _FEW_CLAIMS
     return list(map(grader.grade, claims))
 
 
@@ -144,12 +146,13 @@ class _Grader:
         self._asked = question
         self._topics = read_topics(contexts)
         self._comparison: Comparison | None = None
+        self._known_roots: frozenset[str] | None = None
         self.finds_elsewhere = False
         """Other numbers and denials are looked for as well."""
 
     def compare(self, *, lone: bool) -> None:
         """Look for contradictions as well."""
-        self._comparison = Comparison(self._contexts, self._alignment, self._asked, lone=lone)
+        self._comparison = Comparison(self._contexts, self._alignment, self._asked, self._language, lone=lone)
 
     def grade(self, claim: Claim) -> Grade:
         words, sought = claim.words, claim.keys
@@ -163,7 +166,8 @@ class _Grader:
         missing = [at for at in content if sought[at] not in self._alignment]
         absent = [at for at in missing if sought[at] not in self._excused]
         numbers = {at for at in absent if is_number(sought[at])}
-        names = {at for at in absent if at and words[at][0].isupper()} - numbers
+        named = () if self._language.capitalises_nouns else absent
+        names = {at for at in named if at and words[at][0].isupper()} - numbers
         return Grade(
             sentence=claim.text,
             window=(held + sum([self._credit(sought[at]) for at in missing])) / len(content),
@@ -206,10 +210,22 @@ class _Grader:
         return held >= _ANSWERED * len(asked.keys)
 
     def _credit(self, word: str) -> float:
-        """What a word counts that no context holds: all for a neutral word, half for one of the question."""
+        """What a word counts that no context holds: all for a neutral word, half for one of the question or its root."""
         if word not in self._excused:
-            return 0.0
+            return 0.5 if word[:_ROOT] in self._roots else 0.0
         return 0.5 if word in self._question else 1.0
+
+    @property
+    def _roots(self) -> frozenset[str]:
+        """How the content words of contexts begin, in languages that inflect more than stemmers undo."""
+        if self._known_roots is None:
+            words = chain.from_iterable(context.places for context in self._contexts)
+            self._known_roots = frozenset(
+                [word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()]
+                if self._language.code != "en"
+                else ()
+            )
+        return self._known_roots
 
 
 def _longest_run(places: Sequence[int], absent: frozenset[int]) -> int:

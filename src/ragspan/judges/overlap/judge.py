@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
-from ragspan.judges.computing import computed
 from ragspan.judges.overlap.across import require_claims
 from ragspan.judges.overlap.analysis import Analysis, RecentAnalyses, share_read
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
@@ -40,6 +39,7 @@ class OverlapJudge:
     in the engine's helper process.
     """
 
+    cpu_bound: ClassVar[bool] = True
     name: str = field(default="overlap", init=False)
     _recent: RecentAnalyses = field(default_factory=RecentAnalyses, init=False, repr=False, compare=False)
 
@@ -56,7 +56,6 @@ class OverlapJudge:
         """Import what judging needs, which is else imported by the first thread that judges."""
         stemmer_of("english")("prepared")
 
-    @computed
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
         analysis = self._recent.of(record)
@@ -64,7 +63,6 @@ class OverlapJudge:
         explanation = _noted(explain_answer(analysis.grades, grounded=grounded), analysis, analysis.grades)
         return [Vote(grounded=grounded, explanation=explanation, probability=analysis.grounding)] * votes
 
-    @computed
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
         analysis = self._recent.of(record)
@@ -75,20 +73,17 @@ class OverlapJudge:
             value, explanation = value / 2, f"the response is a refusal; {explanation}"
         return [Rating(value=value, explanation=explanation)] * ratings
 
-    @computed
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
         analysis = self._recent.of(record)
         require_claims(analysis.claims, analysis.languages)
         return [claim.text for claim in analysis.claims]
 
-    @computed
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
         analysis = self._recent.of(record)
         return [_verdict(index, grade, analysis) for index, grade in enumerate(analysis.grade(claims))]
 
-    @computed
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
         shared = self._recent.of(record).shared()
@@ -102,7 +97,6 @@ class OverlapJudge:
             for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
         ]
 
-    @computed
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """For each context the share of the question's words that it holds.
 
@@ -114,7 +108,6 @@ class OverlapJudge:
             for index, share in enumerate(self._recent.of(record).asked())
         ]
 
-    @computed
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""
         analysis = self._recent.of(record)

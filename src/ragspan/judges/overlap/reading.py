@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from ragspan.judges.overlap.languages import Language
@@ -177,7 +176,9 @@ def _may_be_joined(chunk: str) -> bool:
     return chunk[-1].isdigit() or chunk.endswith(("per", "Per"))
 
 
-@cache
 def reader(language: Language) -> Reader:
     """The one for all texts in this language."""
-    return Reader(language)
+    if language.reader is None:
+        language.reader = Reader(language)
+    known: Reader = language.reader
+    return known

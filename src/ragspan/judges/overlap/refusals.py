@@ -71,7 +71,7 @@ def is_refusal(response: str) -> bool:
     """
     language = guess(response, enough=1) or ENGLISH
     text = readable(response[:MAX_CHARACTERS])
-    if language is ENGLISH and not _may_refuse(text):
+    if language.code == "en" and not _may_refuse(text):
         return False
     sentences = [line for line in split_sentences(text, language=language) if not is_courtesy(line)]
     refusing = sum(refuses(line, language) for line in sentences)
@@ -81,7 +81,7 @@ def is_refusal(response: str) -> bool:
 def refuses(line: str, language: Language = ENGLISH) -> bool:
     """True for a sentence that says that the answer is not known, or not in the contexts."""
     sentence = " ".join(line.split())
-    if language is not ENGLISH and language.refusals.search(sentence.lower()):
+    if language.code != "en" and language.refusals.search(sentence.lower()):
         return True
     return _may_refuse(sentence) and bool(
         _DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
 from ragspan.judges.overlap.irregular import IRREGULAR_VERBS
@@ -50,13 +50,15 @@ _MARKS = frozenset({MARK, NEGATION})
 
 _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 
+_TYPOGRAPHIC = re.compile(f"[{''.join(_ASCII)}]")
+
 # What a document may hold that no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
 _UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def readable(text: str) -> str:
     """The text with typographic quotes and dashes in ASCII; surrogates, controls and bidirectional marks as spaces."""
-    if not text.isascii():
+    if not text.isascii() and _TYPOGRAPHIC.search(text):
         for mark, plain in _ASCII.items():  # faster than a translation table, which takes each character by itself
             text = text.replace(mark, plain)
     return _UNREADABLE.sub(" ", text)
@@ -71,31 +73,35 @@ def keys(text: str) -> list[str]:
     return list(map(key, _TOKEN.findall(text)))
 
 
-@lru_cache(maxsize=1 << 15)
-def key(token: str) -> str:
-    """What a token is compared by.
+def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
+    """What a token is compared by, with the stems of this function; kept for many tokens.
 
     Digits without separators, ordinal suffix and idle zeros for numbers and number words ("three", "3.0", "3rd" → "3");
     24-hour times ("5 p.m." → "17:00"); "not" for contractions with it; full names of months and days; the word itself
     for stop words and negations; the stem for all others, or that of its first synonym.
     """
-    word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
-    if word[:1].isdigit():
-        return _number_key(word)
-    if word.endswith("n't") or word == "cannot":
-        return "not"
-    head, apostrophe, tail = word.partition("'")
-    if apostrophe and tail in _CLITICS:
-        word = head
-    word = word.replace(".", "")
-    if word == "us" and token[:2].isupper():
-        return "usa"  # the country, not the pronoun
-    if "".join(word.split()) == "percent":
-        return "%"
-    if word in FUNCTION_WORDS:
-        return word
-    stem = NUMBER_WORDS.get(word) or _stem(CALENDAR.get(word, word))
-    return _synonyms().get(stem, stem)
+
+    @lru_cache(maxsize=1 << 15)
+    def key(token: str) -> str:
+        word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
+        if word[:1].isdigit():
+            return _number_key(word)
+        if word.endswith("n't") or word == "cannot":
+            return "not"
+        head, apostrophe, tail = word.partition("'")
+        if apostrophe and tail in _CLITICS:
+            word = head
+        word = word.replace(".", "")
+        if word == "us" and token[:2].isupper():
+            return "usa"  # the country, not the pronoun
+        if "".join(word.split()) == "percent":
+            return "%"
+        if word in FUNCTION_WORDS:
+            return word
+        found = NUMBER_WORDS.get(word) or stem(CALENDAR.get(word, word))
+        return _synonyms().get(found, found)
+
+    return key
 
 
 def is_number(token_key: str) -> bool:
@@ -159,3 +165,5 @@ def _synonyms() -> dict[str, str]:
 
 
 _stem = stemmer_of("english")
+
+key: Callable[[str], str] = key_by(_stem)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import os
 import signal
 import sys
@@ -12,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.computing import computed, has_own_thread
-from ragspan.judges.session import report_usage
+from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import Score, Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.base import ScoreEmitter
@@ -30,14 +30,15 @@ class UnspeakableError(Exception):
 class ObedientJudge:
     """Does where it computes what a record's question says."""
 
+    cpu_bound = True
     baggage: object = None
     """Something that has to travel with it."""
     asked: int = field(default=0, compare=False)
 
-    @computed
     async def obey(self, record, *args):
         command, _, argument = record.question.partition(" ")
-        return getattr(self, command)(argument or record, *args)
+        answer = getattr(self, command)(argument or record, *args)
+        return await answer if inspect.isawaitable(answer) else answer
 
     def tell_process(self, _):
         return os.getpid()
@@ -60,6 +61,12 @@ class ObedientJudge:
     def spend(self, _):
         report_usage(Usage(requests=2, input_tokens=30, usd=0.5))
         return "spent"
+
+    async def pay(self, used):
+        """Expect 10 tokens, and use as many as it is told."""
+        reservation = await reserve(Usage(requests=1, input_tokens=10))
+        reservation.settle(Usage(requests=1, input_tokens=int(used)))
+        return os.getpid()
 
     def fail(self, _):
         raise JudgeError("too_hard", "nobody knows")
@@ -111,6 +118,7 @@ class ObedientJudge:
 class WaitingJudge:
     """Waits in the event loop that it is asked in, as one does whose work is done in a thread of its own."""
 
+    cpu_bound = False
     baggage: object = None
     waiting: int = field(default=0, compare=False)
     _have_met: asyncio.Event = field(default_factory=asyncio.Event, compare=False)
@@ -118,8 +126,6 @@ class WaitingJudge:
     def __reduce__(self):
         return WaitingJudge, (self.baggage,)
 
-    @computed
-    @has_own_thread
     async def obey(self, record):
         self.waiting += 1
         try:

@@ -17,6 +17,7 @@ from ragspan.judges.overlap.contradictions.polarity import find_opposition
 from ragspan.judges.overlap.contradictions.scope import find_other_scope
 from ragspan.judges.overlap.contradictions.slots import find_other_name, find_other_quantity
 from ragspan.judges.overlap.contradictions.tables import english
+from ragspan.judges.overlap.languages import Language
 from ragspan.judges.overlap.text import content_of, is_number
 
 
@@ -24,9 +25,16 @@ class Comparison:
     """Finds where claims contradict the contexts of one record."""
 
     def __init__(
-        self, contexts: Sequence[Context], alignment: Alignment, question: frozenset[str], *, lone: bool
+        self,
+        contexts: Sequence[Context],
+        alignment: Alignment,
+        question: frozenset[str],
+        language: Language,
+        *,
+        lone: bool,
     ) -> None:
         """`alignment` is that of claims with these contexts. `question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
+        self._key = language.key
         self._tables = english()
         self._lone = lone
         self._aligner = Aligner(contexts, alignment)
@@ -41,7 +49,7 @@ class Comparison:
         """
         if claim.text.endswith(":") or not (self._lone or _may_rest(claim, absent)):
             return ()
-        facts = SentenceFacts(claim.text)
+        facts = SentenceFacts(claim.text, self._key)
         if not self._lone and len(facts.content) < _FEW:
             return ()
         question = self._question if self._lone else frozenset[str]()

@@ -49,10 +49,46 @@ def _compared(
     instead = [word for key, word in theirs.items() if key not in ours]
     if other and instead:
         return (Contradiction(kind="number", response=other[0], context=instead[0]),)
-    denied, kept = _denials(claim.keys), _denials(sentence.keys)
+    replaced = _other_name(claim, sentence, alignment, language)
+    if replaced:
+        return (replaced,)
+    denied, kept = _differing(_denials(claim.keys), claim.keys, _denials(sentence.keys), sentence.keys)
     if bool(denied) != bool(kept) and _is_shared(claim.keys, denied, sentence.keys, kept):
         return (Contradiction(kind="negation", response=_denial(claim, language), context=_denial(sentence, language)),)
     return ()
+
+
+def _other_name(
+    claim: Claim, sentence: ContextSentence, alignment: Alignment, language: Language
+) -> Contradiction | None:
+    """A name that no context holds, where the sentence has another one beside all of the claim's other words."""
+    if language.capitalises_nouns:
+        return None
+    ours, theirs = set(claim.keys), set(sentence.keys)
+    new = [word for key, word in _capitalised(claim) if key not in alignment]
+    instead = [word for key, word in _capitalised(sentence) if key not in ours]
+    rest = {key for key in ours if is_content(key) and key in alignment}
+    absent = sum(is_content(key) and key not in alignment for key in claim.keys)
+    if not new or not instead or len(new) < absent or len(rest) < 1 or not rest <= theirs:
+        return None
+    return Contradiction(kind="name", response=" ".join(new), context=" ".join(instead[: len(new)]))
+
+
+def _capitalised(said: Claim | ContextSentence) -> list[tuple[str, str]]:
+    """Keys and words that are written with a capital; the first one, too, if the next one is."""
+    pairs = list(zip(said.keys, said.words, strict=True))
+    found = [at for at, (key, word) in enumerate(pairs) if word[0].isupper() and is_content(key)]
+    return [pairs[at] for at in found if at or 1 in found]
+
+
+def _differing(
+    ours: list[int], our_keys: Sequence[str], theirs: list[int], their_keys: Sequence[str]
+) -> tuple[list[int], list[int]]:
+    """The denials of both sides, without those that both have where one side has more."""
+    said, held = {our_keys[at] for at in ours}, {their_keys[at] for at in theirs}
+    if not said or not held or said == held or not (said < held or held < said):
+        return ours, theirs
+    return [at for at in ours if our_keys[at] not in held], [at for at in theirs if their_keys[at] not in said]
 
 
 def _denials(keys: Sequence[str]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import compress, pairwise
@@ -46,7 +46,7 @@ class SentenceFacts:
 
     __slots__ = ("_clauses", "_measured", "_names", "_parts", "content", "keys", "pauses", "quantities", "words")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, key: Callable[[str], str] = key) -> None:
         self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
         self.keys = _with_phrases(tuple(map(compared, map(key, self.words))))
         self.quantities = read_quantities(self.words, self.keys, self.pauses, english())
@@ -87,7 +87,7 @@ class SentenceFacts:
 
 def facts_of_sentence(sentence: ContextSentence) -> SentenceFacts:
     """The facts of a sentence of a context."""
-    return SentenceFacts(sentence.text)
+    return SentenceFacts(sentence.text, sentence.language.key)
 
 
 def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ class Contradiction:
     """What the response says, and what the context says in its place."""
 
     kind: str
-    """`number`, `unit`, `date`, `negation`, `opposite`, `name`, `role`, `quantifier`, `modality` or `addition`."""
+    """`number`, `unit`, `date`, `negation`, `opposite`, `name`, `role`, `order`, `quantifier`, `modality`, `addition` or
+    `replacement`."""
     response: str
     context: str
     """Empty where the context says nothing of the kind."""

@@ -12,7 +12,8 @@ from ragspan.judges.overlap.contradictions.tables import Tables
 
 _ENOUGH, _MOST = 0.6, 0.8
 _REACH = 8
-_OTHER = {"before": "after", "after": "before", "than": "than"}
+_OTHERS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
+_OTHERS["then"] = ("then", "before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +33,14 @@ class _Sides:
 
 
 def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned], language: Tables) -> Contradiction | None:
-    """Two words on either side of "before", "after" or "than" that stand the other way round."""
-    pivots = [word for word in _OTHER if word in claim.keys]
+    """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
+    pivots = [word for word in _OTHERS if word in claim.keys]
     for one in aligned if pivots else ():
         if one.share < _ENOUGH:
             continue
         for pivot in pivots:
-            other = pivot if pivot in one.facts.keys else _OTHER[pivot]
-            if other not in one.facts.keys or (pivot != "than" and one.share < _MOST):
+            other = next((word for word in _OTHERS[pivot] if word in one.facts.keys), None)
+            if other is None or (pivot != "than" and one.share < _MOST):
                 continue
             said, held = _sides(claim, pivot), _sides(one.facts, other)
             turned = pivot == "than" and _is_turned(claim, one.facts, language)

@@ -25,6 +25,8 @@ _AMOUNTS = {
     }.items()
     for word in words.split()
 }
+_OFTEN = {"rare": "few", "frequent": "most"}
+"""Stems of adverbs for how often."""
 _BOUNDS = {
     "at least": ">=", "no less than": ">=", "not less than": ">=", "no fewer than": ">=", "a minimum of": ">=",
     "minimum of": ">=", "more than": ">", "over": ">", "above": ">", "exceeding": ">", "exceed": ">", "longer than": ">",
@@ -109,7 +111,7 @@ _LIKE = frozenset(map(frozenset, ({"some", "most"}, {"some", "few"})))
 def _amounts(facts: SentenceFacts) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Each word for an amount, as it is written, with the content words after it; "never" speaks of the whole clause."""
     for at, word in enumerate(facts.keys):
-        amount = _AMOUNTS.get(word)
+        amount = _AMOUNTS.get(word) or _OFTEN.get(word)
         if amount is None or (word == "most" and facts.keys[at - 1 : at] == ("at",)):
             continue
         about = frozenset(key for key in facts.keys[at + 1 : at + 1 + _REACH + 2] if key in facts.content)

@@ -47,7 +47,7 @@ def find_other_quantity(
     for quantity in claim.quantities:
         around = _around(claim, quantity.at, question) - {quantity.raw}
         rival = _left(quantity, claim, aligned) or _rival(quantity, around, parts, is_known=quantity.raw in aligner)
-        if rival is not None and not any(same(rival, other) for other in claim.quantities):
+        if rival is not None and not any(_says(other, rival) for other in claim.quantities):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
             if quantity.text == rival.text and rival.per != quantity.per:
                 return Contradiction(kind="unit", response=_with_per(quantity), context=_with_per(rival))

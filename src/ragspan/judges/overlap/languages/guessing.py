@@ -49,7 +49,9 @@ _LATIN: Final = tuple(sorted(CODES - {"en"} - _WITH_SCRIPTS_OF_THEIR_OWN))
 
 
 _ENOUGH = 4
-"""Function words that it takes to name a language in Latin letters."""
+"""Function words that it takes to name a language in Latin letters, and"""
+_FEW = 3
+"""... that it takes of short texts, all together."""
 
 
 def guess(text: str, *, enough: int = _ENOUGH) -> Language | None:
@@ -78,6 +80,12 @@ class Languages:
     are_comparable: bool = True
     """Whether words of the response can be looked for in the contexts."""
 
+    def with_few_stems(self) -> Languages:
+        """The same for one record of many words."""
+        response = self.response.with_few_stems()
+        contexts = response if self.contexts is self.response else self.contexts.with_few_stems()
+        return Languages(response, contexts, self.are_comparable)
+
 
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
     """The languages that a record is read in: one for all, if the response is not in another than the contexts.
@@ -94,8 +102,14 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
         first = read[0] if read else UNKNOWN
         return Languages(said or UNKNOWN, first, are_comparable=False)
     found = read[0] if read and said is None else said if not read else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
-    found = found or guess(question) or (ENGLISH if response.isascii() else UNKNOWN)
+    found = found or guess(question) or _of_few_words([response, question, *heads])
     return Languages(found, found)
+
+
+def _of_few_words(texts: Sequence[str]) -> Language:
+    """That of texts which together have few function words; each counts once, however often it is there."""
+    words = dict.fromkeys(word for text in texts for word in text[:_HEAD].split())
+    return guess(" ".join(words), enough=_FEW) or (ENGLISH if texts[0].isascii() else UNKNOWN)
 
 
 _guess_of_head = lru_cache(maxsize=1024)(guess)

@@ -20,7 +20,7 @@ from ragspan.judges.overlap.languages.scripts import (
     WITHOUT_SPACES_NAMES,
 )
 from ragspan.judges.overlap.languages.segments import pairs, segments, without_repetition
-from ragspan.judges.overlap.stems import stemmer_of
+from ragspan.judges.overlap.stems import few_stems, stemmer_of
 from ragspan.judges.overlap.text import MARK, NEGATION
 from ragspan.judges.overlap.vocabulary import (
     ABBREVIATIONS,
@@ -38,7 +38,7 @@ _CODES = """
 CODES: Final = frozenset(_CODES.split())
 """ISO 639-1 codes of the languages with words of their own. All others are read as `und`."""
 
-_MIDDLE = 0.36
+_MIDDLE = 0.24
 _LONGEST = 64
 _LONGEST_RUN = 4096
 _LONGEST_GAP = 40
@@ -90,7 +90,11 @@ class Language:
         self._not_negations = frozenset(words.get("not_negations", "").split())
         self._token = _token_pattern(self._decimal, spaced=words.get("thousands") == " ")
         self._stem = stemmer_of(words.get("stemmer"))
-        self.key: Final[Callable[[str], str]] = self._key_function()
+        self.reader: Any = None
+        """What remembers the chunks of its texts, from `overlap.reading`."""
+        self.is_shared = True
+        """False for the language of one record, `with_few_stems`."""
+        self.key: Callable[[str], str] = self._key_function()
         """What a token is compared by."""
         self._neutral_words = words.get("neutral_words", "").split()
         self._neutral_keys: frozenset[str] | None = None
@@ -104,6 +108,13 @@ class Language:
         if self._neutral_keys is None:
             self._neutral_keys = frozenset(map(self.key, self._neutral_words))
         return self._neutral_keys
+
+    def with_few_stems(self) -> Language:
+        """The same for one record of many words, of which only the first ones have stems."""
+        few = object.__new__(type(self))
+        vars(few).update(vars(self), is_shared=False, reader=None, _stem=few_stems(self._stem), _neutral_keys=None)
+        few.key = few._key_function()
+        return few
 
     def tokens(self, text: str) -> list[str]:
         """Words, numbers, times, `%` and currency signs, as they are written.
@@ -191,14 +202,11 @@ class _English(Language):
     def tokens(self, text: str) -> list[str]:
         return english.tokens(text)
 
-    def keys(self, text: str) -> list[str]:
-        return english.keys(text)
-
     def content_of(self, token_keys: Iterable[str]) -> frozenset[str]:
         return frozenset(token_keys) - FUNCTION_WORDS
 
     def _key_function(self) -> Callable[[str], str]:
-        return english.key
+        return english.key if self.is_shared else english.key_by(self._stem)
 
 
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")

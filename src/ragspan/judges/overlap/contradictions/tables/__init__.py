@@ -109,7 +109,7 @@ def english() -> Tables:
         },
         wide=_keys(
             "company organization organisation person people man woman group thing place country city state team user party "
-            "member other author government official system product service item one part number amount type kind way study"
+            "member time other author government official system product service item one part number amount type kind way study"
         ),
     )
 
@@ -135,6 +135,7 @@ put off postpone
 call off cancel
 take off depart
 find out discover
+take part participate
 point out indicate
 throw away discard
 look onto face

@@ -74,7 +74,7 @@ majority : minority
 simple easy : difficult complex hard
 simplify : complicate
 cheap inexpensive : expensive costly
-cheaper : dearer pricier
+cheaper : dearer pricier costlier expensive
 cheapest : dearest
 rich wealthy : poor
 clean : dirty
@@ -530,4 +530,7 @@ male : female
 arid : wet
 flood : drought
 evaporate : condense
+brittle : ductile flexible
+praise acclaim laud : pan criticise slam
+rigid stiff : flexible
 """

@@ -1,0 +1,189 @@
+"""The published model: its files, its reference pairs, and how it is loaded and checked."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.detectors.base import ReferencePair, require_reference_values
+from ragspan_hhem.network import Network
+from ragspan_hhem.prompt import FittedPair, Pair, PairFinding, Prompt
+
+MODEL = "vectara/hallucination_evaluation_model"
+REVISION = "8e4a2e6e96c708cc76c2344f7e4757df2515292c"
+FOUNDATION = "google/flan-t5-base"
+"""What HHEM is made from. Its tokenizer is not among HHEM's own files."""
+FOUNDATION_REVISION = "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2"
+WEIGHTS_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+
+REFERENCE_PAIRS = (
+    ReferencePair(
+        premise="The capital of France is Berlin.", hypothesis="The capital of France is Paris.", probability=0.0111
+    ),
+    ReferencePair(premise="I am in California", hypothesis="I am in United States.", probability=0.6474),
+    ReferencePair(premise="I am in United States", hypothesis="I am in California.", probability=0.1290),
+    ReferencePair(
+        premise="A person on a horse jumps over a broken down airplane.",
+        hypothesis="A person is outdoors, on a horse.",
+        probability=0.8969,
+    ),
+    ReferencePair(
+        premise="A boy is jumping on skateboard in the middle of a red bridge.",
+        hypothesis="The boy skates down the sidewalk on a red bridge",
+        probability=0.1846,
+    ),
+    ReferencePair(
+        premise="A man with blond-hair, and a brown shirt drinking out of a public water fountain.",
+        hypothesis="A blond man wearing a brown shirt is reading a book.",
+        probability=0.0050,
+    ),
+    ReferencePair(
+        premise="Mark Wahlberg was a fan of Manny.", hypothesis="Manny was a fan of Mark Wahlberg.", probability=0.0543
+    ),
+)
+"""Pairs whose probabilities the model's authors published: a model that is loaded right gives the same.
+
+Source: the card of HHEM-2.1-Open.
+"""
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
+_MAX_REASON = 300  # characters
+
+_logger = logging.getLogger("ragspan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """What is loaded, from where to where; equal choices share one loaded model."""
+
+    model: str
+    revision: str
+    device: str
+    batch_size: int
+    max_tokens: int
+    reference_check: bool
+
+
+class HHEM:
+    """The classifier in memory."""
+
+    def __init__(self, prompt: Prompt, network: Network) -> None:
+        self._prompt = prompt
+        self._network = network
+
+    def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]:
+        return self._prompt.fit(pairs)
+
+    def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]:
+        return self._network.probabilities(prompts)
+
+    def findings(self, pairs: Sequence[Pair]) -> list[PairFinding]:
+        """What it makes of these pairs, in one batch."""
+        fitted = self.fit(pairs)
+        probabilities = self.probabilities([pair.tokens for pair in fitted])
+        return [
+            PairFinding(probability=probability, remark=pair.remark)
+            for probability, pair in zip(probabilities, fitted, strict=True)
+        ]
+
+
+def load(choice: ModelChoice) -> HHEM:
+    """The model, in memory and checked. Takes seconds, and longer if it has to be downloaded.
+
+    Raises:
+        JudgeError: it is not to be had, or not what it should be; the message says what to do.
+    """
+    began = time.monotonic()
+    try:
+        classifier = _loaded(choice)
+        if choice.reference_check:
+            require_reference_values(_of_reference_pairs(classifier), REFERENCE_PAIRS, name="hhem")
+    except JudgeError:
+        raise
+    except ImportError as error:
+        message = f"HHEM needs packages that are not here: pip install 'ragspan[hhem]' ({error})"
+        raise JudgeError("hhem_unavailable", message) from None
+    except Exception as error:  # noqa: BLE001 - of torch, of a device's driver, of a damaged file
+        reason = " ".join(str(error).split())[:_MAX_REASON]
+        message = f"HHEM cannot be loaded onto {choice.device}: {type(error).__name__}: {reason}"
+        raise JudgeError("hhem_unavailable", message) from None
+    _logger.info("HHEM was loaded onto %s in %.1f s", choice.device, time.monotonic() - began)
+    return classifier
+
+
+def _of_reference_pairs(classifier: HHEM) -> list[float]:
+    pairs = [Pair(contexts=(reference.premise,), claim=reference.hypothesis) for reference in REFERENCE_PAIRS]
+    return [finding.probability for finding in classifier.findings(pairs)]
+
+
+def _loaded(choice: ModelChoice) -> HHEM:
+    from tokenizers import Tokenizer
+
+    files = find_files(choice.model, choice.revision)
+    tokenizer = Tokenizer.from_file(str(files.tokenizer))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return HHEM(Prompt(tokenizer, max_tokens=choice.max_tokens), Network(files.weights, device=choice.device))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    weights: Path
+    tokenizer: Path
+
+
+def find_files(model: str, revision: str) -> ModelFiles:
+    """The files of a model, downloaded if they are not here yet and the hub may be asked.
+
+    Args:
+        model: a folder, or the name of a model on the hub.
+        revision: of the model on the hub; a commit's full id is never asked for again once it is in the cache.
+
+    Raises:
+        JudgeError: they cannot be had; the message says what to do (`hhem_unavailable`).
+    """
+    folder = Path(model).expanduser()
+    if not folder.is_dir():
+        if not _HUB_NAME.fullmatch(model):
+            raise JudgeError("hhem_unavailable", f"there is no folder {model!r}")
+        return ModelFiles(
+            weights=_fetched(model, WEIGHTS_FILE, revision),
+            tokenizer=_fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION),
+        )
+    weights, tokenizer = folder / WEIGHTS_FILE, folder / TOKENIZER_FILE
+    if not weights.is_file():
+        raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}{_explanation_of(folder)}")
+    if not tokenizer.is_file():  # a copy of HHEM's own files has none
+        tokenizer = _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
+    return ModelFiles(weights=weights, tokenizer=tokenizer)
+
+
+def _explanation_of(folder: Path) -> str:
+    """Why weights that lie there in another form are not read."""
+    if any(folder.glob("model-*.safetensors")):
+        return ", but weights in several files; they have to be saved as one"
+    if any(folder.glob("*.bin")):
+        return ", but weights as a pickle, and to read one is to run its code; they have to be saved as safetensors"
+    return ""
+
+
+def _fetched(repository: str, name: str, revision: str) -> Path:
+    """A file from the cache, else from the hub, unless `HF_HUB_OFFLINE` says not to ask it."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(repository, name, revision=revision))
+    except Exception as error:  # noqa: BLE001 - of the hub, the network, the disk: all mean that the file is not here
+        reason = " ".join(str(error).split())[:_MAX_REASON]
+        raise JudgeError(
+            "hhem_unavailable",
+            f"there is no {name} of {repository} here, and it cannot be downloaded ({type(error).__name__}: {reason}). "
+            f"Fetch it once where the hub can be reached: hf download {repository} {name} --revision {revision}; "
+            f"or give model= a folder with {WEIGHTS_FILE} and {TOKENIZER_FILE}",
+        ) from None

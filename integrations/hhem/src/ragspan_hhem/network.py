@@ -1,0 +1,210 @@
+"""The network in plain torch: a T5 encoder, and a two-way head over the first token of each prompt.
+
+It is computed from the published weights alone. No code of the model's repository runs, and transformers is not needed,
+whose releases 4 and 5 load these weights differently: the checkpoint holds the embeddings once, as `shared`, and where the
+encoder has a second table for them that nobody ties to it, scores come out that are wrong without an error. Importing
+transformers would also take longer than all the rest of loading.
+
+The shapes of the weights tell all sizes. What they do not tell is the same for every T5 of version 1.1, FLAN's among them.
+
+Prompts of a batch are not padded. Their tokens go through the layers as one list, in which each prompt attends to itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ragspan.exceptions import JudgeError
+from ragspan_hhem.gate import GATE
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_SHARED = "t5.transformer.shared.weight"
+_COPY_OF_SHARED = "t5.transformer.encoder.embed_tokens.weight"
+_FINAL_NORM = "t5.transformer.encoder.final_layer_norm.weight"
+_POSITIONS = "t5.transformer.encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+_HEAD = "t5.classifier.weight"
+_HEAD_BIAS = "t5.classifier.bias"
+_BLOCK = "t5.transformer.encoder.block.{}.layer.{}.weight"
+_WAYS = 2
+_SUPPORTED = 1  # of the two ways
+
+_EPSILON = 1e-6
+_FARTHEST = 128
+"""Tokens that are farther apart than that count as equally far."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What the shapes of the weights tell."""
+
+    vocabulary: int
+    width: int
+    heads: int
+    head_width: int
+    forward_width: int
+    layers: int
+    buckets: int
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor]) -> Sizes:
+        """Raises `KeyError` or `ValueError` for weights of another kind of network."""
+        vocabulary, width = weights[_SHARED].shape
+        buckets, heads = weights[_POSITIONS].shape
+        return cls(
+            vocabulary=vocabulary,
+            width=width,
+            heads=heads,
+            head_width=weights[_BLOCK.format(0, "0.SelfAttention.q")].shape[0] // heads,
+            forward_width=weights[_BLOCK.format(0, "1.DenseReluDense.wi_0")].shape[0],
+            layers=sum(name.endswith("SelfAttention.q.weight") for name in weights),
+            buckets=buckets,
+        )
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of all weights of a network of these sizes, by name."""
+        inner = self.heads * self.head_width
+        shapes: dict[str, tuple[int, ...]] = {
+            _SHARED: (self.vocabulary, self.width),
+            _POSITIONS: (self.buckets, self.heads),
+            _FINAL_NORM: (self.width,),
+            _HEAD: (_WAYS, self.width),
+            _HEAD_BIAS: (_WAYS,),
+        }
+        for layer in range(self.layers):
+            shapes |= {
+                _BLOCK.format(layer, "0.layer_norm"): (self.width,),
+                _BLOCK.format(layer, "0.SelfAttention.q"): (inner, self.width),
+                _BLOCK.format(layer, "0.SelfAttention.k"): (inner, self.width),
+                _BLOCK.format(layer, "0.SelfAttention.v"): (inner, self.width),
+                _BLOCK.format(layer, "0.SelfAttention.o"): (self.width, inner),
+                _BLOCK.format(layer, "1.layer_norm"): (self.width,),
+                _BLOCK.format(layer, "1.DenseReluDense.wi_0"): (self.forward_width, self.width),
+                _BLOCK.format(layer, "1.DenseReluDense.wi_1"): (self.forward_width, self.width),
+                _BLOCK.format(layer, "1.DenseReluDense.wo"): (self.width, self.forward_width),
+            }
+        return shapes
+
+
+class Network:
+    """Probabilities for prompts.
+
+    Args:
+        weights: a safetensors file.
+        device: as torch names it.
+
+    Raises:
+        JudgeError: these are not the weights of such a network (`hhem_unavailable`).
+        Exception: torch cannot read or place them.
+    """
+
+    def __init__(self, weights: Path, *, device: str) -> None:
+        import torch
+        from safetensors.torch import load_file
+
+        self._device = torch.device(device)
+        loaded = load_file(weights)
+        loaded.pop(_COPY_OF_SHARED, None)
+        self._sizes = _checked_sizes(loaded)
+        self._weights = {name: weight.to(self._device, torch.float32) for name, weight in loaded.items()}
+
+    def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]:
+        """For each prompt, the probability that its hypothesis is supported; computed as one batch.
+
+        Raises:
+            JudgeError: what came out is no number (`hhem_failed`).
+        """
+        import torch
+
+        with GATE, torch.inference_mode():
+            states = self._encoded(prompts)
+            firsts = torch.stack([prompt[0] for prompt in states.split([*map(len, prompts)])])
+            logits = torch.nn.functional.linear(firsts, self._weights[_HEAD], self._weights[_HEAD_BIAS])
+            probabilities: list[float] = torch.softmax(logits, dim=-1)[:, _SUPPORTED].tolist()
+        if not all(map(math.isfinite, probabilities)):
+            raise JudgeError("hhem_failed", "the classifier's result is not a number")
+        return probabilities
+
+    def _encoded(self, prompts: Sequence[Sequence[int]]) -> Tensor:
+        """A row for each token of each prompt."""
+        import torch
+
+        lengths = [*map(len, prompts)]
+        bias = self._position_bias(max(lengths))
+        states = self._weights[_SHARED][torch.tensor([*chain.from_iterable(prompts)], device=self._device)]
+        for layer in range(self._sizes.layers):
+            GATE.step()
+            states = states + self._attended(
+                layer, self._normed(states, _BLOCK.format(layer, "0.layer_norm")), lengths, bias
+            )
+            states = states + self._forwarded(layer, self._normed(states, _BLOCK.format(layer, "1.layer_norm")))
+        return self._normed(states, _FINAL_NORM)
+
+    def _normed(self, states: Tensor, name: str) -> Tensor:
+        """T5 scales, and does not shift."""
+        import torch
+
+        return torch.nn.functional.rms_norm(states, (self._sizes.width,), self._weights[name], _EPSILON)
+
+    def _attended(self, layer: int, states: Tensor, lengths: Sequence[int], bias: Tensor) -> Tensor:
+        """Each prompt's tokens, having looked at each other. T5 does not scale what queries and keys have in common."""
+        import torch
+
+        def by_prompt(name: str) -> Sequence[Tensor]:
+            rows = torch.nn.functional.linear(states, self._weights[_BLOCK.format(layer, f"0.SelfAttention.{name}")])
+            heads = rows.unflatten(-1, (self._sizes.heads, self._sizes.head_width)).transpose(0, 1)
+            prompts: Sequence[Tensor] = heads.unsqueeze(0).split([*lengths], dim=2)
+            return prompts
+
+        looked = [
+            torch.nn.functional.scaled_dot_product_attention(
+                query, key, value, attn_mask=bias[..., :length, :length], scale=1.0
+            )
+            for query, key, value, length in zip(by_prompt("q"), by_prompt("k"), by_prompt("v"), lengths, strict=True)
+        ]
+        rows = torch.cat(looked, dim=2).squeeze(0).transpose(0, 1).flatten(1)
+        return torch.nn.functional.linear(rows, self._weights[_BLOCK.format(layer, "0.SelfAttention.o")])
+
+    def _forwarded(self, layer: int, states: Tensor) -> Tensor:
+        import torch
+
+        def weighted(states: Tensor, name: str) -> Tensor:
+            return torch.nn.functional.linear(states, self._weights[_BLOCK.format(layer, f"1.DenseReluDense.{name}")])
+
+        gate = torch.nn.functional.gelu(weighted(states, "wi_0"), approximate="tanh")
+        return weighted(gate * weighted(states, "wi_1"), "wo")
+
+    def _position_bias(self, length: int) -> Tensor:
+        """What the distance of two tokens adds to their attention: head, token, other token."""
+        import torch
+
+        places = torch.arange(length, device=self._device)
+        buckets = _distance_buckets(places[None, :] - places[:, None], self._sizes.buckets)
+        return self._weights[_POSITIONS][buckets].permute(2, 0, 1).unsqueeze(0).contiguous()
+
+
+def _distance_buckets(distances: Tensor, count: int) -> Tensor:
+    """T5's buckets: half for each direction; in each, half for single distances, half for ranges that grow."""
+    import torch
+
+    single = count // 4
+    far = distances.abs()
+    growth = torch.log(far.float().clamp(min=1) / single) / math.log(_FARTHEST / single)
+    ranges = (single + (growth * (count // 2 - single)).long()).clamp(max=count // 2 - 1)
+    return (distances > 0) * (count // 2) + torch.where(far < single, far, ranges)
+
+
+def _checked_sizes(weights: Mapping[str, Tensor]) -> Sizes:
+    try:
+        sizes = Sizes.of(weights)
+    except (KeyError, ValueError):
+        sizes = None
+    if sizes is None or {name: (*weight.shape,) for name, weight in weights.items()} != sizes.shapes():
+        raise JudgeError("hhem_unavailable", "the weights are not those of HHEM: a T5 encoder with a two-way head")
+    return sizes

@@ -1,0 +1,112 @@
+"""A pair as tokens: the prompt that the model was trained with, around texts that may be longer than what it reads.
+
+The prompt's parts and the texts are tokenized one by one. The tokenizer splits at white space before anything else, and
+between the parts is white space, so the tokens are those of the whole prompt; only that what looks like a special token in
+a text (`<pad>`, `</s>`) stays text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Protocol
+
+from ragspan.judges.llm.prompt_context import fair_limit
+
+INSTRUCTION = "Determine if the hypothesis is true given the premise?\n\nPremise:"
+HYPOTHESIS = "Hypothesis:"
+PAD, END = 0, 1
+"""T5's tokens for padding and for the end of a text. The published prompt begins with a padding token, and that is the place
+where the model's answer is read off."""
+
+_SPECIAL = re.compile(r"<(?=(?:pad|/s|unk|extra_id_\d+)>)")
+_MAX_TOKEN_CHARS = 32
+"""A token holds fewer characters. What is beyond that many for each token is not even tokenized, which takes time."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """A claim, and the contexts that may support it, which are read as one text."""
+
+    contexts: tuple[str, ...]
+    claim: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FittedPair:
+    """A pair as the classifier reads it."""
+
+    tokens: tuple[int, ...]
+    remark: str | None = None
+    """What of the pair is left out, in words; None if nothing is."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairFinding:
+    """What the classifier makes of a pair."""
+
+    probability: float
+    """That the contexts support the claim, 0..1."""
+    remark: str | None = None
+    """See `FittedPair`."""
+
+
+class Encoding(Protocol):
+    @property
+    def ids(self) -> list[int]: ...
+
+
+class Tokenizer(Protocol):
+    """What is needed of `tokenizers.Tokenizer`."""
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Encoding: ...
+
+
+class Prompt:
+    """Fits pairs into the prompt.
+
+    The claim gets half of the tokens that the prompt leaves, at most, and the contexts all the rest. Contexts that do not
+    fit are cut to their beginnings, each to the same number of tokens, so that short ones stay whole.
+
+    Args:
+        tokenizer: the model's.
+        max_tokens: of a whole prompt.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, *, max_tokens: int) -> None:
+        self._tokenizer = tokenizer
+        self._max_chars = max_tokens * _MAX_TOKEN_CHARS
+        self._before = (PAD, *self._tokens_of(INSTRUCTION))
+        self._between = self._tokens_of(HYPOTHESIS)
+        self._room = max_tokens - len(self._before) - len(self._between) - 1
+
+    def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]:
+        """The pairs as the model reads them; a text that several have in common is tokenized once."""
+        texts = dict.fromkeys(chain.from_iterable((*pair.contexts, pair.claim) for pair in pairs))
+        tokens = {text: self._tokens_of(text) for text in texts}
+        return [self._fit(pair, tokens.__getitem__) for pair in pairs]
+
+    def _fit(self, pair: Pair, tokens_of: Callable[[str], tuple[int, ...]]) -> FittedPair:
+        claim = tokens_of(pair.claim)[: self._room // 2]
+        contexts = [tokens_of(context) for context in pair.contexts]
+        limit = fair_limit([len(context) for context in contexts], self._room - len(claim))
+        premise = [*chain.from_iterable(context[:limit] for context in contexts)]
+        cut = []
+        if any(len(tokens_of(text)) > limit or self._is_too_long(text) for text in pair.contexts):
+            cut.append(f"{len(premise):,} tokens of the contexts")
+        if len(tokens_of(pair.claim)) > len(claim) or self._is_too_long(pair.claim):
+            cut.append(f"{len(claim):,} tokens of the claim")
+        return FittedPair(
+            tokens=(*self._before, *premise, *self._between, *claim, END),
+            remark=f"the classifier read only {' and '.join(cut)}" if cut else None,
+        )
+
+    def _tokens_of(self, text: str) -> tuple[int, ...]:
+        readable = text[: self._max_chars].encode(errors="replace").decode()  # no surrogate halves
+        readable = _SPECIAL.sub("< ", readable)
+        return tuple(self._tokenizer.encode(readable, add_special_tokens=False).ids)
+
+    def _is_too_long(self, text: str) -> bool:
+        return len(text) > self._max_chars

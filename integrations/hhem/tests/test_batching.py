@@ -1,0 +1,391 @@
+"""Batches, and the thread that computes them, with a classifier that needs no packages."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import os
+import queue
+import threading
+import weakref
+from concurrent.futures import CancelledError
+
+import pytest
+
+from ragspan.exceptions import JudgeError
+from ragspan_hhem.batching import BatchComputer
+from ragspan_hhem.prompt import Pair, PairFinding
+
+PATIENCE = 20.0
+"""Seconds after which a test gives up waiting for what should have come at once."""
+
+
+class Doorkeeper:
+    """Stands before a call: says who has come, and lets it through when told to."""
+
+    def __init__(self, call):
+        self._call = call
+        self._arrivals = queue.SimpleQueue()
+        self._admissions = threading.Semaphore(0)
+
+    def __call__(self, *args):
+        self._arrivals.put(args)
+        assert self._admissions.acquire(timeout=PATIENCE)
+        return self._call(*args)
+
+    def wait_for_arrival(self):
+        self._arrivals.get(timeout=PATIENCE)
+
+    def admit(self, calls=1):
+        for _ in range(calls):
+            self._admissions.release()
+
+    def admit_all(self):
+        self.admit(1000)
+
+
+@pytest.fixture
+def guard():
+    """Puts doorkeepers before calls; none is left locked in."""
+    doorkeepers = []
+
+    def make(call):
+        doorkeepers.append(Doorkeeper(call))
+        return doorkeepers[-1]
+
+    yield make
+    for doorkeeper in doorkeepers:
+        doorkeeper.admit_all()
+
+
+@pytest.fixture
+def computer(letter_classifier):
+    return BatchComputer(lambda: letter_classifier, batch_size=3)
+
+
+@pytest.fixture
+def busy(computer, letter_classifier, guard):
+    """Computing the claim "first", until the doorkeeper lets it go on."""
+    doorkeeper = letter_classifier.probabilities = guard(letter_classifier.probabilities)
+    first = ask(computer, "first")
+    doorkeeper.wait_for_arrival()
+    yield doorkeeper
+    doorkeeper.admit_all()
+    first.result(PATIENCE)
+
+
+def pairs_of(*claims, passage=""):
+    return [Pair(contexts=(passage,), claim=claim) for claim in claims]
+
+
+def ask(computer, *claims):
+    return computer.ask(pairs_of(*claims))
+
+
+def probabilities(answer):
+    return [finding.probability for finding in answer.result(PATIENCE)]
+
+
+def workers():
+    return [thread for thread in threading.enumerate() if thread.name == "ragspan-hhem"]
+
+
+def wait_until_idle():
+    for thread in workers():
+        thread.join(PATIENCE)
+
+
+def test_each_pair_gets_its_own_finding(computer):
+    assert probabilities(ask(computer, "ab", "abcde", "a", "abc", "abcd")) == [0.02, 0.05, 0.01, 0.03, 0.04]
+
+
+def test_what_was_left_out_is_told(computer):
+    [finding] = computer.ask(pairs_of("ab", passage="read in part")).result(PATIENCE)
+
+    assert finding == PairFinding(probability=0.02, remark="read in part")
+
+
+def test_a_lone_question_waits_for_no_others(computer, letter_classifier):
+    assert probabilities(ask(computer, "alone")) == [0.05]
+    assert letter_classifier.batches == [["alone"]]
+
+
+def test_those_who_ask_while_a_batch_is_computed_share_the_next_ones(computer, letter_classifier, busy):
+    answers = [ask(computer, "aa", "bb"), ask(computer, "cc"), ask(computer, "dd", "ee")]
+    busy.admit_all()
+
+    assert [probabilities(answer) for answer in answers] == [[0.02, 0.02], [0.02], [0.02, 0.02]]
+    assert letter_classifier.batches == [["first"], ["aa", "bb", "cc"], ["dd", "ee"]]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        ([1024] * 10, [8, 2]),
+        ([1025] * 10, [7, 3]),
+        ([10_000, 10_000, 1], [1, 1, 1]),
+        ([5000, 3192, 1, 8191], [2, 2]),
+        ([1] * 11, [10, 1]),
+    ],
+)
+def test_long_pairs_are_computed_with_fewer_others(letter_classifier, lengths, sizes):
+    computer = BatchComputer(lambda: letter_classifier, batch_size=10)
+    ask(computer, *("x" * length for length in lengths)).result(PATIENCE)
+
+    assert [*map(len, letter_classifier.batches)] == sizes
+
+
+def test_any_number_of_threads_may_ask(computer):
+    answers = queue.SimpleQueue()
+
+    def keep_asking(length):
+        for _ in range(50):
+            answers.put((length, ask(computer, "x" * length)))
+
+    threads = [threading.Thread(target=keep_asking, args=[length]) for length in (1, 2, 3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+    asked = [answers.get(timeout=PATIENCE) for _ in range(200)]
+    assert [probabilities(answer) for _, answer in asked] == [[length / 100] for length, _ in asked]
+
+
+def test_the_thread_ends_with_the_work_and_the_next_question_starts_another(computer):
+    ask(computer, "one").result(PATIENCE)
+    wait_until_idle()
+
+    assert probabilities(ask(computer, "three")) == [0.05]
+
+
+def test_a_computer_that_nobody_holds_is_let_go_with_its_classifier(letter_classifier):
+    loaded = []
+
+    def load():
+        classifier = type(letter_classifier)()
+        loaded.append(weakref.ref(classifier))
+        return classifier
+
+    computer = BatchComputer(load, batch_size=3)
+    ask(computer, "one").result(PATIENCE)
+    wait_until_idle()
+    del computer
+    gc.collect()
+
+    assert [classifier() for classifier in loaded] == [None]
+
+
+def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter_classifier, guard):
+    loads = []
+    load = guard(lambda: loads.append(threading.current_thread().name) or letter_classifier)
+    computer = BatchComputer(load, batch_size=3)
+    answers = [ask(computer, "one"), ask(computer, "three")]
+    assert not any(answer.done() for answer in answers)
+    load.admit_all()
+
+    assert [probabilities(answer) for answer in answers] == [[0.03], [0.05]]
+    assert probabilities(ask(computer, "seven")) == [0.05]
+    assert loads == ["ragspan-hhem"]
+
+
+def test_what_is_given_up_while_the_classifier_is_loaded_is_not_computed(letter_classifier, guard):
+    load = guard(lambda: letter_classifier)
+    computer = BatchComputer(load, batch_size=3)
+    given_up = ask(computer, "given up")
+    load.wait_for_arrival()
+    wanted = ask(computer, "wanted")
+    given_up.cancel()
+    load.admit_all()
+
+    assert probabilities(wanted) == [0.06]
+    assert letter_classifier.batches == [["wanted"]]
+
+
+def test_event_loops_go_on_while_it_computes(computer, busy):
+    async def turns_taken_until_answered():
+        answer = asyncio.wrap_future(ask(computer, "second"))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not answer.done()
+        busy.admit_all()
+        return await answer
+
+    assert asyncio.run(turns_taken_until_answered()) == [PairFinding(probability=0.06)]
+
+
+def failing(*errors, then):
+    """A load that raises these errors in turn."""
+    waiting = list(errors)
+
+    def load():
+        if waiting:
+            raise waiting.pop(0)
+        return then
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("error", "error_type", "message"),
+    [
+        (JudgeError("hhem_unavailable", "fetch it"), "hhem_unavailable", "fetch it"),
+        (OSError("no\nspace"), "hhem_failed", "HHEM failed with OSError: no space"),
+        (SystemExit(3), "hhem_failed", "HHEM failed with SystemExit: 3"),
+    ],
+)
+def test_if_it_cannot_be_loaded_all_fail_that_wait(letter_classifier, guard, error, error_type, message):
+    load = guard(failing(error, then=letter_classifier))
+    computer = BatchComputer(load, batch_size=3)
+    answers = [ask(computer, "one"), ask(computer, "two")]
+    load.admit_all()
+
+    for answer in answers:
+        with pytest.raises(JudgeError, match=message) as failed:
+            answer.result(PATIENCE)
+        assert failed.value.error_type == error_type
+        assert failed.value.outage
+
+
+def test_for_a_minute_after_a_failed_load_questions_fail_at_once(letter_classifier, clock):
+    computer = BatchComputer(
+        failing(JudgeError("hhem_unavailable", "fetch it"), then=letter_classifier), batch_size=3, clock=clock
+    )
+    with pytest.raises(JudgeError):
+        ask(computer, "one").result(PATIENCE)
+    wait_until_idle()
+
+    clock.advance(59)
+    with pytest.raises(JudgeError, match="fetch it"):
+        ask(computer, "two")
+    assert not workers()
+
+    clock.advance(1)
+    assert probabilities(ask(computer, "three")) == [0.05]
+
+
+def test_a_failed_load_is_logged_once(letter_classifier, clock, caplog):
+    computer = BatchComputer(
+        failing(JudgeError("hhem_reference_mismatch", "other weights"), then=letter_classifier),
+        batch_size=3,
+        clock=clock,
+    )
+    for _ in range(3):
+        with pytest.raises(JudgeError):
+            ask(computer, "one").result(PATIENCE)
+        wait_until_idle()
+
+    assert caplog.record_tuples == [
+        ("ragspan", logging.WARNING, "HHEM does not score (hhem_reference_mismatch): other weights")
+    ]
+
+
+def test_a_classifier_that_leaves_pairs_out_fails_and_the_next_question_is_answered(computer, letter_classifier):
+    compute = letter_classifier.probabilities
+    letter_classifier.probabilities = lambda prompts: compute(prompts)[1:]
+    with pytest.raises(JudgeError, match="HHEM failed with ValueError"):
+        ask(computer, "one", "two").result(PATIENCE)
+    letter_classifier.probabilities = compute
+
+    assert probabilities(ask(computer, "three")) == [0.05]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])
+def test_what_fails_in_a_batch_fails_the_questions_in_it_and_no_others(computer, letter_classifier, busy, error):
+    compute = letter_classifier.probabilities
+
+    def fail_over_long_ones(prompts):
+        if any(len(prompt) > 10 for prompt in prompts):
+            raise error
+        return compute(prompts)
+
+    letter_classifier.probabilities = fail_over_long_ones
+    bad = [ask(computer, "x" * 20, "a", "b", "not computed"), ask(computer, "c", "d", "y" * 20)]
+    good = ask(computer, "short")
+    busy.admit_all()
+
+    for answer in bad:
+        with pytest.raises(JudgeError, match=f"HHEM failed with {type(error).__name__}") as failed:
+            answer.result(PATIENCE)
+        assert failed.value.error_type == "hhem_failed"
+    assert probabilities(good) == [0.05]
+    assert probabilities(ask(computer, "later")) == [0.05]
+
+
+class PanicError(BaseException):
+    """As the tokenizer raises it, which is no `Exception`."""
+
+
+def test_a_text_that_cannot_be_tokenized_fails_its_own_question(computer, letter_classifier, busy):
+    fit = letter_classifier.fit
+
+    def refuse_bad_ones(pairs):
+        if pairs[0].claim == "bad":
+            raise PanicError("not this one")
+        return fit(pairs)
+
+    letter_classifier.fit = refuse_bad_ones
+    bad, good = ask(computer, "bad"), ask(computer, "good")
+    busy.admit_all()
+
+    with pytest.raises(JudgeError, match="HHEM failed with PanicError: not this one"):
+        bad.result(PATIENCE)
+    assert probabilities(good) == [0.04]
+
+
+def test_what_nobody_waits_for_any_more_is_not_computed(computer, letter_classifier, busy):
+    given_up, wanted = ask(computer, "given", "up"), ask(computer, "wanted")
+    assert given_up.cancel()
+    busy.admit_all()
+
+    assert probabilities(wanted) == [0.06]
+    assert letter_classifier.batches == [["first"], ["wanted"]]
+
+
+def test_a_question_may_be_given_up_while_it_is_computed(computer, busy):
+    given_up = ask(computer, *"abcdef")
+    busy.admit()
+    busy.wait_for_arrival()
+    assert given_up.cancel()
+    busy.admit_all()
+
+    with pytest.raises(CancelledError):
+        given_up.result(PATIENCE)
+    assert probabilities(ask(computer, "later")) == [0.05]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that of a process with threads is what is tested
+def test_a_fork_in_the_middle_of_a_batch_begins_anew(letter_classifier, guard):
+    loads = []
+    computer = BatchComputer(lambda: loads.append(os.getpid()) or letter_classifier, batch_size=3)
+    compute = letter_classifier.probabilities
+    doorkeeper = letter_classifier.probabilities = guard(compute)
+    answer = ask(computer, "parent")
+    doorkeeper.wait_for_arrival()
+
+    def child():
+        letter_classifier.probabilities = compute
+        return [probabilities(ask(computer, "the child")), loads[1:] == [os.getpid()], answer.done()]
+
+    assert result_of_fork(child) == [[0.09], True, False]
+    doorkeeper.admit_all()
+    assert probabilities(answer) == [0.06]
+
+
+def result_of_fork(child):
+    """What the function returns in a fork of this process."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.write(writing, json.dumps(child()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as result:
+        text = result.read()
+    os.waitpid(pid, 0)
+    return json.loads(text)

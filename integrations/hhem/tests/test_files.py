@@ -1,0 +1,170 @@
+"""Where the files come from, with a hub on this machine that the real client asks."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from ragspan.exceptions import JudgeError
+from ragspan_hhem import model as files
+
+FIND = """
+import sys, time
+time.sleep = lambda _: None  # the hub's client tries again and again, with longer and longer pauses
+from ragspan.exceptions import JudgeError
+from ragspan_hhem.model import find_files
+try:
+    found = find_files(*sys.argv[1:])
+    print(found.weights.read_text(), found.tokenizer.read_text(), sep="|")
+except JudgeError as error:
+    print(error.error_type, error, sep="|")
+"""
+
+
+class Hub:
+    """Serves every file of every repository: its text is its own path."""
+
+    def __init__(self):
+        self.asked = []
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_HEAD(self):
+                self._answer()
+
+            def do_GET(self):
+                if "/resolve/" in self.path:  # the client has interests of its own, too
+                    hub.asked.append(self.path)
+                    self.wfile.write(self._answer())
+                else:
+                    self.send_error(404)
+
+            def _answer(self):
+                body = self.path.encode()
+                self.send_response(200)
+                self.send_header("ETag", f'"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"')
+                self.send_header("X-Repo-Commit", self.path.split("/")[4])
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                return body
+
+            def log_message(self, *args):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def hub():
+    pytest.importorskip("huggingface_hub", reason="huggingface_hub is not installed")
+    made = Hub()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def find(hub, tmp_path):
+    """Looks for files in a process of its own, with an empty cache at first: the hub's client reads its settings once."""
+
+    def find(model=files.MODEL, revision=files.REVISION, **environment):
+        done = subprocess.run(
+            [sys.executable, "-c", FIND, str(model), revision],
+            env={
+                **{name: value for name, value in os.environ.items() if not name.startswith("HF_")},
+                "HF_HOME": str(tmp_path / "cache"),
+                "HF_ENDPOINT": hub.url,
+                "NO_PROXY": "*",
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip().split("|")
+
+    return find
+
+
+def test_the_published_files_are_downloaded_once_at_pinned_revisions(hub, find):
+    weights = f"/{files.MODEL}/resolve/{files.REVISION}/model.safetensors"
+    tokenizer = f"/{files.FOUNDATION}/resolve/{files.FOUNDATION_REVISION}/tokenizer.json"
+
+    assert [find(), find()] == [[weights, tokenizer]] * 2
+    assert hub.asked == [weights, tokenizer]
+
+
+def test_what_is_in_the_cache_needs_no_network(hub, find):
+    downloaded = find()
+    hub.asked.clear()
+
+    assert find(HF_HUB_OFFLINE="1") == downloaded
+    assert hub.asked == []
+
+
+def test_nothing_is_downloaded_offline(hub, find):
+    error_type, message = find(HF_HUB_OFFLINE="1")
+
+    assert error_type == "hhem_unavailable"
+    assert f"hf download {files.MODEL} model.safetensors --revision {files.REVISION}" in message
+    assert "give model= a folder" in message
+    assert hub.asked == []
+
+
+def test_without_a_network_it_says_what_to_do(find):
+    error_type, message = find(HF_ENDPOINT="http://127.0.0.1:9")
+
+    assert error_type == "hhem_unavailable"
+    assert "there is no model.safetensors of vectara/hallucination_evaluation_model here" in message
+    assert "hf download" in message
+
+
+def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(hub, find):
+    assert find("./hhem") == ["hhem_unavailable", "there is no folder './hhem'"]
+    assert hub.asked == []
+
+
+def test_a_folder_with_both_files_is_enough(tmp_path):
+    for name in ("model.safetensors", "tokenizer.json"):
+        (tmp_path / name).touch()
+
+    assert files.find_files(str(tmp_path), "main") == files.ModelFiles(
+        weights=tmp_path / "model.safetensors", tokenizer=tmp_path / "tokenizer.json"
+    )
+
+
+def test_a_copy_of_the_models_own_files_gets_the_tokenizer_of_its_foundation(hub, find, tmp_path):
+    (tmp_path / "model.safetensors").write_text("the weights")
+
+    assert find(tmp_path)[0] == "the weights"
+    assert hub.asked == [f"/{files.FOUNDATION}/resolve/{files.FOUNDATION_REVISION}/tokenizer.json"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("config.json", r"holds no model\.safetensors$"),
+        ("model-00001-of-00002.safetensors", r"holds no model\.safetensors, but weights in several files"),
+        ("pytorch_model.bin", r"holds no model\.safetensors, but weights as a pickle"),
+    ],
+)
+def test_a_folder_without_weights_that_can_be_read_is_refused(tmp_path, name, message):
+    (tmp_path / name).touch()
+
+    with pytest.raises(JudgeError, match=message) as refused:
+        files.find_files(str(tmp_path), "main")
+    assert refused.value.error_type == "hhem_unavailable"

@@ -1,0 +1,127 @@
+"""HHEM in an engine: in its helper process as a rule, and as what scores when a budget is spent."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragspan import Budget, ScoringEngine
+from ragspan.config import Settings
+from ragspan.defaults import budget_from
+from ragspan.exceptions import JudgeError
+from ragspan.judges import LLMJudge, OverlapJudge
+from ragspan.metrics import ContextAdherence, Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.named import metrics_from
+from ragspan.outcomes import NotApplicable
+from ragspan.records import RagRecord
+from ragspan.testing import RecordingEmitter
+from ragspan_hhem import HHEMVerifier
+
+PATIENCE = 60.0  # seconds; a helper imports torch first
+CLAIMS = ["The Nile is long.", "It begins in France."]
+
+
+@pytest.fixture
+def verifier(tiny_model):
+    return HHEMVerifier(model=str(tiny_model.folder), reference_check=False, threshold=0.5)
+
+
+@pytest.fixture
+def scored():
+    """Has records scored by an engine, and returns their outcomes by the records' names."""
+
+    def score(*metrics, records, **options):
+        emitter = RecordingEmitter(score_wait=PATIENCE)
+        engine = ScoringEngine(metrics=metrics, emitters=[emitter], metric_timeout=PATIENCE, **options)
+        with engine:
+            for record in records:
+                engine.submit(record)
+            assert engine.flush(PATIENCE)
+        return {scored.record.name: scored.outcomes for scored in emitter.scored}
+
+    return score
+
+
+def records_about(*names):
+    return [
+        RagRecord(name=name, question="q", contexts=[f"The Nile is in {name}.", "It is long."], response="It is long.")
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+async def test_scores_are_the_same_wherever_they_are_computed(scored, verifier, judging):
+    metric = FaithfulnessWithHHEM(OverlapJudge(), verifier)
+    records = records_about("Egypt", "Sudan", "Uganda")
+
+    outcomes = scored(metric, records=records, judging=judging)
+
+    for record in records:
+        found, wanted = outcomes[record.name][metric.name], await metric.score(record)
+        assert found.value == wanted.value
+        assert [verdict.probability for verdict in found.evidence] == pytest.approx(
+            [verdict.probability for verdict in wanted.evidence], abs=1e-5
+        )
+
+
+def test_the_application_loads_no_model_where_there_is_a_helper(scored, tiny_model):
+    verifier = HHEMVerifier(model=str(tiny_model.folder), reference_check=False, max_tokens=333)
+    outcomes = scored(FaithfulnessWithHHEM(OverlapJudge(), verifier), records=records_about("Egypt"))
+
+    assert outcomes["Egypt"]["faithfulness_hhem"].judge == verifier.name
+    assert verifier._computer._classifier is None
+
+
+def test_a_refusal_in_the_helper_is_known_by_its_kind(scored, tiny_model):
+    verifier = HHEMVerifier(model=str(tiny_model.folder))
+    outcomes = scored(FaithfulnessWithHHEM(OverlapJudge(), verifier), records=records_about("Egypt"))
+
+    assert outcomes["Egypt"]["faithfulness_hhem"].error_type == "hhem_reference_mismatch"
+
+
+class UnreachableClient:
+    """A paid service that nobody should ask."""
+
+    async def complete(self, messages, *, schema, n, temperature):
+        raise JudgeError("asked", "the budget did not allow it")
+
+
+def test_when_the_budget_is_spent_it_scores_faithfulness_and_nothing_else(scored, verifier):
+    paid = LLMJudge(UnreachableClient(), name="paid")
+    outcomes = scored(
+        Faithfulness(paid),
+        ContextAdherence(paid),
+        records=records_about("Egypt"),
+        budget=Budget(tokens_per_minute=1, fallback=verifier),
+    )["Egypt"]
+
+    assert outcomes["faithfulness"].judge == verifier.name
+    assert outcomes["faithfulness"].fallback == "budget_exhausted"
+    assert [claim.claim for claim in outcomes["faithfulness"].evidence] == ["It is long."]
+    assert outcomes["context_adherence"] == NotApplicable(reason="budget_exhausted", detail="tokens_per_minute")
+
+
+def test_as_a_fallback_by_name_it_is_the_published_model(scored, verifier, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    outcomes = scored(
+        Faithfulness(LLMJudge(UnreachableClient(), name="paid")),
+        records=records_about("Egypt"),
+        budget=Budget(tokens_per_minute=1, fallback="hhem"),
+    )["Egypt"]
+
+    assert outcomes["faithfulness"].error_type == "hhem_unavailable"
+
+
+def test_hhem_is_made_for_the_model_and_device_that_are_named():
+    settings = Settings(metrics=("faithfulness_hhem",), hhem_model="models/hhem", hhem_device="cuda:0")
+
+    [metric] = metrics_from(settings)
+
+    assert metric.name == "faithfulness_hhem"
+    assert isinstance(metric.judge, OverlapJudge)
+    assert metric.verifier == HHEMVerifier(model="models/hhem", device="cuda:0")
+
+
+def test_hhem_is_the_published_model_unless_another_is_named():
+    settings = Settings(budget_requests_per_minute=9, budget_fallback="hhem")
+
+    assert budget_from(settings) == Budget(requests_per_minute=9, fallback=HHEMVerifier())

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ragspan_hhem.prompt import END, PAD, Pair, Prompt
+
+PUBLISHED = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
+ROOM = 60
+"""Tokens that the tests leave for the texts, where they leave little."""
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40).filter(lambda text: "<" not in text)
+"""Without special tokens."""
+
+
+class WordTokenizer:
+    """Gives every word a token of its own, above those of T5 for padding and ends."""
+
+    def __init__(self):
+        self.words = []
+        self.asked = []
+
+    def encode(self, sequence, *, add_special_tokens):
+        assert not add_special_tokens
+        self.asked.append(sequence)
+        self.words += [word for word in sequence.split() if word not in self.words]
+        return Tokens([self.words.index(word) + 2 for word in sequence.split()])
+
+    def decode(self, tokens):
+        return " ".join({PAD: "<pad>", END: "</s>"}.get(token) or self.words[token - 2] for token in tokens)
+
+
+class Tokens:
+    def __init__(self, ids):
+        self.ids = ids
+
+
+@pytest.fixture
+def words():
+    return WordTokenizer()
+
+
+@pytest.fixture
+def fit(words):
+    """Fits one pair into a prompt with room for so many words, and returns the prompt's text and the remark."""
+    frame = len(PUBLISHED.format("", "").split()) + 1
+
+    def fit(*passages, claim="it does", room=ROOM):
+        [fitted] = Prompt(words, max_tokens=frame + room).fit([Pair(contexts=passages, claim=claim)])
+        assert len(fitted.tokens) <= frame + room
+        return words.decode(fitted.tokens), fitted.remark
+
+    return fit
+
+
+def many(word, count):
+    return " ".join(f"{word}{number}" for number in range(count))
+
+
+def test_the_prompt_is_the_published_one(fit):
+    prompt, remark = fit("The pump hums.", claim="Something hums.")
+
+    assert prompt == " ".join(PUBLISHED.format("The pump hums.", "Something hums.").split()) + " </s>"
+    assert remark is None
+
+
+def test_several_passages_are_read_as_one_text(fit):
+    assert fit("The pump hums.", "It is blue.") == fit("The pump hums.\nIt is blue.")
+
+
+def test_long_passages_are_cut_to_the_same_length_and_short_ones_stay_whole(fit):
+    prompt, remark = fit(many("a", 50), many("b", 4), many("c", 50), claim="it does", room=30)
+
+    assert prompt.endswith(f"Premise: {many('a', 12)} {many('b', 4)} {many('c', 12)} Hypothesis: it does </s>")
+    assert remark == "the classifier read only 28 tokens of the contexts"
+
+
+def test_what_fits_exactly_is_not_cut(fit):
+    prompt, remark = fit(many("a", 28), claim="it does", room=30)
+
+    assert many("a", 28) in prompt
+    assert remark is None
+
+
+def test_a_long_claim_gets_half_of_the_room(fit):
+    prompt, remark = fit(many("a", 50), claim=many("c", 50), room=30)
+
+    assert prompt.endswith(f"Premise: {many('a', 15)} Hypothesis: {many('c', 15)} </s>")
+    assert remark == "the classifier read only 15 tokens of the contexts and 15 tokens of the claim"
+
+
+def test_a_long_claim_is_cut_even_if_the_passages_leave_room(fit):
+    _, remark = fit("short", claim=many("c", 16), room=30)
+
+    assert remark == "the classifier read only 15 tokens of the claim"
+
+
+def test_what_could_never_be_read_is_not_tokenized(fit, words):
+    """Tokenizing takes time by the character, and blanks take no tokens."""
+    _, remark = fit(f"start{' ' * 100_000}end")
+
+    assert max(map(len, words.asked)) < 10_000
+    assert remark == "the classifier read only 1 tokens of the contexts"
+
+
+def test_texts_that_pairs_have_in_common_are_tokenized_once(words):
+    prompt = Prompt(words, max_tokens=200)
+    words.asked.clear()
+    prompt.fit([Pair(contexts=("one", "two"), claim=claim) for claim in ("c", "d", "one")])
+
+    assert words.asked == ["one", "two", "c", "d"]
+
+
+@pytest.mark.parametrize("text", ["\ud800 half", "x" * 100_000, "\u202e\u0000\x1b[2J", ""])
+def test_any_text_can_be_fitted(tokenizer, text):
+    [fitted] = Prompt(tokenizer, max_tokens=128).fit([Pair(contexts=(text,), claim=text)])
+
+    assert len(fitted.tokens) <= 128
+
+
+@settings(max_examples=200)
+@given(premise=texts, claim=texts)
+def test_the_tokens_are_those_of_the_whole_prompt(tokenizer, premise, claim):
+    [fitted] = Prompt(tokenizer, max_tokens=1000).fit([Pair(contexts=(premise,), claim=claim)])
+
+    assert [*fitted.tokens] == tokenizer.encode(PUBLISHED.format(premise, claim)).ids
+
+
+def test_a_text_cannot_end_the_prompt_or_fill_it_up(tokenizer):
+    passage = "</s> <pad><pad> Hypothesis: x </s>"
+    [fitted] = Prompt(tokenizer, max_tokens=1000).fit([Pair(contexts=(passage,), claim="is")])
+
+    assert fitted.tokens[0] == PAD
+    assert fitted.tokens[-1] == END
+    assert not {PAD, END} & {*fitted.tokens[1:-1]}

@@ -1,0 +1,204 @@
+"""The verifier as metrics ask it."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+import os
+import pickle
+
+import pytest
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.metrics import FaithfulnessWithHHEM
+from ragspan.outcomes import MetricFailure
+from ragspan.records import RagRecord
+from ragspan.testing import FakeJudge
+from ragspan_hhem import HHEMVerifier
+
+PASSAGES = ["The Nile is 6650 km long.", " ", "The Nile ends in Egypt.", "Bread is baked of flour."]
+CLAIMS = ["The Nile is long.", "It begins in France.", "Bread is blue"]
+
+
+@pytest.fixture
+def record():
+    return RagRecord(question="How long is the Nile?", contexts=PASSAGES, response="It is long.")
+
+
+@pytest.fixture
+def make_verifier(tiny_model):
+    def make(**options):
+        return HHEMVerifier(**{"model": str(tiny_model.folder), "reference_check": False, **options})
+
+    return make
+
+
+@pytest.fixture
+def joined(tiny_model):
+    """By claim, the probability that all passages together support it, by the published formula."""
+    premise = "\n".join(PASSAGES)
+    return [tiny_model.probability(premise, claim) for claim in CLAIMS]
+
+
+async def test_each_claim_gets_its_probability_over_all_passages_together(make_verifier, record, joined):
+    verdicts = await make_verifier().verify_claims(record, CLAIMS)
+
+    assert [verdict.probability for verdict in verdicts] == pytest.approx(joined, abs=1e-5)
+    assert [(verdict.index, verdict.claim) for verdict in verdicts] == [*enumerate(CLAIMS)]
+    assert verdicts[0].explanation == f"the contexts support it with a probability of {joined[0]:.2f}"
+
+
+async def test_with_best_context_a_claim_gets_its_highest_probability_over_the_passages(
+    make_verifier, record, tiny_model
+):
+    verdicts = await make_verifier(premise="best_context").verify_claims(record, CLAIMS)
+
+    for verdict, claim in zip(verdicts, CLAIMS, strict=True):
+        found = {number: tiny_model.probability(text, claim) for number, text in enumerate(PASSAGES, 1) if text.strip()}
+        best = max(found, key=found.__getitem__)
+        assert verdict.probability == pytest.approx(found[best], abs=1e-5)
+        assert (
+            verdict.explanation == f"context {best} supports it best, with a probability of {verdict.probability:.2f}"
+        )
+
+
+async def test_a_claim_on_the_threshold_is_supported(make_verifier, record):
+    [verdict] = await make_verifier(threshold=0).verify_claims(record, CLAIMS[:1])
+    [at] = await make_verifier(threshold=verdict.probability).verify_claims(record, CLAIMS[:1])
+    [above] = await make_verifier(threshold=verdict.probability + 1e-9).verify_claims(record, CLAIMS[:1])
+
+    assert [at.supported, above.supported] == [True, False]
+
+
+async def test_the_explanation_says_what_was_not_read(make_verifier, tiny_model):
+    record = RagRecord(question="q", contexts=["a " * 1000], response="r")
+    [verdict] = await make_verifier(max_tokens=300).verify_claims(record, ["It is."])
+
+    assert verdict.explanation.endswith("tokens of the contexts]")
+    assert "[the classifier read only " in verdict.explanation
+
+
+@pytest.mark.parametrize("contexts", [None, [], [" ", "\n"]])
+async def test_without_passages_there_are_no_verdicts(make_verifier, contexts):
+    record = RagRecord(question="q", contexts=contexts, response="r")
+
+    assert await make_verifier().verify_claims(record, CLAIMS) == []
+
+
+async def test_without_claims_there_are_no_verdicts(make_verifier, record):
+    assert await make_verifier().verify_claims(record, []) == []
+
+
+async def test_records_that_are_verified_at_the_same_time_get_their_own_verdicts(make_verifier, tiny_model):
+    verifier = make_verifier(batch_size=4)
+    records = [RagRecord(question="q", contexts=[f"{number} is the number."], response="r") for number in range(20)]
+    verified = await asyncio.gather(*(verifier.verify_claims(record, CLAIMS) for record in records))
+
+    found = [[verdict.probability for verdict in verdicts] for verdicts in verified]
+    wanted = [[tiny_model.probability(record.contexts[0].text, claim) for claim in CLAIMS] for record in records]
+    assert found == [pytest.approx(probabilities, abs=1e-5) for probabilities in wanted]
+
+
+async def test_a_model_that_is_not_the_published_one_gives_a_failure_and_no_score(make_verifier, record, caplog):
+    metric = FaithfulnessWithHHEM(FakeJudge(claims=CLAIMS), make_verifier(reference_check=True))
+
+    outcome = await metric.score(record)
+
+    assert isinstance(outcome, MetricFailure)
+    assert outcome.error_type == "hhem_reference_mismatch"
+    assert "HHEM does not score (hhem_reference_mismatch)" in caplog.text
+
+
+async def test_a_score_names_the_classifier(make_verifier, record, joined):
+    metric = FaithfulnessWithHHEM(FakeJudge(claims=CLAIMS), make_verifier(threshold=sorted(joined)[1] - 1e-4))
+
+    outcome = await metric.score(record)
+
+    assert outcome.value == pytest.approx(2 / 3)
+    assert outcome.judge.startswith("hhem:")
+
+
+def test_only_a_checked_model_is_called_hhem(make_verifier, tiny_model):
+    assert HHEMVerifier().name == "hhem"
+    assert make_verifier(reference_check=True).name == "hhem"
+    assert make_verifier().name == f"hhem:{tiny_model.folder.name}"
+    assert HHEMVerifier(model="us/our-hhem", reference_check=False).name == "hhem:our-hhem"
+
+
+def test_verifiers_that_want_the_same_share_one_model(make_verifier):
+    assert make_verifier()._computer is make_verifier(threshold=0.7, premise="best_context")._computer
+    assert make_verifier()._computer is not make_verifier(max_tokens=512)._computer
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda verifier: pickle.loads(pickle.dumps(verifier))])
+def test_a_copy_has_the_same_settings(make_verifier, copied):
+    verifier = make_verifier(device="cuda:0", batch_size=3, threshold=0.4, premise="best_context", max_tokens=999)
+
+    assert copied(verifier) == verifier
+    assert copied(verifier).name == verifier.name
+
+
+async def test_what_is_pickled_are_the_settings_and_not_the_model(make_verifier, record):
+    verifier = make_verifier()
+    await verifier.verify_claims(record, CLAIMS)
+
+    assert len(pickle.dumps(verifier)) < 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that of a process with threads is what is tested
+def test_a_fork_loads_a_model_of_its_own(make_verifier, record, joined):
+    verifier = make_verifier()
+
+    def verified():
+        verdicts = asyncio.run(verifier.verify_claims(record, CLAIMS))
+        return [verdict.probability for verdict in verdicts] == pytest.approx(joined, abs=1e-5)
+
+    assert verified()
+    inherited = verifier._computer._classifier
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if verified() and verifier._computer._classifier is not inherited else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert verified()
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "message"),
+    [
+        ("model", " ", "model is ' ', but should be a text that is not empty"),
+        ("revision", None, "revision is None, but should be a text that is not empty"),
+        ("device", 0, "device is 0, but should be a text that is not empty"),
+        ("batch_size", 0, "batch_size is 0, but should be a whole number, at least 1"),
+        ("batch_size", True, "batch_size is True, but should be a whole number, at least 1"),
+        ("max_tokens", 127, "max_tokens is 127, but should be a whole number, at least 128"),
+        ("threshold", 1.1, "threshold is 1.1, but should be a number from 0 to 1"),
+        ("threshold", float("nan"), "threshold is nan, but should be a number from 0 to 1"),
+        ("premise", "all", "premise is 'all', but should be 'joined' or 'best_context'"),
+        ("reference_check", "no", "reference_check is 'no', but should be True or False"),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_name(argument, value, message):
+    with pytest.raises(ConfigurationError) as refused:
+        HHEMVerifier(**{argument: value})
+
+    assert str(refused.value) == message
+
+
+async def test_a_verification_that_is_given_up_leaves_nothing_behind(make_verifier, record):
+    verifier = make_verifier()
+    task = asyncio.create_task(verifier.verify_claims(record, CLAIMS))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    gc.collect()
+
+    assert len(await verifier.verify_claims(record, CLAIMS)) == len(CLAIMS)
+
+
+async def test_a_folder_that_is_not_there_is_an_error_of_the_judge(make_verifier, record):
+    with pytest.raises(JudgeError, match="there is no folder"):
+        await make_verifier(model="./nowhere").verify_claims(record, CLAIMS)

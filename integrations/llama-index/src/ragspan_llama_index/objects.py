@@ -1,0 +1,329 @@
+"""What the framework's objects are, told from their classes, and the texts and answers in them.
+
+Classes are recognised by the names of their bases, so that nothing of the framework has to be imported for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+Role: TypeAlias = str
+"""What a span stands for; spans without a role belong to the step around them."""
+
+CALL: Final = "call"
+"""A query, a chat turn, a run of an agent or a workflow."""
+SYNTHESIS: Final = "synthesis"
+"""A synthesizer at work on nodes."""
+CHUNKS: Final = "chunks"
+"""The part of a synthesis that is given the nodes' texts."""
+SEARCH: Final = "search"
+POSTPROCESSING: Final = "postprocessing"
+TOOL: Final = "tool"
+MODEL: Final = "model"
+ASKING: Final = "asking"
+"""A method of a model that asks it through another one."""
+CHAT_WRITER: Final = "chat writer"
+"""Reads a chat engine's stream to its end, for the user and for the memory."""
+
+STEPS: Final = frozenset({CALL, SYNTHESIS, SEARCH, POSTPROCESSING, TOOL, MODEL, CHAT_WRITER})
+"""What becomes a step of its own."""
+SPEAKING: Final = frozenset({CALL, SYNTHESIS, MODEL})
+"""Steps whose result may be an answer."""
+
+UUID_LENGTH: Final = 37
+"""A span's id ends with a dash and a UUID."""
+
+# Classes
+
+
+class ClassFacts(NamedTuple):
+    """What is known of a class, in plain data, so that a log of it can be read without the framework."""
+
+    name: str
+    module: str
+    bases: frozenset[str]
+    """The names of those of its bases that are the framework's."""
+    is_reranker: bool = False
+    methods: Mapping[str, Role] = {}
+    method_start: int = 0
+    """Where the name of a method begins in a span's id."""
+    response: str | None = None
+    """The framework's class of responses that it is one of, or `GENERATOR`."""
+
+
+def _all(role: Role, *methods: str) -> Mapping[str, Role]:
+    return dict.fromkeys(methods, role)
+
+
+_MODEL_METHODS = (
+    *("chat", "achat", "stream_chat", "astream_chat"),
+    *("complete", "acomplete", "stream_complete", "astream_complete"),
+)
+_ASKING_METHODS = (
+    *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
+    *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
+)
+_METHODS: Mapping[str, Mapping[str, Role]] = {
+    "BaseQueryEngine": _all(CALL, "query", "aquery"),
+    "BaseChatEngine": _all(CALL, "chat", "achat", "stream_chat", "astream_chat"),
+    "Workflow": _all(CALL, "run"),
+    "BaseSynthesizer": {
+        **_all(SYNTHESIS, "synthesize", "asynthesize"),
+        **_all(CHUNKS, "get_response", "aget_response"),
+    },
+    "BaseRetriever": _all(SEARCH, "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
+    "BaseNodePostprocessor": _all(POSTPROCESSING, "_postprocess_nodes", "_apostprocess_nodes"),
+    "BaseTool": _all(TOOL, "call", "acall", "__call__"),
+    "BaseLLM": {**_all(MODEL, *_MODEL_METHODS), **_all(ASKING, *_ASKING_METHODS)},
+    "MultiModalLLM": _all(MODEL, *_MODEL_METHODS),
+    "StreamingAgentChatResponse": _all(CHAT_WRITER, "write_response_to_history", "awrite_response_to_history"),
+}
+_MAX_KNOWN = 1_000  # classes made at run time must not be kept for ever
+KNOWN: Final[dict[type, ClassFacts]] = {}
+"""What `facts_about` has looked up."""
+
+
+def facts_about(kind: type) -> ClassFacts:
+    """What is known of a class; looked up once."""
+    facts = KNOWN.get(kind)
+    if facts is None:
+        if len(KNOWN) >= _MAX_KNOWN:
+            KNOWN.clear()
+        facts = KNOWN[kind] = _look_up(kind)
+    return facts
+
+
+def has_base(kind: type, name: str) -> bool:
+    """Whether the framework's class of this name is among the bases."""
+    return name in facts_about(kind).bases
+
+
+def kind_of(part: Any) -> str | None:
+    """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
+    return facts_about(type(part)).response
+
+
+def _look_up(kind: type) -> ClassFacts:
+    bases = frozenset(
+        base.__name__ for base in kind.__mro__ if base.__module__.startswith(("llama_index.", "workflows."))
+    )
+    # The class is asked, not the object: some of the framework's responses claim to have every attribute.
+    is_generator = hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+    return ClassFacts(
+        name=kind.__name__,
+        module=kind.__module__,
+        bases=bases,
+        is_reranker=any("rerank" in base.__name__.lower() for base in kind.__mro__),
+        methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
+        method_start=len(kind.__name__) + 1,
+        response=GENERATOR if is_generator else next((name for name in _READERS if name in bases), None),
+    )
+
+
+# Work of the framework that answers nobody is told from an answer by the code that calls it.
+
+_FIRST_FRAME = 4  # of the caller: before it come ragspan, the dispatcher and its decorator
+_INDEX_FRAMES = 25  # between a synthesizer's span and the index that called it there are about five
+_EVALUATOR_FRAMES = 5  # between an engine's span and the evaluator that asks it there is hardly any
+
+
+def answers_nobody(role: Role) -> bool:
+    """Whether an outermost step is no request: a bare search, an evaluator's question, an index's wish for a summary."""
+    if role == CALL:
+        most, asks = _EVALUATOR_FRAMES, _is_evaluator
+    elif role in {SYNTHESIS, CHUNKS}:
+        most, asks = _INDEX_FRAMES, _is_index
+    else:
+        return role in {SEARCH, POSTPROCESSING}
+    try:
+        frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the frames before are not made then
+    except ValueError:  # the stack is not that deep
+        return False
+    for _ in range(most):  # few of them, for each takes its time
+        if frame is None or asks(frame):
+            return frame is not None
+        frame = frame.f_back
+    return False
+
+
+def _is_evaluator(frame: FrameType) -> bool:
+    is_named_so = frame.f_code.co_name in {"aevaluate", "evaluate"}
+    return is_named_so and has_base(type(frame.f_locals.get("self")), "BaseEvaluator")
+
+
+def _is_index(frame: FrameType) -> bool:
+    """The framework's own indices ask for summaries outside of any query."""
+    return str(frame.f_globals.get("__name__", "")).startswith("llama_index.core.indices.")
+
+
+# Texts
+
+
+def text_in(value: Any) -> str | None:
+    """The text of a string, a `QueryBundle` or a `ChatMessage`."""
+    if isinstance(value, str):
+        return value
+    for name in ("query_str", "content"):
+        text = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        if isinstance(text, str):
+            return text
+    return None
+
+
+def fields_of(event: Any) -> Mapping[str, Any]:
+    """The fields of a workflow's event: those that its class declares, and those that were just given."""
+    declared = getattr(event, "__dict__", None) or {}
+    private = getattr(event, "__pydantic_private__", None) or {}
+    given = private.get("_data")
+    return {**declared, **given} if isinstance(given, dict) else dict(declared)
+
+
+def are_nodes(items: Any) -> bool:
+    """Whether this is a list of nodes, with or without scores."""
+    if not isinstance(items, (list, tuple)) or not items:
+        return False
+    return all(not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in items)
+
+
+# Answers
+
+_TELLING = ("response", "answer", "result", "output", "final_answer", "final_response", "text", "message", "content")
+
+STREAMS: Final = ("StreamingResponse", "AsyncStreamingResponse")
+CHAT_STREAM: Final = "StreamingAgentChatResponse"
+GENERATOR: Final = "generator"
+_MAX_PARTS = 100
+
+
+def answer_in(result: Any) -> Any:
+    """The part of a result that is the answer: of a workflow's, what its last event holds, under a telling name."""
+    if kind_of(result) is not None or isinstance(result, str):
+        return result
+    if has_base(type(result), "StopEvent") and result.result is not None and result.result is not result:
+        return answer_in(result.result)
+    parts = _parts_of(result)
+    if parts is not None:
+        return _telling_part(parts, result)
+    if isinstance(result, list) and result and kind_of(result[-1]) == "ChatMessage":
+        return result[-1]  # a conversation: its end is the answer
+    return result
+
+
+def texts_in(part: Any) -> Sequence[str]:
+    """The texts in an answer that has several parts."""
+    parts = _parts_of(part)
+    values = part if parts is None else list(parts.values())
+    return [text for one in values[:_MAX_PARTS] if (text := text_in(one))] if isinstance(values, (list, tuple)) else ()
+
+
+def hand_out(result: Any, part: Any, watching: Any) -> bool:
+    """Put what watches in the place of the stream that is the answer in a result; False where it has none of its own."""
+    if has_base(type(result), "StopEvent"):
+        inner = result.result
+        if inner is part:
+            result._result = watching  # noqa: SLF001  the event is the program's, and has no other way
+            return True
+        if inner is not None and inner is not result:
+            return hand_out(inner, part, watching)
+    names = [name for name, value in (_parts_of(result) or {}).items() if value is part]
+    for name in names:
+        if isinstance(result, dict):
+            result[name] = watching
+        else:
+            setattr(result, name, watching)
+    return bool(names)
+
+
+def text_of(part: Any) -> str | None:
+    """The text of an answer that is there as a whole, a structured one as JSON; None if there is no text in it."""
+    if part is None or isinstance(part, str):
+        return part
+    name = kind_of(part)
+    if name is not None:
+        return None if name == GENERATOR else _READERS[name](part)
+    if hasattr(part, "model_dump_json"):
+        return _as_json(part)
+    if isinstance(part, (int, float)):
+        return str(part)
+    return _as_plain_json(part) if isinstance(part, (dict, list, tuple)) else None
+
+
+def text_of_tokens(tokens: Sequence[Any]) -> str | None:
+    """What a stream's tokens amount to. A structured answer is streamed as objects, each more complete than the last."""
+    if not tokens:
+        return None
+    texts = [token for token in tokens if isinstance(token, str)]
+    return "".join(texts) if texts else text_of(tokens[-1])
+
+
+def _parts_of(result: Any) -> Mapping[str, Any] | None:
+    """The parts of a result by their names, if it is a dictionary, an event, or a dataclass of the program's own."""
+    if isinstance(result, dict):
+        return result
+    if has_base(type(result), "StopEvent"):
+        return fields_of(result)
+    is_own = dataclasses.is_dataclass(result) and not type(result).__module__.startswith("llama_index.")
+    return getattr(result, "__dict__", {}) if is_own else None
+
+
+def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
+    for name in _TELLING:
+        if name in fields and fields[name] is not None:
+            return fields[name]
+    # What a search or a tool brought is no answer.
+    values = [value for value in fields.values() if not are_nodes(value) and kind_of(value) != "ToolOutput"]
+    answers = [value for value in values if kind_of(value) is not None]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(answers) == 1:
+        return answers[0]
+    if len(texts) == 1 and len(fields) > 1:
+        return texts[0]
+    return whole if values else None
+
+
+def _text_attribute(part: Any) -> str | None:
+    text = part.response
+    return text if isinstance(text, str) else None
+
+
+def _agent_text(part: Any) -> str | None:
+    text = text_in(part.response)
+    return text if text or part.structured_response is None else _as_plain_json(part.structured_response)
+
+
+def _no_text(_: Any) -> str | None:
+    return None
+
+
+_READERS: Mapping[str, Callable[[Any], str | None]] = {
+    "Response": _text_attribute,
+    "PydanticResponse": lambda part: None if part.response is None else _as_json(part.response),
+    "StreamingResponse": _no_text,
+    "AsyncStreamingResponse": _no_text,
+    "AgentChatResponse": _text_attribute,
+    "StreamingAgentChatResponse": _no_text,
+    "AgentOutput": _agent_text,
+    "ChatMessage": text_in,
+    "ChatResponse": lambda part: text_in(part.message),
+    "CompletionResponse": lambda part: part.text if isinstance(part.text, str) else None,
+    "ToolOutput": text_in,
+}
+
+
+def _as_json(model: Any) -> str | None:
+    try:
+        return str(model.model_dump_json())
+    except Exception:  # noqa: BLE001  a program's own class
+        return str(model)
+
+
+def _as_plain_json(value: Any) -> str | None:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError):
+        return None

@@ -1,1 +1,0 @@
-"""Records that the fleet could not score: what they are, and how they come back."""

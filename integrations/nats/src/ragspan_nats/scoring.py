@@ -1,0 +1,336 @@
+"""Scores records, and has their scores exported: the engine of a worker, and the writers behind it.
+
+Guarantees:
+- Of a record that is delivered again nothing is emitted: no span, no event, no measurement.
+- `export` returns an acknowledgement once all exporters have taken the spans and all native writers have delivered the
+  scores, or finally refused them.
+- Native writers, which look for the span, get the scores after the exporters.
+
+All of it runs in the worker's event loop; exporters and writers have threads of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from opentelemetry.sdk.trace.export import SpanExporter
+
+from ragspan.config import Settings
+from ragspan.defaults import emitters_from, engine_from
+from ragspan.delivery import DeliveryOptions, DeliveryStatus, ScoreWriter
+from ragspan.delivery.spans import RetryingSpanExporter
+from ragspan.engine import Dropped
+from ragspan.engine._threads import DaemonThreads, call_guarded
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.records import RagRecord
+from ragspan.redaction import RedactedRecord
+from ragspan.telemetry import AnswerHandle, Emitter, OTelEmitter
+from ragspan.telemetry.base import EmitHandle, ScoreEmitter
+from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Reason, Verdict
+from ragspan_nats.settings import WorkerOptions
+from ragspan_nats.spans import LINGER, NamingSampler, RecordIds, SpanWriter
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.sdk.trace import SpanProcessor as Processor
+
+_TIMEOUT = "timeout"  # how the engine names the failure of a metric that took too long
+_PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, by how many failures came one after another
+_END = 5.0  # seconds for each part that is let go of
+_NOTHING_LEFT = 1.0  # seconds for the engine and for writers: what is not done by now is given back
+_FLUSH = 30.0  # seconds
+_PAUSE = 0.1  # seconds until what waits for writers is looked at again
+_MAX_SPAN_WAIT = 10.0  # seconds of looking for a span that was exported; it may have been sampled out on its way
+_SLACK = 60.0  # seconds for which a writer still holds what the worker has given back
+_SCORES_OF_A_RECORD = 128  # at most: of some metrics, there is one for each context
+_BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """Somebody who waits until scores, or spans, are written."""
+
+    statuses: Sequence[DeliveryStatus]
+    is_flushed: bool
+    written: asyncio.Future[bool]
+
+    def look(self) -> None:
+        states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in self.statuses}
+        if not self.written.done() and ("lost" in states or (self.is_flushed and "waiting" not in states)):
+            self.written.set_result("lost" not in states)
+
+
+class DeliveryWatch:
+    """Waits for what writers write. One look at all of them serves all who wait, and so does one flush.
+
+    Args:
+        others: emitters that can only tell of all that they were given at once.
+        log: told of trouble.
+    """
+
+    def __init__(self, others: Sequence[Emitter], *, log: ThrottledLog) -> None:
+        self._others = others
+        self._log = log
+        self._threads = DaemonThreads(1, name="ragspan-flush")
+        self._waiting: list[_Waiting] = []
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await asyncio.sleep(_PAUSE)
+            to_flush = [one for one in self._waiting if not one.is_flushed]
+            if to_flush and await self._are_flushed():
+                for one in to_flush:
+                    one.is_flushed = True
+            for one in self._waiting:
+                one.look()
+
+    async def are_written(self, statuses: Sequence[DeliveryStatus], *, timeout: float, flush: bool = False) -> bool:
+        """Whether all of it is written, or finally refused, within so many seconds; with `flush`, by the other emitters as well.
+
+        A score whose span was not there for ten seconds of looking is waited for no longer. Its writer goes on looking for it.
+        """
+        is_flushed = not (flush and self._others)
+        one = _Waiting(statuses, is_flushed, asyncio.get_running_loop().create_future())
+        one.look()
+        self._waiting.append(one)
+        try:
+            await asyncio.wait([one.written], timeout=timeout)
+            return one.written.done() and one.written.result()
+        finally:
+            self._waiting.remove(one)
+
+    async def _are_flushed(self) -> bool:
+        flushing: Future[bool] = self._threads.submit(self._flush)
+        return await asyncio.wrap_future(flushing)
+
+    def _flush(self) -> bool:
+        answers = [(other, *call_guarded(other.flush, _FLUSH)) for other in self._others]  # all, whatever one says
+        for other, _, error in answers:
+            if error is not None:
+                self._log.trouble("emitter", "%s failed with %s", type(other).__name__, type(error).__name__)
+        return all(answer for _, answer, _ in answers)
+
+
+def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
+    """How delivery `number`, from 1, of a record with these outcomes ends.
+
+    Where a judge's service failed, or let every metric run into its time limit, the record comes again later. With its last
+    delivery the scores that are there are better than none; without any, it becomes a dead letter.
+    """
+    failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
+    has_scores = any(isinstance(outcome, Score) for outcome in scored.outcomes.values())
+    # One metric may take too long because of what it has to do; where none came to an end, it is the service that hangs.
+    outages = [one.error_type for one in failures if one.outage or (one.error_type == _TIMEOUT and not has_scores)]
+    is_last = number >= options.max_deliveries
+    if not outages or (is_last and has_scores):
+        return ACKNOWLEDGE
+    detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
+    if is_last:
+        return Verdict(ending="dead_letter", reason="judge_outage", detail=detail)
+    return Verdict(ending="nak", reason="judge_outage", detail=detail, delay=options.back_off(number))
+
+
+class JudgeBackoff:
+    """How many records may be scored at a time: one, and ever more rarely, while the judge's service is away.
+
+    A record that is taken up then uses up a delivery for nothing. What fails together counts as one failure, after which
+    nothing is taken up for a while; then a single record shows whether the service is back.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+
+    def note(self, verdict: Verdict) -> None:
+        """A delivery ends so."""
+        if verdict.ending == "ack":
+            self._failures, self._until = 0, 0.0
+        elif verdict.reason == "judge_outage" and self._clock() >= self._until:
+            self._until = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+            self._failures += 1
+
+    def limit(self, concurrency: int) -> int:
+        """Records that may be scored at a time: usually `concurrency`."""
+        if self._clock() < self._until:
+            return 0
+        return 1 if self._failures else concurrency
+
+
+class _Started(ScoreEmitter):
+    """The engine's emitter: knows the spans of what is being scored, and emits nothing, since the worker does that."""
+
+    def __init__(self, score_wait: float) -> None:
+        self.score_wait = score_wait
+        self.handles: dict[int, AnswerHandle] = {}
+        """By the id of the record object; two messages may hold records with the same record id."""
+
+    def start(self, record: RagRecord) -> AnswerHandle:
+        handle = self.handles.get(id(record))
+        return EmitHandle(_nowhere) if handle is None else EmitHandle(_nowhere, handle.span, handle.retrieval_spans)
+
+
+class FleetScoring:
+    """Scores deliveries and exports their scores.
+
+    Args:
+        settings: of the engine and its emitters.
+        options: of the worker.
+        log: told of trouble.
+
+    Raises:
+        ConfigurationError: no exporter of spans is configured, or a setting cannot be used.
+    """
+
+    def __init__(self, settings: Settings, options: WorkerOptions, *, log: ThrottledLog) -> None:
+        _check(settings)
+        settings = _for_a_worker(settings, options)
+        self._options = options
+        self._log = log
+        self._ids = RecordIds()
+        exporters: list[SpanExporter] = []
+
+        def collecting(made: Sequence[SpanExporter]) -> Processor:
+            # The worker tries exports again by itself, and has to hear what became of each span.
+            exporters.extend(one.inner if isinstance(one, RetryingSpanExporter) else one for one in made)
+            return self._ids
+
+        self._providers = providers_from_environment(processor=collecting, id_generator=self._ids)
+        tracers = self._providers.tracer_provider
+        tracers.sampler = NamingSampler(tracers.sampler, self._ids)
+        emitters = emitters_from(settings, self._providers)
+        (self._spans,) = (emitter for emitter in emitters if isinstance(emitter, OTelEmitter))
+        self._writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
+        for writer in self._writers:
+            writer.delivery = _for_what_is_in_flight(writer.delivery, options)
+        self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
+        self._span_writer = SpanWriter(
+            exporters, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
+        )
+        self._watch = DeliveryWatch(self._others, log=log)
+        self._started = _Started(settings.score_wait)
+        self._engine = engine_from(settings, self._providers, emitters=[self._started])
+
+    @property
+    def meter_provider(self) -> MeterProvider:
+        return self._providers.meter_provider
+
+    async def run(self) -> None:
+        """Wait for writers until cancelled."""
+        await self._watch.run()
+
+    async def score(self, delivery: Delivery, record: RagRecord) -> ScoredRecord | Dropped:
+        """Start the answer's spans, and have the record scored."""
+        with self._ids.at(delivery, record, "open"):
+            handle = self._spans.start(record)
+        self._started.handles[id(record)] = delivery.handle = handle
+        try:
+            return await self._engine.score(RedactedRecord(record))
+        finally:
+            del self._started.handles[id(record)]
+
+    async def export(self, delivery: Delivery, scored: ScoredRecord) -> Verdict:
+        """Emit the scores, if the delivery is to be acknowledged, and wait until they are written; how it ends."""
+        verdict = verdict_on(scored, delivery.number, self._options)
+        if verdict.ending != "ack" or delivery.handle is None:
+            return verdict
+        handle, delivery.handle = delivery.handle, None
+        with self._ids.at(delivery, scored.record, "emit"):
+            _, error = call_guarded(handle.finish, scored)
+        if error is not None:
+            self._note(self._spans, error)
+            return self._failed(delivery, "emitter_error", "an emitter raised; the log says what")
+        for other in self._others:
+            self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
+        timeout = self._options.export_retry_timeout
+        if not await self._watch.are_written([self._span_writer.put(delivery.spans)], timeout=timeout):
+            return self._failed(
+                delivery, "export_failed", f"the backend did not take its spans for {timeout:g} seconds"
+            )
+        statuses = [self._emit(writer, scored) for writer in self._writers]
+        if None in statuses:
+            return self._failed(delivery, "emitter_error", "a native writer raised; the log says what")
+        written = [status for status in statuses if status is not None]
+        if not await self._watch.are_written(written, timeout=timeout, flush=True):
+            return self._failed(delivery, "export_failed", f"its native scores were not taken for {timeout:g} seconds")
+        return ACKNOWLEDGE
+
+    def abandon(self, delivery: Delivery) -> None:
+        """End the spans of a delivery without scores, if they are open; nobody collects them."""
+        if delivery.handle is not None:
+            call_guarded(delivery.handle.abandon)
+
+    async def shutdown(self) -> None:
+        """Let go of everything; what metrics and events are left is sent."""
+        await asyncio.to_thread(self._engine.shutdown, timeout=_NOTHING_LEFT)
+        await asyncio.to_thread(self._span_writer.shutdown)
+        for emitter in (self._spans, *self._others, *self._writers):
+            self._note(emitter, (await asyncio.to_thread(call_guarded, emitter.shutdown, _NOTHING_LEFT))[1])
+        providers = self._providers
+        for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
+            if provider is not None:
+                await asyncio.to_thread(provider.shutdown)
+
+    def _emit(self, writer: ScoreWriter, scored: ScoredRecord) -> DeliveryStatus | None:
+        status, error = call_guarded(writer.emit_with_status, scored)
+        self._note(writer, error)
+        return status
+
+    def _note(self, emitter: object, error: BaseException | None) -> None:
+        if error is not None:
+            self._log.trouble("emitter", "%s failed with %s", type(emitter).__name__, type(error).__name__)
+
+    def _failed(self, delivery: Delivery, reason: Reason, detail: str) -> Verdict:
+        return Verdict(ending="nak", reason=reason, detail=detail, delay=self._options.back_off(delivery.number))
+
+
+def _nowhere(_: ScoredRecord) -> None:
+    """The worker emits what there is."""
+
+
+def _check(settings: Settings) -> None:
+    if not settings.enabled:
+        raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
+    if "otel" not in settings.emitters:
+        raise ConfigurationError("RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes")
+    if not exporter_is_configured():
+        raise ConfigurationError(
+            "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
+            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER; 'console' prints them"
+        )
+
+
+def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:
+    """What is bounded, timed and limited by the worker itself is not bounded once more by its engine."""
+    return replace(
+        settings,
+        sink=None,
+        export="application",
+        concurrency=options.concurrency,
+        queue_size=max(settings.queue_size, options.room),
+        queue_bytes=2**40,
+        drop="newest",
+        max_records_per_second=None,
+        score_wait=settings.metric_timeout,  # one emission for a delivery: it is exported with all of its scores
+        exit_timeout=_END,
+    )
+
+
+def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
+    """A writer holds the scores of all records that the worker may hold, and those whose spans it looks for still, for as long."""
+    return replace(
+        delivery,
+        queue_size=delivery.queue_size + options.room * _SCORES_OF_A_RECORD,
+        queue_bytes=delivery.queue_bytes + options.room * _BYTES_OF_A_RECORD,
+        linger=min(delivery.linger, LINGER),
+        retry_window=max(delivery.retry_window, options.export_retry_timeout + _SLACK),
+    )

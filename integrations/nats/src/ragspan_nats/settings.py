@@ -1,0 +1,308 @@
+"""What is set: where the broker is and who we are to it, what the streams are called and may hold, and how a worker works."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE, number, whole, wrong
+from ragspan.config import variable
+from ragspan.exceptions import ConfigurationError
+from ragspan.record_json import MAX_JSON
+
+_SCHEMES = ("nats", "tls")
+_PORT = 4222
+_FILES = ("nkey_file", "credentials_file", "ca_file", "certificate_file", "key_file")
+_INBOX_PREFIX = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LIMITS = ("max_records", "max_bytes", "replicas")
+"""Those that a variable may set."""
+BACK_OFF = (5.0, 30.0, 120.0, 600.0)
+"""Seconds until a record that could not be scored comes again, after its first delivery, its second, and so on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BrokerAccess:
+    """A NATS server, or several of one cluster, with what it wants to know of us.
+
+    Raises:
+        ConfigurationError: the address is none, a file is missing, or two ways to sign in are given; the message holds no
+            secret.
+    """
+
+    url: str = field(repr=False)
+    """`nats://host:4222`, or `tls://host:4222` where the connection has to be encrypted; several with commas between
+    them. It may hold a user and a password, or a token."""
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    nkey_file: str | None = None
+    """A file with the seed of an NKey."""
+    credentials_file: str | None = None
+    """A file as `nsc` writes it, with a JWT and the seed of its NKey."""
+    ca_file: str | None = None
+    """Certificate authorities to trust in place of the system's."""
+    certificate_file: str | None = None
+    """Our own certificate, for brokers that ask for one."""
+    key_file: str | None = None
+    """Its private key, if it is not in the same file."""
+    inbox_prefix: str = "_INBOX"
+    """What the subjects begin with on which the broker answers us; one that nobody else may listen on keeps what workers
+    are sent from other users of the broker."""
+
+    def __post_init__(self) -> None:
+        servers = self._servers()
+        for name in _FILES:
+            path = getattr(self, name)
+            if path is not None and not _is_file(path):  # not shown: it may be a secret in the place of its file's name
+                raise ConfigurationError(f"{name} should name a file, but there is no such file")
+        if not _INBOX_PREFIX.fullmatch(self.inbox_prefix):
+            raise wrong("inbox_prefix", self.inbox_prefix, "letters, digits, '_' and '-', with dots between them")
+        if self.key_file is not None and self.certificate_file is None:
+            raise ConfigurationError("key_file is given without certificate_file, whose key it should be")
+        ways = [name for name in ("user", "token", "nkey_file", "credentials_file") if getattr(self, name) is not None]
+        if servers[0].username is not None:
+            ways.append("the address")
+        if len(ways) > 1:
+            raise ConfigurationError(f"one way to sign in is enough, but there are several: {', '.join(ways)}")
+        if (self.user is None) != (self.password is None):
+            raise ConfigurationError("user and password go together, but there is only one of them")
+
+    @classmethod
+    def from_environment(cls, url: str) -> BrokerAccess:
+        """The broker at this address, with the credentials of `RAGSPAN_NATS_*`.
+
+        Raises:
+            ConfigurationError: as above.
+        """
+        names = [one.name for one in fields(cls) if one.name != "url"]
+        given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in names}
+        return cls(url=url, **{name: value for name, value in given.items() if value is not None})
+
+    @property
+    def place(self) -> str:
+        """Host and port of each server, for people: without anything secret."""
+        return ", ".join(f"{one.hostname}:{one.port or _PORT}" for one in self._servers())
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether nothing may be said in the clear."""
+        return any(one.scheme == "tls" for one in self._servers()) or bool(self.ca_file or self.certificate_file)
+
+    def options(self) -> dict[str, Any]:
+        """What `nats.connect` is to be given.
+
+        Raises:
+            ConfigurationError: a certificate or a key cannot be read.
+        """
+        servers = self._servers()
+        user, password, token = self.user, self.password, self.token
+        if servers[0].username is not None:
+            name = unquote(servers[0].username)
+            if servers[0].password is None:
+                token = name
+            else:
+                user, password = name, unquote(servers[0].password)
+        options: dict[str, Any] = {
+            "servers": [f"{one.scheme}://{_host(one)}:{one.port or _PORT}" for one in servers],
+            "user": user,
+            "password": password,
+            "token": token,
+            "nkeys_seed": self.nkey_file,
+            "user_credentials": self.credentials_file,
+            "inbox_prefix": self.inbox_prefix,
+            "tls": self._tls() if self.is_encrypted else None,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _servers(self) -> list[SplitResult]:
+        return [_split(url.strip()) for url in self.url.split(",")]
+
+    def _tls(self) -> ssl.SSLContext:
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+            if self.certificate_file is not None:
+                context.load_cert_chain(self.certificate_file, self.key_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigurationError(
+                f"ca_file, certificate_file or key_file cannot be read as certificates: {type(error).__name__}"
+            ) from None
+        return context
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamNames:
+    """What a fleet's streams, subjects and consumer are called; all of it follows from the stream's name.
+
+    Raises:
+        ConfigurationError: the name cannot be a stream's.
+    """
+
+    stream: str = "ragspan"
+    """Letters, digits, `-` and `_`."""
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.stream):
+            raise wrong("stream", self.stream, "letters, digits, '-' and '_'")
+
+    @property
+    def records(self) -> str:
+        """The subject that records are published to."""
+        return f"{self.stream}.records"
+
+    @property
+    def consumer(self) -> str:
+        """The consumer that all workers share."""
+        return f"{self.stream}-workers"
+
+    @property
+    def dead_stream(self) -> str:
+        """The stream of dead letters."""
+        return f"{self.stream}-dead-letters"
+
+    @property
+    def dead_letters(self) -> str:
+        """The subject that dead letters are published to."""
+        return f"{self.stream}.dead_letters"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StreamLimits:
+    """How much the streams may hold, where they are made by us.
+
+    Raises:
+        ConfigurationError: a limit is out of its range.
+    """
+
+    max_records: int = 100_000
+    """Records that may wait; a stream that is full takes no more until workers have made room."""
+    max_bytes: int = 1024 * 1024 * 1024
+    """Their bytes, likewise; but nats-server before 2.10.5 takes some records at this limit for smaller than they are, and gives up
+    the oldest of those that wait in their place. Where it may be such a server, `max_records` should be what is reached first."""
+    max_age: float = 3 * 24 * 3600.0
+    """Seconds after which a record that nobody scored is given up by the broker."""
+    duplicate_window: float = 600.0
+    """Seconds for which the stream knows a record that it has had; memory of the broker grows with it."""
+    dead_letter_bytes: int = 256 * 1024 * 1024
+    """Of the dead letters; the oldest make room for new ones."""
+    dead_letter_age: float = 30 * 24 * 3600.0
+    """Seconds after which a dead letter is given up."""
+    replicas: int = 1
+    """Servers of the cluster that keep a copy, 1 to 5; 3 lose nothing when one server does."""
+
+    def __post_init__(self) -> None:
+        SOME_SECONDS.check_fields(self, "max_age", "duplicate_window", "dead_letter_age")
+        WHOLE.check_fields(self, "max_records", "max_bytes", "dead_letter_bytes")
+        whole(1, 5).check_fields(self, "replicas")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkerOptions:
+    """How a worker works.
+
+    Raises:
+        ConfigurationError: a figure is out of its range.
+    """
+
+    concurrency: int = 16
+    """Records that are scored at the same time, at least 1."""
+    ack_wait: float = 30.0
+    """Seconds without a heartbeat of this worker after which the broker gives its records to others, 1 or more."""
+    max_deliveries: int = 5
+    """How often a record is delivered before it becomes a dead letter, at least 1."""
+    max_ack_pending: int = 10_000
+    """Records that all workers together may have in flight, at least 1."""
+    drain_timeout: float = 25.0
+    """Seconds that a worker which is told to stop may take for what is in flight, 0 or more; the rest is given back."""
+    export_retry_timeout: float = 600.0
+    """Seconds for which scores are kept that the backend does not take, more than 0; then the record is given back."""
+    max_in_flight: int = 0
+    """Records that this worker may hold, those included whose scores wait for their export; 0 is four times `concurrency`,
+    and 256 at least."""
+    max_in_flight_bytes: int = 128 * 1024 * 1024
+    """Bytes of JSON that these records may take together, at least 4 MiB, which is one record of the largest size."""
+
+    def __post_init__(self) -> None:
+        WHOLE.check_fields(self, "concurrency", "max_deliveries", "max_ack_pending")
+        whole(0).check_fields(self, "max_in_flight")
+        whole(MAX_JSON).check_fields(self, "max_in_flight_bytes")
+        number("a number of seconds, 1 or more", lambda seconds: seconds >= 1).check_fields(self, "ack_wait")
+        SECONDS.check_fields(self, "drain_timeout")
+        SOME_SECONDS.check_fields(self, "export_retry_timeout")
+
+    @property
+    def room(self) -> int:
+        """Records that this worker may hold."""
+        return max(self.concurrency, self.max_in_flight or max(256, 4 * self.concurrency))
+
+    def back_off(self, number: int) -> float:
+        """Seconds until a record comes again whose delivery `number`, from 1, failed."""
+        return BACK_OFF[min(number, len(BACK_OFF)) - 1]
+
+
+def broker_address(given: str | None) -> str:
+    """The broker's address: the given one, else that of `RAGSPAN_SINK`.
+
+    Raises:
+        ConfigurationError: there is none.
+    """
+    address = given or variable("RAGSPAN_SINK")
+    if address is None:
+        raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
+    return address
+
+
+def stream_name(given: str | None = None) -> str:
+    """The name of the stream: the given one, else that of `RAGSPAN_NATS_STREAM`, else `ragspan`."""
+    return given or variable("RAGSPAN_NATS_STREAM") or "ragspan"
+
+
+def stream_limits() -> StreamLimits:
+    """The limits of streams that are missing, with those of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`.
+
+    Raises:
+        ConfigurationError: one of these is no whole number, or out of its range.
+    """
+    limits = StreamLimits()
+    for name in _LIMITS:
+        value = variable(f"RAGSPAN_NATS_{name.upper()}")
+        if value is None:
+            continue
+        changed: dict[str, Any] = {name: int(value) if value.isdecimal() else value}
+        try:
+            limits = replace(limits, **changed)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"RAGSPAN_NATS_{name.upper()}: {error}") from None
+    return limits
+
+
+def _split(url: str) -> SplitResult:
+    # What is wrong is not shown: it may be a part of a password.
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ConfigurationError("the broker's address is none; write nats://host:4222") from None
+    if parts.scheme not in _SCHEMES or not has_host:
+        raise ConfigurationError("the broker's address should be like nats://host:4222 or tls://host:4222")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ConfigurationError(
+            "the broker's address goes on after host and port; write '/', '?', '#' and '@' in a password as %2F, %3F, %23 and %40"
+        )
+    return parts
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # no path at all
+        return False
+
+
+def _host(parts: SplitResult) -> str:
+    host = parts.hostname or ""
+    return f"[{host}]" if ":" in host else host

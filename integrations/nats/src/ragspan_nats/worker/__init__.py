@@ -1,1 +1,0 @@
-"""A worker of the fleet: takes records from the stream, scores them, and acknowledges them once their scores are exported."""

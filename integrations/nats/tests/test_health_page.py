@@ -1,0 +1,222 @@
+"""The health page, asked by HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+from contextlib import suppress
+
+import pytest
+from brokers import until
+
+from ragspan.exceptions import ConfigurationError
+from ragspan_nats import command as health_module
+from ragspan_nats import worker as worker_module
+from ragspan_nats.command import HealthPage
+from ragspan_nats.settings import WorkerOptions
+from ragspan_nats.worker import Health
+
+WELL = Health(is_alive=True, is_ready=True, figures={"in_flight": 2, "acknowledged": 5})
+
+
+@pytest.fixture
+def make_page():
+    made = []
+
+    def make(look=lambda: WELL, address="127.0.0.1:0"):
+        made.append(HealthPage(address, look))
+        made[-1].start()
+        return made[-1]
+
+    yield make
+    for page in made:
+        page.stop()
+
+
+def ask(page, path):
+    """The status and the page."""
+    connection = http.client.HTTPConnection(page.address, timeout=20)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        body = response.read()
+        assert response.headers["Content-Type"] == "application/json"
+        return response.status, json.loads(body)
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("is_alive", "is_ready", "healthz", "readyz"),
+    [(True, True, 200, 200), (True, False, 200, 503), (False, True, 503, 503), (False, False, 503, 503)],
+)
+def test_the_status_says_whether_all_is_well(make_page, is_alive, is_ready, healthz, readyz):
+    page = make_page(lambda: Health(is_alive=is_alive, is_ready=is_ready, figures={}))
+
+    assert ask(page, "/healthz") == (healthz, {"alive": is_alive, "ready": is_ready})
+    assert ask(page, "/readyz?probe=1") == (readyz, {"alive": is_alive, "ready": is_ready})
+
+
+def test_another_address_is_told_which_there_are(make_page):
+    assert ask(make_page(), "/metrics") == (404, {"error": "there are /healthz and /readyz"})
+
+
+def test_who_hangs_up_early_or_says_nothing_disturbs_nobody(make_page, capfd):
+    page = make_page()
+    host, port = page.address.rsplit(":", 1)
+    silent = socket.create_connection((host, int(port)), timeout=20)
+    rude = socket.create_connection((host, int(port)), timeout=20)
+    rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a farewell
+    rude.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+    rude.close()
+
+    assert [ask(page, "/healthz")[0] for _ in range(3)] == [200] * 3
+    silent.close()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.fixture
+def connect():
+    """Makes connections to a page, and ends them."""
+    made = []
+
+    def make(page):
+        host, port = page.address.rsplit(":", 1)
+        made.append(socket.create_connection((host, int(port)), timeout=20))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        connection.close()
+
+
+@pytest.mark.parametrize("number", [200, 2 * health_module._MAX_CONNECTIONS])
+def test_connections_that_ask_nothing_cost_no_threads_and_no_answer(make_page, connect, number):
+    page = make_page()
+    threads = threading.active_count()
+    for _ in range(number):
+        connect(page)
+
+    assert [ask(page, "/healthz")[0] for _ in range(3)] == [200] * 3
+    assert threading.active_count() == threads
+    assert len(page._open) <= health_module._MAX_CONNECTIONS
+
+
+@pytest.mark.parametrize(
+    "piece", [b"G", b"GET /healthz HTTP/1.1\r\nX: y\r\n", b""], ids=["letters", "headers", "nothing"]
+)
+def test_a_request_that_comes_in_drips_is_cut(make_page, connect, monkeypatch, piece):
+    monkeypatch.setattr(health_module, "_PATIENCE", 0.3)
+    page = make_page()
+    connection = connect(page)
+    connection.settimeout(0.05)
+
+    def is_cut():
+        try:
+            connection.sendall(piece)
+            return connection.recv(1) == b""
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+
+    until(is_cut, what="the end of the connection")
+    assert ask(page, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "request_", [b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10**6, b"y" * 10**6], ids=["header", "line"]
+)
+def test_a_request_without_end_is_cut(make_page, connect, request_):
+    page = make_page()
+    connection = connect(page)
+    with suppress(OSError):  # it may be cut before all is sent
+        connection.sendall(request_)
+    with suppress(ConnectionError):
+        assert connection.recv(100) == b""
+    assert ask(page, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
+        (b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", 405),
+        (b"\r\n\r\n", 405),
+        (b"GET\r\n\r\n", 404),
+        (b"GET \xff HTTP/1.1\r\n\r\n", 404),
+    ],
+)
+def test_what_is_no_request_is_answered_all_the_same(make_page, connect, capfd, request_, status):
+    connection = connect(make_page())
+    connection.sendall(request_)
+    assert connection.recv(100).startswith(f"HTTP/1.0 {status} ".encode())
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("address", ["8080", "localhost", "localhost:http", "127.0.0.1:", "127.0.0.1:99999", ":-1", ""])
+def test_an_address_that_is_none_is_named(address):
+    with pytest.raises(ConfigurationError, match="health page") as refusal:
+        HealthPage(address, lambda: WELL)
+    assert address in str(refusal.value)
+
+
+def test_an_address_that_is_taken_is_named(make_page):
+    page = make_page()
+
+    with pytest.raises(ConfigurationError, match=f"cannot be served at {page.address}"):
+        HealthPage(page.address, lambda: WELL)
+
+
+async def test_a_loop_that_hangs_is_seen_and_so_is_its_recovery(make_page, broker, monkeypatch, worker_of):
+    """A real worker, whose event loop a test brings to a standstill."""
+    monkeypatch.setattr(worker_module, "_TICK", 0.05)
+    monkeypatch.setattr(worker_module, "_HANGS", 2.0)
+    worker = worker_of(broker, options=WorkerOptions(drain_timeout=0.0, ack_wait=3.0))
+    page = make_page(worker.health)
+    running = asyncio.create_task(worker.run())
+    await asyncio.to_thread(until, lambda: ask(page, "/readyz")[0] == 200)
+    seen = []
+
+    def stand_still():
+        until(lambda: seen.append(ask(page, "/healthz")[0]) or seen[-1] == 503, what="a loop that hangs to be seen")
+
+    asyncio.get_running_loop().call_soon(stand_still)
+    await asyncio.to_thread(until, lambda: seen and seen[-1] == 503)
+
+    assert seen[0] == 200
+    await asyncio.to_thread(until, lambda: ask(page, "/healthz")[0] == 200)
+    worker.stop()
+    await asyncio.wait_for(running, 20)
+    assert ask(page, "/readyz")[0] == 503
+
+
+async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make_broker, worker_of):
+    worker = worker_of(make_broker(), options=WorkerOptions(drain_timeout=0.0))
+    page = make_page(worker.health)
+    running = asyncio.create_task(worker.run())
+
+    assert await asyncio.to_thread(ask, page, "/healthz") == (
+        200,
+        {"alive": True, "ready": False, "in_flight": 0, "acknowledged": 0, "nacked": {}, "dead_lettered": {}},
+    )
+    assert (await asyncio.to_thread(ask, page, "/readyz"))[0] == 503
+    worker.stop()
+    await asyncio.wait_for(running, 20)
+
+
+@pytest.fixture
+def worker_of(monkeypatch):
+    """Workers that print what they export."""
+    from ragspan.config import Settings
+    from ragspan_nats.settings import BrokerAccess, StreamNames
+
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+
+    def make(broker, *, options):
+        return worker_module.Worker(BrokerAccess(url=broker.url), Settings(), options=options, names=StreamNames())
+
+    return make

@@ -1,0 +1,330 @@
+"""The verdict on a record decides what is emitted of it, and what was emitted decides how its delivery ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
+from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
+
+from ragspan.config import Settings
+from ragspan.defaults import emitters_from
+from ragspan.delivery import Delivered, DeliveryOptions, Failed, Rejected, ScoreWriter, SpanNotFound, Unavailable
+from ragspan.judges.base import ClaimVerdict
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.telemetry import OTelEmitter, is_suppressed
+from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats import scoring as scoring_module
+from ragspan_nats import spans as spans_module
+from ragspan_nats.consumer import Reason
+from ragspan_nats.scoring import FleetScoring, _for_what_is_in_flight
+from ragspan_nats.settings import WorkerOptions
+
+OUTCOMES = {"faithfulness": Score(value=0.5), "completeness": OUTAGE}
+GOOD = {"faithfulness": Score(value=1.0)}
+
+
+class Engine:
+    """Gives every record these outcomes."""
+
+    def __init__(self, outcomes, emitter):
+        self.outcomes = outcomes
+        self._emitter = emitter
+
+    async def score(self, capture):
+        record = capture.to_record()
+        handle = self._emitter.start(record)
+        await asyncio.sleep(0)
+        return ScoredRecord(record=record, outcomes=self.outcomes, span=handle.span)
+
+    def shutdown(self, timeout):
+        pass
+
+
+class Scoring:
+    """What scores records in a worker, with an engine, exporters and emitters of a test's."""
+
+    def __init__(self, exporters, outcomes, options):
+        self.part = FleetScoring(Settings(metrics=("context_adherence",)), options, log=ThrottledLog())
+        self.part._engine = Engine(outcomes, self.part._started)
+        self.part._span_writer._exporters = exporters
+        self._telemetry, self._events = InMemoryTelemetry(), InMemoryLogRecordExporter()
+        loggers = LoggerProvider(shutdown_on_exit=False)
+        loggers.add_log_record_processor(SimpleLogRecordProcessor(self._events))
+        tracers = self.part._providers.tracer_provider
+        self.part._spans = OTelEmitter(
+            tracer_provider=tracers, meter_provider=self._telemetry.meter_provider, logger_provider=loggers
+        )
+
+    @property
+    def events(self):
+        return [data.log_record for data in self._events.get_finished_logs()]
+
+    @property
+    def measurements(self):
+        return [value for _, value in self._telemetry.measurements().get("ragspan.score", [])]
+
+    async def deliver(self, *records, number=1):
+        """The verdicts on these records, delivered at the same time, as pairs of ending and reason."""
+        looking = asyncio.create_task(self.part.run())
+        try:
+            verdicts = await asyncio.gather(*(self._deliver(record, number) for record in records or [a_record()]))
+        finally:
+            looking.cancel()
+        return [(verdict.ending, verdict.reason) for verdict in verdicts]
+
+    async def _deliver(self, record, number):
+        delivery = a_delivery(number=number)
+        scored = await self.part.score(delivery, record)
+        try:
+            return await self.part.export(delivery, scored)
+        finally:
+            self.part.abandon(delivery)
+
+
+@pytest.fixture
+def make(monkeypatch):
+    """Makes them."""
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    monkeypatch.setattr(scoring_module, "_PAUSE", 0.02)
+    monkeypatch.setattr(scoring_module, "_FLUSH", 0.3)
+    monkeypatch.setattr(spans_module, "LINGER", 0.05)
+    made = []
+
+    def make(*exporters, emitters=(), outcomes=GOOD, **options):
+        monkeypatch.setattr(scoring_module, "emitters_from", lambda *given: [*emitters_from(*given), *emitters])
+        made.append(Scoring(exporters, outcomes, WorkerOptions(**options)))
+        return made[-1]
+
+    yield make
+    for one in made:
+        asyncio.run(one.part.shutdown())
+
+
+ACKNOWLEDGED = [("ack", None)]
+FAILED = [("nak", "export_failed")]
+
+
+class TestWhatIsEmitted:
+    @pytest.mark.parametrize(
+        ("outcomes", "number", "ending"), [(OUTCOMES, 1, "nak"), ({"a": OUTAGE}, 5, "dead_letter")]
+    )
+    async def test_nothing_of_a_record_that_is_not_acknowledged(self, make, outcomes, number, ending):
+        other, backend = RecordingEmitter(), Backend()
+        scoring = make(backend, emitters=[other], outcomes=outcomes)
+
+        assert await scoring.deliver(number=number) == [(ending, "judge_outage")]
+        assert (backend.tries, other.scored, scoring.events, scoring.measurements) == ([], [], [], [])
+
+    async def test_all_of_one_that_is(self, make):
+        other, backend = RecordingEmitter(), Backend()
+        scoring = make(backend, emitters=[other], outcomes=OUTCOMES)
+
+        assert await scoring.deliver(number=5) == ACKNOWLEDGED
+        (answer,) = (span for span in backend.spans if span.name == "invoke_workflow answer")
+        assert answer.attributes["ragspan.score.faithfulness"] == 0.5
+        assert answer.attributes["ragspan.error.completeness"] == "APIConnectionError"
+        assert answer.attributes["ragspan.delivery.count"] == 5
+        assert [event.attributes["log.record.uid"] for event in scoring.events] == [
+            "record-1/faithfulness",
+            "record-1/completeness",
+        ]
+        assert {(event.trace_id, event.span_id) for event in scoring.events} == {ids_of([answer])[answer.name]}
+        assert scoring.measurements == [0.5]
+        assert other.scored[0].outcomes == OUTCOMES
+
+    async def test_two_messages_that_hold_records_with_the_same_id_are_two_deliveries(self, make):
+        backend = Backend()
+
+        assert await make(backend).deliver(a_record("same"), a_record("same")) == 2 * ACKNOWLEDGED
+        assert len(backend.taken) == 2 * 3
+
+    async def test_nothing_that_quotes_anybody_without_content(self, make):
+        claim = ClaimVerdict(index=0, supported=False, claim="Beta settles")
+        score = Score(value=0.0, explanation="Beta settles", judge="overlap", evidence=(claim,))
+        backend = Backend()
+        scoring = make(backend, outcomes={"faithfulness": score})
+        await scoring.deliver(a_record(user_id="mary"))
+
+        sent = "".join(span.to_json() for span in backend.spans) + "".join(
+            str(one.attributes) for one in scoring.events
+        )
+        assert "1 of 1 claims unsupported: sentence 1" in sent
+        assert not [text for text in ("Beta", "card", "mary") if text in sent]
+
+    async def test_spans_that_cannot_be_made_give_the_record_back(self, make):
+        scoring = make(Backend(), outcomes={"faithfulness": "no outcome at all"})
+
+        assert await scoring.deliver() == [("nak", "emitter_error")]
+
+    async def test_another_emitter_that_raises_keeps_nothing_from_the_others(self, make, caplog):
+        class Raising(RecordingEmitter):
+            def emit(self, scored):
+                raise OSError("text")
+
+        last = RecordingEmitter()
+
+        assert await make(Backend(), emitters=[Raising(), last]).deliver() == ACKNOWLEDGED
+        assert len(last.scored) == 1
+        assert "Raising failed with OSError" in caplog.messages
+
+
+class TestExport:
+    async def test_all_exporters_have_to_take_a_record(self, make):
+        one, other = Backend(), Backend(lambda names: len(other.tries) > 2)
+
+        assert await make(one, other).deliver() == ACKNOWLEDGED
+        assert len(other.tries) == 3
+
+    @pytest.mark.parametrize("answer", [False, RuntimeError("a text"), None], ids=["fails", "raises", "says nothing"])
+    async def test_what_is_not_taken_is_tried_again(self, make, answer, caplog):
+        backend = Backend(lambda names: True if len(backend.tries) > 2 else answer)
+
+        assert await make(backend).deliver() == ACKNOWLEDGED
+        assert "text" not in caplog.text
+
+    async def test_a_record_that_is_refused_for_good_holds_no_other_up(self, make):
+        backend = Backend(lambda names: "invoke_workflow poison" not in names)
+        records = [a_record(f"record-{number}", name="poison" if number == 7 else "a") for number in range(20)]
+
+        verdicts = await make(backend, export_retry_timeout=2.0).deliver(*records)
+
+        assert [place for place, verdict in enumerate(verdicts) if verdict == FAILED[0]] == [7]
+        assert backend.taken.count("invoke_workflow a") == 19
+
+    async def test_patience_ends(self, make):
+        assert await make(Backend(lambda names: False), export_retry_timeout=0.2).deliver() == FAILED
+
+    async def test_its_requests_are_not_the_applications(self, make):
+        seen = []
+        await make(Backend(lambda names: seen.append(is_suppressed()) or True)).deliver()
+
+        assert seen == [True]
+
+    async def test_an_answer_that_is_not_sampled_needs_no_export(self, make, monkeypatch):
+        monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
+        backend = Backend(lambda names: False)
+
+        assert await make(backend).deliver() == ACKNOWLEDGED
+        assert backend.tries == []
+
+
+class Scores(ScoreWriter):
+    """A writer to a backend of a test's."""
+
+    name = "test"
+
+    def __init__(self, write, **delivery):
+        super().__init__(delivery=DeliveryOptions(**{"linger": 0.0, **delivery}))
+        self._write = write
+
+    def items_of(self, scored, span):
+        return [Item(f"{scored.record.record_id} {metric}") for metric in scored.outcomes]
+
+    def connect(self):
+        return self
+
+    def write(self, batch):
+        return [self._write(item.key) for item in batch]
+
+    def close(self):
+        pass
+
+
+class Item:
+    size = 1000
+
+    def __init__(self, key):
+        self.key = key
+
+
+class TestNativeScores:
+    @pytest.mark.parametrize("result", [Delivered(), Rejected("http_400")], ids=["delivered", "refused for good"])
+    async def test_a_score_that_has_come_to_its_end_is_waited_for_no_longer(self, make, result):
+        assert await make(Backend(), emitters=[Scores(lambda key: result)]).deliver() == ACKNOWLEDGED
+
+    async def test_they_are_written_when_the_spans_are_out_and_all_writers_have_to_deliver(self, make):
+        backend, written = Backend(), []
+        writers = [Scores(lambda key: written.append(list(backend.taken)) or Delivered()) for _ in range(2)]
+
+        assert await make(backend, emitters=writers).deliver() == ACKNOWLEDGED
+        assert [len(names) for names in written] == [3, 3]
+
+    async def test_a_score_waits_for_a_backend_that_is_away_and_others_wait_for_none_but_their_own(self, make):
+        tries = []
+
+        def write(key):
+            tries.append(key)
+            return Failed() if key.startswith("slow") and len(tries) < 4 else Delivered()
+
+        verdicts = await make(Backend(), emitters=[Scores(write)]).deliver(a_record("slow"), a_record("quick"))
+        assert verdicts == 2 * ACKNOWLEDGED
+        assert tries.index("quick faithfulness") < len(tries) - 1
+
+    async def test_a_score_that_is_not_taken_in_time_gives_the_record_back(self, make):
+        """And whoever waits for it asks a busy backend no more often."""
+        tries = []
+
+        def write(key):
+            tries.append(key)
+            raise Unavailable("http_429", retry_after=60.0)
+
+        assert await make(Backend(), emitters=[Scores(write)], export_retry_timeout=0.5).deliver() == FAILED
+        assert len(tries) == 1
+
+    async def test_a_score_whose_span_does_not_turn_up_holds_its_record_up_for_a_while_only(self, make, monkeypatch):
+        monkeypatch.setattr(scoring_module, "_MAX_SPAN_WAIT", 0.2)
+
+        assert await make(Backend(), emitters=[Scores(lambda key: SpanNotFound())]).deliver() == ACKNOWLEDGED
+
+    async def test_a_score_that_gave_way_to_others_is_to_be_written_again(self, make):
+        writer, may_pass = Scores(lambda key: may_pass.wait(20) and Delivered()), threading.Event()
+        scoring = make(Backend(), emitters=[writer])
+        writer.delivery = DeliveryOptions(queue_size=2, linger=1.0)
+        may_pass.set()
+
+        verdicts = await scoring.deliver(*(a_record(f"record-{number}") for number in range(4)))
+        assert sorted(verdicts, key=str) == 2 * ACKNOWLEDGED + 2 * FAILED
+
+    async def test_an_answer_that_a_writer_fails_at_is_given_back_as_such(self, make, caplog):
+        writer = Scores(lambda key: Delivered())
+        writer.items_of = lambda scored, span: 1 / 0
+
+        assert await make(Backend(), emitters=[writer]).deliver() == [("nak", "emitter_error")]
+        assert "Scores failed with ZeroDivisionError" in caplog.messages
+
+    @pytest.mark.parametrize("answers", [(False, True), (OSError("x"), True)], ids=["not in time", "raises"])
+    async def test_an_emitter_that_tells_of_all_at_once_is_flushed_until_it_has_delivered(self, make, answers):
+        class Flushing(RecordingEmitter):
+            left = list(answers)
+
+            def flush(self, timeout):
+                answer = self.left.pop(0)
+                if isinstance(answer, BaseException):
+                    raise answer
+                return answer
+
+        emitter = Flushing()
+        verdicts = await make(Backend(), emitters=[emitter]).deliver(a_record("one"), a_record("two"))
+        assert verdicts == 2 * ACKNOWLEDGED
+        assert emitter.left == []
+
+    def test_a_writer_holds_for_as_long_whatever_its_worker_holds(self):
+        """Else it would give scores up that the worker keeps for it, and they would be judged again."""
+        options = WorkerOptions(max_in_flight=1000, export_retry_timeout=3600.0)
+        delivery = _for_what_is_in_flight(DeliveryOptions(), options)
+
+        assert delivery.queue_size > 1000 * 8 * 10  # eight metrics, ten passages
+        assert delivery.queue_bytes > 1000 * 200_000
+        assert delivery.retry_window > 3600.0
+
+
+def test_every_reason_is_documented():
+    documentation = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
+    assert [reason for reason in get_args(Reason) if f"`{reason}`" not in documentation] == []

@@ -1,0 +1,93 @@
+"""What arguments and settings may be. The words of the errors are here and nowhere else.
+
+WHOLE.check("polls", polls)
+SECONDS.check_fields(options, "linger", "score_wait")
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ragspan.exceptions import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is allowed, in words and as a test."""
+
+    allowed: str
+    fits: Callable[[Any], object]
+
+    def check(self, name: str, value: object) -> None:
+        """Raise a `ConfigurationError` that names the argument, its value and what is allowed, unless the value fits."""
+        if not self.fits(value):
+            raise wrong(name, value, self.allowed)
+
+    def check_fields(self, owner: object, *names: str) -> None:
+        for name in names:
+            self.check(name, getattr(owner, name))
+
+    def or_none(self) -> Rule:
+        return Rule(self.allowed, lambda value: value is None or self.fits(value))
+
+
+def wrong(name: str, value: object, allowed: str) -> ConfigurationError:
+    return ConfigurationError(f"{name} is {shown(value)}, but should be {allowed}")
+
+
+def shown(value: object) -> str:
+    """The value for a message; an object by its type, because its own text may hold anything."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+
+
+def whole(least: int = 1, most: float = math.inf) -> Rule:
+    """A whole number, which `True` is not."""
+    allowed = f"a whole number, at least {least}" if most == math.inf else f"a whole number from {least} to {most}"
+    return Rule(allowed, lambda value: _is(int, value) and least <= value <= most)
+
+
+def number(allowed: str, fits: Callable[[float], bool]) -> Rule:
+    """A finite number, which `True` is not."""
+    return Rule(allowed, lambda value: _is((int, float), value) and math.isfinite(value) and fits(value))
+
+
+def between(least: int, most: int) -> Rule:
+    return number(f"a number from {least} to {most}", lambda value: least <= value <= most)
+
+
+def _is(kind: type | tuple[type, ...], value: object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def choice(*values: str) -> Rule:
+    return Rule(" or ".join(map(repr, values)), lambda value: value in values)
+
+
+def one_of(*values: str) -> Rule:
+    """One of many values, which a list names."""
+    return Rule(f"one of {', '.join(values)}", lambda value: value in values)
+
+
+def instance(kind: type, allowed: str) -> Rule:
+    return Rule(allowed, lambda value: isinstance(value, kind))
+
+
+def has_methods(allowed: str, *methods: str) -> Rule:
+    """An object, and no class, with these methods."""
+    return Rule(
+        allowed, lambda value: not isinstance(value, type) and all(callable(getattr(value, m, None)) for m in methods)
+    )
+
+
+WHOLE = whole()
+SHARE = between(0, 1)
+AMOUNT = number("a number above 0", lambda value: value > 0)
+SECONDS = number("a number of seconds, 0 or more", lambda value: value >= 0)
+SOME_SECONDS = number("a number of seconds, more than 0", lambda value: value > 0)
+FLAG = instance(bool, "True or False")
+TEXT = Rule("a text that is not empty", lambda value: isinstance(value, str) and bool(value.strip()))

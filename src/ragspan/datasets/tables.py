@@ -1,0 +1,248 @@
+"""Where rows come from: files, data frames, data sets, and anything that can be iterated.
+
+Data frames are known by their own modules, where these are loaded already; none is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from itertools import chain, count, islice
+from typing import Any, BinaryIO, TypeAlias
+
+from ragspan.datasets.cells import kind_of
+from ragspan.datasets.results import BadRow
+from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.records import RagRecord
+
+MAX_CELL = 1 << 24
+"""Characters of a cell's text, and of a row of CSV. Long contexts are far below."""
+MAX_LINE = 1 << 25
+"""Characters of a line of text: what is longer is no line of a table, and has to be held as a whole."""
+MAX_EXPANSION = 200
+"""How many times its size compressed data may have. Texts have twenty times, bombs a thousand and more."""
+_SMALL_COLUMN = 1 << 26  # bytes that a column of Parquet may expand to in any case
+_REFERENCE = 8  # bytes of a list's entry, though it be nothing
+_SAMPLED = 50  # rows
+_BATCH = 8  # rows of Parquet: each may have a cell that takes the most there is
+_BUFFER = 1 << 20  # bytes of a column of Parquet that are read at a time, in place of all of it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableRow:
+    """One row as the table has it."""
+
+    row: int
+    """Of the table's data, counted from 1."""
+    data: Mapping[str, Any] | RagRecord
+    line: int | None = None
+    """Where it begins in the file, counted from 1."""
+
+
+Entry: TypeAlias = "TableRow | BadRow"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A table that is read once, from its first row to its last."""
+
+    columns: Sequence[str]
+    """The table's, or where each row has its own, those of the first rows."""
+    sample: Sequence[Mapping[str, Any]]
+    """Some of the first rows that could be read."""
+    entries: Iterator[Entry]
+    """All rows, those of the sample included."""
+    count: int | None = None
+    """Of rows, where it is known beforehand."""
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    """Tells whether a file is the one that was read before."""
+    share_read: Callable[[], float | None] = lambda: None
+    """Of a file, from 0 to 1; None where it is not known."""
+    close: Callable[[], None] = lambda: None
+
+
+def table_of(data: Any, **of_file: Any) -> Table:
+    """The table that the data are.
+
+    Args:
+        data: a path, a frame of pandas or polars, a data set of Hugging Face, an Arrow table, or an iterable of
+            dictionaries and records.
+        of_file: how to read a file, as `open_file` has it.
+
+    Raises:
+        TableError: they are no table.
+        ConfigurationError: an argument about a file is wrong.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        from ragspan.datasets.files import open_file
+
+        return open_file(data, **of_file)
+    if _is_a(data, "pandas", "DataFrame"):
+        columns = checked_names(data.columns, "the data frame")
+        cells = zip(*(data.iloc[:, place] for place in range(len(columns))), strict=True)
+        rows = (dict(zip(columns, row, strict=True)) for row in cells)
+        return sampled(_entries(rows), columns=columns, count=len(data))
+    if _is_a(data, "polars", "LazyFrame"):
+        data = data.collect()
+    if _is_a(data, "polars", "DataFrame"):
+        columns = checked_names(data.columns, "the data frame")
+        return sampled(_entries(data.iter_rows(named=True)), columns=columns, count=data.height)
+    if _is_a(data, "pyarrow", "Table"):
+        columns = checked_names(data.column_names, "the Arrow table")
+        batches = data.to_batches(max_chunksize=_BATCH)
+        return sampled(_arrow_entries(batches), columns=columns, count=data.num_rows)
+    if isinstance(data, Mapping):
+        raise TableError(_of_mapping(data))
+    if not isinstance(data, Iterable):
+        raise TableError(
+            f"a {type(data).__name__} is no table: give a path, a data frame, or rows as dictionaries or records"
+        )
+    names = getattr(data, "column_names", None)  # of a data set of Hugging Face
+    named = list(names) if isinstance(names, (list, tuple)) else None
+    return sampled(_entries(data), columns=named, count=len(data) if isinstance(data, Sized) else None)
+
+
+def _is_a(data: object, module: str, name: str) -> bool:
+    kind = getattr(sys.modules.get(module), name, None)
+    return isinstance(kind, type) and isinstance(data, kind)
+
+
+def _of_mapping(data: Mapping[Any, Any]) -> str:
+    splits = [str(name) for name, part in data.items() if hasattr(part, "column_names")]
+    if splits:
+        return f"this is a collection of data sets: choose one of {', '.join(splits)}"
+    return "a dictionary is no table: give a list of dictionaries, one for each row, or a data frame"
+
+
+def checked_names(names: Iterable[object], table: str) -> list[str]:
+    """Names of columns as text.
+
+    Raises:
+        TableError: two of them are equal.
+    """
+    columns = list(map(str, names))
+    for column, times in Counter(columns).items():
+        if times > 1:
+            raise TableError(f"{table} has the column {column!r} {times} times")
+    return columns
+
+
+def _entries(rows: Iterable[Any]) -> Iterator[Entry]:
+    for row, values in enumerate(rows, start=1):
+        if isinstance(values, (Mapping, RagRecord)):
+            yield TableRow(row=row, data=values)
+        else:
+            yield BadRow(row=row, reason=f"it is {kind_of(values)}, but should be a dictionary or a record")
+
+
+def sampled(entries: Iterator[Entry], *, columns: Sequence[str] | None = None, **known: Any) -> Table:
+    """A table with a look at its first rows; where they bring columns of their own, these are the table's."""
+    first: list[Entry] = []
+    room = MAX_CELL
+    for entry in islice(entries, _SAMPLED):
+        first.append(entry)
+        room -= _characters(entry)
+        if room < 0:
+            break
+    sample = [entry.data for entry in first if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)]
+    if columns is None:
+        columns = list(dict.fromkeys(str(key) for values in sample for key in values))
+    first.reverse()  # each is kept no longer than until it is given out
+    return Table(
+        columns=columns,
+        sample=sample,
+        entries=chain(iter(lambda: first.pop() if first else None, None), entries),
+        **known,
+    )
+
+
+def _characters(entry: Entry) -> int:
+    """Of its cells, and of the lists in them."""
+    values = entry.data.values() if isinstance(entry, TableRow) and isinstance(entry.data, Mapping) else ()
+    parts = (part for cell in values for part in (cell if isinstance(cell, list) else [cell]))
+    return sum(len(part) for part in parts if isinstance(part, str))
+
+
+# Parquet and Arrow ----------------------------------------------------------------------------------------------------
+
+
+def import_parquet() -> tuple[Any, Any]:
+    """pyarrow, and its part for Parquet.
+
+    Raises:
+        ConfigurationError: it is not installed.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ConfigurationError('Parquet needs pyarrow: pip install "ragspan[datasets]"') from error
+    return pa, parquet
+
+
+def parquet_table(file: BinaryIO, *, name: str, **known: Any) -> Table:
+    """A table in a Parquet file, of which a batch is in memory at a time.
+
+    Raises:
+        TableError: it is no Parquet file, or has two columns of the same name.
+        ConfigurationError: pyarrow is not installed.
+    """
+    arrow, parquet = import_parquet()
+    try:
+        source = parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
+    except (arrow.ArrowException, OSError) as error:
+        raise TableError(f"{name} cannot be read as Parquet: {error}") from None
+    _require_no_bomb(source.metadata, name)
+    columns = checked_names(source.schema_arrow.names, name)
+    batches = _readable(source.iter_batches(batch_size=_BATCH, use_threads=False), name, arrow.ArrowException)
+    return sampled(_arrow_entries(batches), columns=columns, count=source.metadata.num_rows, **known)
+
+
+def _readable(batches: Iterator[Any], name: str, error_of_arrow: type[Exception]) -> Iterator[Any]:
+    try:
+        yield from batches
+    except (error_of_arrow, OSError) as error:
+        raise TableError(f"{name} cannot be read on: {error}") from None
+
+
+def _require_no_bomb(metadata: Any, name: str) -> None:
+    """Raise unless the file's columns have about the size in memory that they have in the file."""
+    first = 1
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            size = column.total_uncompressed_size + _REFERENCE * (column.num_values - group.num_rows)
+            if size > max(_SMALL_COLUMN, MAX_EXPANSION * column.total_compressed_size):
+                raise TableError(
+                    f"{name}: rows {first} to {first + group.num_rows - 1}: the column {column.path_in_schema} expands"
+                    f" from {column.total_compressed_size:,} to {size:,} bytes, which is more than a table needs"
+                )
+        first += group.num_rows
+
+
+def _arrow_entries(batches: Iterable[Any]) -> Iterator[Entry]:
+    rows = count(1)
+    for batch in batches:
+        try:
+            entries: list[Any] = batch.to_pylist()
+        except _NOT_IN_PYTHON:  # one of them
+            entries = [_arrow_values(batch.slice(place, 1)) for place in range(batch.num_rows)]
+        for values, row in zip(entries, rows, strict=False):
+            yield BadRow(row=row, reason=values) if isinstance(values, str) else TableRow(row=row, data=values)
+
+
+def _arrow_values(batch: Any) -> dict[str, Any] | str:
+    """Of a single row; or why Python cannot hold it."""
+    values = {}
+    for name, cell in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            (values[name],) = cell.to_pylist()
+        except _NOT_IN_PYTHON as error:  # noqa: PERF203 - each may be the one
+            return f"the column {name} has what Python cannot hold: {type(error).__name__}"
+    return values
+
+
+_NOT_IN_PYTHON = (ValueError, OverflowError)
+"""Of a time in the year 300000, say, or a text that is no UTF-8."""

@@ -1,0 +1,99 @@
+"""The judges in a metric's fields: which are paid for, where they are asked, and who judges when the budget is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeGuard, cast
+
+from ragspan.engine._threads import call_guarded
+from ragspan.engine.budget import Budget
+from ragspan.judges.base import ClaimVerdict, Judge, Verifier
+from ragspan.judges.named import installed_verifier
+from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.session import Spender
+from ragspan.metrics.base import Metric
+from ragspan.records import RagRecord
+
+_JUDGE = "judge"
+"""The field that metrics keep their judge in."""
+
+
+class ClaimsJudge:
+    """The part of a judge that faithfulness asks: claims of the embedded judge, verdicts of a verifier."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self.name = verifier.name
+        self.claims = OverlapJudge()
+        self.verifier = verifier
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        return await self.claims.extract_claims(record)
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        return await self.verifier.verify_claims(record, claims)
+
+
+def make_fallback_judge(budget: Budget) -> Judge | ClaimsJudge | None:
+    """The judge that stands in for all that are paid for; None to skip their metrics."""
+    fallback = budget.fallback
+    if isinstance(fallback, str):
+        if fallback == "skip":
+            return None
+        fallback = OverlapJudge() if fallback == "overlap" else installed_verifier(fallback)()
+    return fallback if _is_judge(fallback) else ClaimsJudge(fallback)
+
+
+def spenders_of(metric: object) -> Iterator[Spender]:
+    """The judges of a metric whose requests are paid for, as far as its fields show them."""
+    return (value for value in _values_of(metric) if isinstance(value, Spender) and not isinstance(value, type))
+
+
+def are_cpu_bound(metric: object) -> list[bool | None]:
+    """What each judge of a metric says of itself, see `Judge`; None for one that says nothing."""
+    judges: list[object] = []
+    for value in _values_of(metric):
+        if isinstance(value, ClaimsJudge):
+            judges += [value.claims, value.verifier]
+        elif value is not None and (value is getattr(metric, _JUDGE, None) or hasattr(value, "verify_claims")):
+            judges.append(value)
+    said = [getattr(judge, "cpu_bound", None) for judge in judges]
+    return [answer if isinstance(answer, bool) else None for answer in said]
+
+
+def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
+    """Call `prepare` of the judges that have one, as an engine does that asks them in its own process."""
+    for judge in [*(getattr(metric, _JUDGE, None) for metric in metrics), fallback]:
+        prepare = getattr(judge, "prepare", None)
+        if callable(prepare):
+            call_guarded(prepare)  # a judge that cannot be had fails when it is asked
+
+
+def with_judge(metric: Metric, judge: object) -> Metric | None:
+    """The metric with this judge in place of its own and of all that are paid for; None if that cannot be.
+
+    It cannot for a metric that is no dataclass with a field `judge`, and where the metric refuses this judge.
+    """
+    names = _fields_of(metric)
+    if _JUDGE not in names:
+        return None
+    replaced = [name for name in names if name == _JUDGE or isinstance(getattr(metric, name), Spender)]
+    try:
+        return cast("Metric", replace(cast("Any", metric), **dict.fromkeys(replaced, judge)))
+    except (TypeError, ValueError):  # how metrics check their arguments
+        return None
+
+
+def _is_judge(fallback: Judge | Verifier) -> TypeGuard[Judge]:
+    return callable(getattr(fallback, "extract_claims", None))
+
+
+def _values_of(metric: object) -> Iterator[object]:
+    return (getattr(metric, name, None) for name in _fields_of(metric) or [_JUDGE])
+
+
+def _fields_of(metric: object) -> list[str]:
+    """The names of a dataclass's fields; none of anything else."""
+    if not is_dataclass(metric) or isinstance(metric, type):
+        return []
+    return [field.name for field in fields(metric)]

@@ -1,5 +1,0 @@
-"""The judge that asks Vectara's HHEM-2.1-Open, a small classifier that runs on this machine."""
-
-from ragspan.judges.hhem.verifier import HHEMVerifier
-
-__all__ = ["HHEMVerifier"]

@@ -1,0 +1,80 @@
+"""What errors of a provider say: whether the service is out, and which words may be shown.
+
+Prompts and keys stay out of the messages, which end up on spans and in logs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+_OUT = frozenset({401, 402, 403, 404, 407, 408, 425, 429})
+"""No key, no money, no such model, too many requests: the next request will fare no better. So it is from 500 on."""
+_SERVER_ERROR = 500
+_ERRORS = range(400, 600)
+
+_ABOUT_THE_REQUEST = re.compile(
+    r"Context(?:Window|Length|Overflow)|ContentFilter|LengthFinish|Blocked|Refus|Parser|Safety"
+)
+"""In names of exceptions that carry no status."""
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether other requests would fail as well now.
+
+    An HTTP status decides, of the error or of its cause; without one it is an outage unless the type says that something
+    is wrong with the request or the reply: `ValueError`, `TypeError`, or a name such as `ContextWindowExceeded`.
+    """
+    for candidate in (error, error.__cause__):
+        status = _status_of(candidate)
+        if status is not None:
+            return status in _OUT or status >= _SERVER_ERROR
+    if isinstance(error, OSError):  # among them errors of `requests` that are a `ValueError` too
+        return True
+    if isinstance(error, (ValueError, TypeError, NotImplementedError)):
+        return False
+    return not any(_ABOUT_THE_REQUEST.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def _status_of(error: BaseException | None) -> int | None:
+    """The HTTP status where clients keep it: on the error, on its response, or in the response's metadata (AWS)."""
+    response = getattr(error, "response", None)
+    metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
+    places = (
+        getattr(error, "status_code", None),
+        getattr(error, "http_status", None),
+        getattr(error, "code", None),
+        getattr(response, "status_code", None),
+        metadata.get("HTTPStatusCode") if isinstance(metadata, Mapping) else None,
+    )
+    return next((int(status) for status in places if isinstance(status, int) and status in _ERRORS), None)
+
+
+def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
+    """What happened, in the provider's words unless they repeat the prompt, and never with a key.
+
+    Args:
+        error: what a provider's client raised.
+        sent: the texts of the request.
+        secrets: keys and parts of addresses that may appear in the words. What is no string, or too short for a key, is ignored.
+    """
+    words = getattr(error, "message", None)
+    words = words if isinstance(words, str) and words else str(error)
+    keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
+    for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
+        words = words.replace(key, "[key]")
+    words = _KEY.sub("[key]", words)[:_MAX_MESSAGE]
+    if _quotes(words, "\n".join(sent)):
+        words = "the endpoint's message repeats the request and is left out"
+    status = getattr(error, "status_code", None)
+    return f"HTTP {status}: {words}" if status else words
+
+
+def _quotes(words: str, prompt: str) -> bool:
+    return any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1))
+
+
+_KEY = re.compile(r"\bsk-[\w*-]+")
+_SHORTEST_KEY = 5
+_QUOTATION = 24
+_MAX_MESSAGE = 280

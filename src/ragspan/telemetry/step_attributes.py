@@ -1,0 +1,258 @@
+"""What a step was given and what it returned, as attributes, in groups, the most important first.
+
+Of documents ids and scores; texts only where content is wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, Step, ToolCall
+from ragspan.step_texts import Message, ToolRequest
+from ragspan.telemetry import semconv
+from ragspan.telemetry.content import EmitterOptions
+from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, named
+
+MAX_DOCUMENTS = 50
+"""Two OpenInference attributes each: together they stay below OpenTelemetry's default limit of 128."""
+MAX_DOCUMENTS_WITH_CONTENT = 30
+"""Three attributes each."""
+MAX_PASSAGE_CHARS = 2000
+MAX_MESSAGES = 20
+"""The last ones of a conversation: OpenInference takes two attributes for each, and more for calls of tools."""
+_MIN_TEXT_CHARS = 100
+_MAX_REQUESTS = 10
+
+
+def step_groups(step: Step, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    """The attributes of a step, but for what a sampler may want to see."""
+    match step:
+        case ToolCall():
+            return _tool_groups(step, options)
+        case Retrieval():
+            return _retrieval_groups(step, options)
+        case Reranking():
+            return _reranking_groups(step, options)
+        case Generation():
+            return _generation_groups(step, options)
+
+
+def _tool_groups(call: ToolCall, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    if options.openinference:
+        yield {semconv.TOOL_NAME: named(call.name)}
+    if call.arguments is not None and options.content.allows("spans", hidden_as="inputs"):
+        yield {
+            semconv.GEN_AI_TOOL_CALL_ARGUMENTS: call.arguments,
+            semconv.INPUT_VALUE: call.arguments,
+            semconv.INPUT_MIME_TYPE: _mime_type(call.arguments),
+        }
+    if call.result is not None and options.content.allows("spans", hidden_as="outputs"):
+        yield {
+            semconv.GEN_AI_TOOL_CALL_RESULT: call.result,
+            semconv.OUTPUT_VALUE: call.result,
+            semconv.OUTPUT_MIME_TYPE: _mime_type(call.result),
+        }
+
+
+def _mime_type(text: str) -> str:
+    return semconv.MIME_JSON if text.startswith(("{", "[")) else semconv.MIME_TEXT
+
+
+def _generation_groups(generation: Generation, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    first_ns = generation.first_token_ns
+    yield {
+        semconv.GEN_AI_RESPONSE_ID: generation.response_id and named(generation.response_id),
+        semconv.GEN_AI_RESPONSE_MODEL: generation.response_model and named(generation.response_model),
+        semconv.GEN_AI_USAGE_INPUT_TOKENS: generation.input_tokens,
+        semconv.GEN_AI_USAGE_OUTPUT_TOKENS: generation.output_tokens,
+        semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: generation.cached_tokens,
+        semconv.GEN_AI_RESPONSE_FINISH_REASONS: generation.finish_reason and (generation.finish_reason,),
+        semconv.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK: (
+            None if first_ns is None else max(first_ns - generation.started_ns, 0) / 1e9
+        ),
+    }
+    yield {
+        semconv.LLM_MODEL_NAME: generation.model and named(generation.model),
+        semconv.LLM_PROVIDER: generation.provider and named(generation.provider),
+        semconv.LLM_TOKEN_COUNT_PROMPT: generation.input_tokens,
+        semconv.LLM_TOKEN_COUNT_COMPLETION: generation.output_tokens,
+        semconv.LLM_TOKEN_COUNT_TOTAL: _total_tokens(generation),
+        semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: generation.cached_tokens,
+        semconv.LLM_FINISH_REASON: generation.finish_reason and named(generation.finish_reason),
+    }
+    yield from _message_groups(generation, options)
+
+
+def _total_tokens(generation: Generation) -> int | None:
+    if generation.input_tokens is None or generation.output_tokens is None:
+        return None
+    return generation.input_tokens + generation.output_tokens
+
+
+def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    query = retrieval.query if options.content.allows("spans", hidden_as="inputs") else None
+    yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: _ids_and_scores(retrieval.contexts)}
+    if query is not None:
+        yield {
+            semconv.INPUT_VALUE: query,
+            semconv.INPUT_MIME_TYPE: semconv.MIME_TEXT,
+            semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: query,
+        }
+    yield from _openinference_documents("retrieval.documents", retrieval.contexts, options)
+
+
+def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    """What it left first, then what it was given."""
+    query = reranking.query if options.content.allows("spans", hidden_as="inputs") else None
+    yield {
+        semconv.RERANKER_TOP_K: reranking.top_k,
+        semconv.RERANKER_MODEL_NAME: reranking.model and named(reranking.model),
+        semconv.RERANKER_QUERY: query,
+        semconv.INPUT_VALUE: query,
+        semconv.INPUT_MIME_TYPE: None if query is None else semconv.MIME_TEXT,
+    }
+    yield from _openinference_documents("reranker.output_documents", reranking.contexts, options)
+    yield from _openinference_documents("reranker.input_documents", reranking.given, options)
+
+
+def _openinference_documents(
+    among: semconv.DocumentList, contexts: tuple[RetrievedContext, ...], options: EmitterOptions
+) -> Iterator[Mapping[str, object]]:
+    content = options.content.allows("spans", hidden_as="documents")
+    if content or options.openinference:
+        most = MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS
+        for index, context in enumerate(contexts[:most]):
+            yield _openinference_document(among, index, context, content=content)
+
+
+def _openinference_document(
+    among: semconv.DocumentList, index: int, context: RetrievedContext, *, content: bool
+) -> Mapping[str, object]:
+    """A document of which at least one thing is said: a tool that reads a list closes its gaps, and moves what follows."""
+    document = {
+        semconv.document_attribute(index, "id", among): context.id and named(context.id),
+        semconv.document_attribute(index, "score", among): context.score,
+        semconv.document_attribute(index, "content", among): (
+            bounded(context.text, MAX_PASSAGE_CHARS) if content else None
+        ),
+    }
+    is_blank = not content and not context.id and context.score is None
+    rank = {semconv.document_attribute(index, "metadata", among): json.dumps({"rank": index})}
+    return document | (rank if is_blank else {})
+
+
+def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
+    """A JSON list with an object a document, in rank order; as many as one attribute holds.
+
+    A document that has neither id nor score still has its (empty) object, so that places stay ranks.
+    """
+    documents = [_id_and_score(context) for context in contexts[:MAX_DOCUMENTS]]
+    while len(text := json.dumps(documents)) > MAX_TEXT_CHARS:  # cut by the bound on text, it would be no JSON
+        documents = documents[: len(documents) * MAX_TEXT_CHARS // len(text)]
+    return text
+
+
+def _id_and_score(context: RetrievedContext) -> dict[str, str | float]:
+    document: dict[str, str | float] = {}
+    if context.id is not None:
+        document["id"] = named(context.id)
+    if context.score is not None and math.isfinite(context.score):
+        document["score"] = float(context.score)
+    return document
+
+
+def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+    """The reply first, and of the prompt the last message."""
+    allows = options.content.allows
+    if allows("spans", hidden_as="outputs") and generation.reply is not None:
+        reply = fitted([generation.reply])
+        about = {} if generation.finish_reason is None else {"finish_reason": generation.finish_reason}
+        yield {semconv.GEN_AI_OUTPUT_MESSAGES: _json([_as_json(one) | about for one in reply])}
+        if options.openinference:
+            yield from _openinference("llm.output_messages", reply)
+    if allows("spans", hidden_as="inputs") and generation.prompt:
+        prompt = fitted(generation.prompt)
+        instructions = [_text_part(one.text) for one in prompt if one.role == "system"]
+        spoken = [_as_json(one) for one in prompt if one.role != "system"]
+        yield {
+            semconv.GEN_AI_INPUT_MESSAGES: _json(spoken) if spoken else None,
+            semconv.GEN_AI_SYSTEM_INSTRUCTIONS: _json(instructions) if instructions else None,
+        }
+        if options.openinference:
+            yield from reversed([*_openinference("llm.input_messages", prompt)])
+
+
+def fitted(messages: Sequence[Message]) -> list[Message]:
+    """The messages as one attribute holds them, as JSON: long texts are cut; the instructions and the last messages stay."""
+    first = [one for one in messages[:-MAX_MESSAGES] if one.role == "system"][:1]
+    kept = [*first, *messages[-MAX_MESSAGES:]]
+    limit = MAX_TEXT_CHARS // 2
+    while True:
+        cut = [_cut(one, limit) for one in kept]
+        if len(_json([_as_json(one) for one in cut])) <= MAX_TEXT_CHARS:
+            return cut
+        if limit > _MIN_TEXT_CHARS:
+            limit = limit * 3 // 4
+        else:
+            del kept[len(first)]
+
+
+def _cut(message: Message, limit: int) -> Message:
+    requests = tuple(
+        replace(
+            one,
+            id=one.id and named(one.id),
+            name=named(one.name),
+            arguments=one.arguments and bounded(one.arguments, limit),
+        )
+        for one in message.tool_requests[:_MAX_REQUESTS]
+    )
+    answers = message.tool_call_id and named(message.tool_call_id)
+    return replace(message, text=bounded(message.text, limit), tool_requests=requests, tool_call_id=answers)
+
+
+def _as_json(message: Message) -> dict[str, Any]:
+    """As the conventions have it."""
+    if message.role == "tool":
+        parts = [{"type": "tool_call_response", "id": message.tool_call_id, "response": message.text}]
+    else:
+        parts = [_text_part(message.text)] if message.text else []
+        parts += [_request_part(request) for request in message.tool_requests]
+    return {"role": message.role, "parts": parts}
+
+
+def _text_part(text: str) -> dict[str, Any]:
+    return {"type": "text", "content": text}
+
+
+def _request_part(request: ToolRequest) -> dict[str, Any]:
+    try:
+        arguments = json.loads(request.arguments) if request.arguments else None
+    except ValueError:  # it was cut, or the model wrote no JSON
+        arguments = request.arguments
+    return {"type": "tool_call", "id": request.id, "name": request.name, "arguments": arguments}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _openinference(among: semconv.MessageList, messages: Sequence[Message]) -> Iterator[Mapping[str, object]]:
+    for index, message in enumerate(messages):
+        attributes: dict[str, object] = {
+            semconv.message_attribute(among, index, "role"): message.role,
+            semconv.message_attribute(among, index, "content"): message.text or None,
+            semconv.message_attribute(among, index, "tool_call_id"): message.tool_call_id
+            and named(message.tool_call_id),
+        }
+        for place, request in enumerate(message.tool_requests):
+            attributes |= {
+                semconv.tool_request_attribute(among, index, place, "id"): request.id,
+                semconv.tool_request_attribute(among, index, place, "function.name"): request.name,
+                semconv.tool_request_attribute(among, index, place, "function.arguments"): request.arguments,
+            }
+        yield attributes

@@ -1,0 +1,440 @@
+"""Tables: frames and iterables, CSV, JSON, Parquet, and the text that they are read from."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import itertools
+import json
+import subprocess
+import sys
+import threading
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from ragspan.datasets import files
+from ragspan.datasets import text as text_rows
+from ragspan.datasets.files import open_file
+from ragspan.datasets.tables import table_of
+from ragspan.datasets.text import TextReader, csv_table, json_table, most_frequent_delimiter
+from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.records import RagRecord
+
+ROWS = [{"question": "a", "contexts": ["x", "y"]}, {"question": None, "contexts": []}]
+
+
+@pytest.fixture
+def read(write_bytes, split):
+    """The rows of a file with these bytes, good and bad."""
+
+    def read_file(data, name="table.csv", **options):
+        return split(open_file(write_bytes(data, name), **options))
+
+    return read_file
+
+
+def data_of(entries):
+    return [entry.data for entry in entries]
+
+
+def places(entries):
+    return [(entry.row, entry.line) for entry in entries]
+
+
+# In memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_pandas_frame_have_their_columns_whatever_the_index(split):
+    table = table_of(pd.DataFrame(ROWS, index=[7, 7]))
+
+    assert (list(table.columns), table.count) == (["question", "contexts"], 2)
+    assert [list(values["contexts"]) for values in data_of(split(table)[0])] == [["x", "y"], []]
+
+
+def test_two_columns_with_the_same_name_are_an_error(write_bytes, tmp_path):
+    twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["a", "a"])
+    parquet.write_table(twice, tmp_path / "t.parquet")
+    for data in (pd.DataFrame([[1, 2]], columns=["a", "a"]), twice, tmp_path / "t.parquet", write_bytes(b"a,a\n1,2\n")):
+        with pytest.raises(TableError, match="has the column 'a' 2 times"):
+            table_of(data)
+
+
+class DataSet:
+    """Has what Hugging Face's data sets have."""
+
+    column_names = ("question", "contexts")
+
+    def __iter__(self):
+        return iter(ROWS)
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pa.Table.from_pylist, lambda _: DataSet()])
+def test_rows_of_frames_and_data_sets_are_read(make, split):
+    table = table_of(make(ROWS))
+
+    assert list(table.columns) == ["question", "contexts"]
+    assert data_of(split(table)[0]) == ROWS
+
+
+def test_generators_of_dictionaries_and_records_are_read_once_and_not_to_their_end(split):
+    record = RagRecord(question="q", contexts=None, response="r")
+    good, bad = split(table_of(row for row in [ROWS[0], record, "text"]))
+
+    assert data_of(good) == [ROWS[0], record]
+    assert [(entry.row, entry.reason) for entry in bad] == [(3, "it is a str, but should be a dictionary or a record")]
+    endless = table_of({"question": str(number)} for number in iter(int, 1))
+    assert next(endless.entries).data == {"question": "0"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"train": DataSet(), "test": DataSet()}, "choose one of train, test"),
+        ({"question": ["a"]}, "no table: give"),
+        (7, "no table: give"),
+        (None, "no table: give"),
+    ],
+)
+def test_what_is_no_table_is_an_error(data, message):
+    with pytest.raises(TableError, match=message):
+        table_of(data)
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(TableError, match="No such file"):
+        open_file(tmp_path / "absent.csv")
+
+
+def test_an_ending_that_says_nothing_asks_for_the_format(read):
+    with pytest.raises(ConfigurationError, match="is not known from its ending: name it with --format csv"):
+        read(b"question\na\n", "table.txt")
+    assert len(read(b"question\na\n", "table.txt", file_format="csv")[0]) == 1
+    with pytest.raises(ConfigurationError, match="'xml', but should be one of"):
+        read(b"", file_format="xml")
+
+
+def test_compressed_files_are_read_as_what_they_hold(read):
+    assert data_of(read(gzip.compress(b"question\na\n"), "table.csv.gz")[0]) == [{"question": "a"}]
+
+
+@pytest.mark.parametrize("name", ["table.csv.gz", "table.parquet.gz"])
+@pytest.mark.parametrize("data", [b"question\na\n", gzip.compress(b"question\n" * 1000)[:-10]], ids=["none", "cut"])
+def test_damaged_compression_is_an_error(read, data, name):
+    with pytest.raises(TableError, match="cannot be decompressed"):
+        read(data, name)
+
+
+def test_the_share_that_was_read_grows_to_the_whole(write_bytes):
+    table = open_file(write_bytes(b"question\n" + b"abcdefgh\n" * 50_000))
+    before = table.share_read()
+    assert sum(1 for _ in table.entries) == 50_000
+
+    assert 0 < before < 1
+    assert table.share_read() == 1
+    table.close()
+
+
+def test_files_of_the_same_size_are_told_apart_by_their_ends(write_bytes):
+    tables = [open_file(write_bytes(data, name)) for data, name in ((b"a\nb\n", "1.csv"), (b"a\nc\n", "2.csv"))]
+    one, other = (table.identity for table in tables)
+
+    assert one["size"] == other["size"]
+    assert one != other
+    for table in tables:
+        table.close()
+
+
+def test_standard_input_is_read_by_the_name_of_a_dash(tmp_path):
+    program = (
+        "import sys; from ragspan.datasets.files import open_file\n"
+        "table = open_file('-', file_format=sys.argv[1])\n"
+        "print([entry.data for entry in table.entries]); table.close()"
+    )
+    parquet.write_table(pa.Table.from_pylist([{"question": "a"}]), tmp_path / "t.parquet")
+    (tmp_path / "t.jsonl").write_text('{"question": "a"}\n', encoding="utf-8")
+    for ending in ("jsonl", "parquet"):
+        with (tmp_path / f"t.{ending}").open("rb") as file:
+            command = [sys.executable, "-c", program, ending]
+            done = subprocess.run(command, stdin=file, capture_output=True, text=True, check=True)
+        assert done.stdout == "[{'question': 'a'}]\n"
+
+
+# Text -----------------------------------------------------------------------------------------------------------------
+
+
+def lines_of(data, encoding="utf-8"):
+    return list(TextReader(io.BytesIO(data), encoding=encoding, name="t.csv").lines())
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"a\r\nb\n\nc", ["a\r\n", "b\n", "\n", "c"]),
+        ("a\u2028b\x85c\n".encode(), ["a\u2028b\x85c\n"]),
+        ("\ufeffäö\nü€\n".encode(), ["äö\n", "ü€\n"]),
+    ],
+)
+def test_lines_end_at_line_feeds_and_keep_them(data, lines):
+    assert lines_of(data) == lines
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"abc\nd\xfce\n", r"t\.csv: byte 6 \(0xfc\), about line 2, is no utf-8 text: try --encoding cp1252"),
+        (b"\xef\xbb\xbfa\xff", r"byte 5 \(0xff\)"),
+        (b"a\r\n" * 300_001 + b"\xfc\n", r"byte 900004 \(0xfc\), about line 300002, is"),
+        ("question".encode("utf-16"), "try --encoding utf-16"),
+        ("aä".encode()[:2], "byte 2"),
+    ],
+)
+def test_a_wrong_encoding_is_told_by_the_byte_and_with_one_to_try(data, message):
+    with pytest.raises(TableError, match=message):
+        lines_of(data)
+
+
+def test_an_encoding_can_be_named(write_bytes):
+    assert lines_of("a\nb".encode("utf-16"), "utf-16") == ["a\n", "b"]
+    with pytest.raises(TableError, match="no text encoding 'utf-88'"):
+        lines_of(b"", "utf-88")
+
+
+def test_a_line_without_end_is_not_taken_into_memory(monkeypatch):
+    monkeypatch.setattr(text_rows, "MAX_LINE", 100_000)
+
+    with pytest.raises(TableError, match="line 2 has more than 100,000 characters"):
+        lines_of(b"a\n" + b"x" * 300_000)
+
+
+# CSV ------------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_are_dictionaries_with_their_number_and_line(read):
+    good, bad = read(b'question,answer\n"a\nb",r\n\nc,s\n')
+
+    assert data_of(good) == [{"question": "a\nb", "answer": "r"}, {"question": "c", "answer": "s"}]
+    assert (places(good), bad) == ([(1, 2), (2, 5)], [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "kept", "told"),
+    [
+        (b"b\na,r\n", [2], "row 1 (line 2): it has 1 cells, but the header has 2"),
+        (b"a,r\nc,s,t\nd,u\n", [1, 3], "row 2 (line 3): it has 3 cells, but the header has 2"),
+        (b'"a"b,r\nc,s\n', [2], "row 1 (line 2): it is no CSV: ',' expected after '\"'"),
+        (b'a,r\n"b,s\n', [1], "row 2 (line 3): it is no CSV: unexpected end of data"),
+        (b"a,r\0\nb,s\n", [2], "NUL"),
+    ],
+)
+def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told):
+    good, (bad,) = read(b"question,answer\n" + rows)
+
+    assert [entry.row for entry in good] == kept
+    assert told in str(bad)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("name", ["table.csv", "table.jsonl", "table.json"])
+def test_an_empty_file_is_an_error(read, data, name):
+    with pytest.raises(TableError, match="is empty"):
+        read(data, name)
+
+
+@pytest.mark.parametrize(("data", "name"), [(b"question,answer\n", "table.csv"), (b" [ ] ", "table.json")])
+def test_a_table_may_have_no_rows(read, data, name):
+    assert read(data, name) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [("a,b", ","), ("a;b;c", ";"), ("a\tb", "\t"), ("a|b", "|"), ("question", ","), ('"x;y;z",b', ",")],
+)
+def test_the_delimiter_is_the_most_frequent_of_the_header_outside_of_quotes(header, delimiter):
+    assert most_frequent_delimiter(header) == delimiter
+
+
+def test_a_delimiter_can_be_given_or_goes_by_the_ending(read):
+    assert data_of(read(b"question:answer,\na:r\n", delimiter=":")[0]) == [{"question": "a", "answer,": "r"}]
+    assert data_of(read(b"question\ta,b\nx\ty\n", "table.tsv")[0]) == [{"question": "x", "a,b": "y"}]
+    with pytest.raises(ConfigurationError, match="single character"):
+        read(b"a\n", delimiter="::")
+
+
+def test_long_passages_fit_into_a_cell_and_the_limit_of_the_process_is_not_touched(read):
+    before = csv.field_size_limit()
+    good, bad = read(b"question,answer\nq," + b"x" * 200_000 + b"\n")
+
+    assert (len(good[0].data["answer"]), bad) == (200_000, [])
+    assert csv.field_size_limit() == before
+
+
+def test_two_tables_that_are_read_at_the_same_time_know_nothing_of_each_other(split):
+    is_first_in_a_row, is_second_in_a_row, is_first_done = (threading.Event() for _ in range(3))
+
+    def first():
+        yield from ("question,answer\n", 'q,"\n')
+        is_first_in_a_row.set()
+        is_second_in_a_row.wait(10)
+        yield 'r"\n'
+
+    def second():
+        yield from ("question,answer\n", 'q,"\n')
+        is_second_in_a_row.set()
+        is_first_done.wait(10)
+        yield "x" * 200_000 + '"\n'
+
+    def read_first():
+        split(csv_table(first(), name="first", delimiter=None))
+        is_first_done.set()
+
+    reader = threading.Thread(target=read_first)
+    reader.start()
+    is_first_in_a_row.wait(10)
+    good, bad = split(csv_table(second(), name="second", delimiter=None))
+    reader.join()
+
+    assert (len(good[0].data["answer"]), bad) == (200_001, [])
+
+
+@pytest.mark.parametrize(
+    ("row", "column"),
+    [('q,"xxxxx\n', "answer"), ('"' + "x" * 60 + '",r\n', "question"), ("q,r,s" + "x" * 60 + "\n", "answer")],
+    ids=["quote", "line", "more cells than columns"],
+)
+def test_a_row_has_a_limit_and_the_column_that_goes_on_is_named(monkeypatch, split, row, column):
+    monkeypatch.setattr(text_rows, "MAX_CELL", 50)
+    lines = ["question,answer\n", "a,b\n", row, *["c,d\n"] * 15]
+    good, bad = split(csv_table(lines, name="t", delimiter=None))
+
+    assert list(map(str, bad)) == [
+        f"row 2 (line 3): it has more than 50 characters, the last of them in the column {column!r}"
+    ]
+    assert good[-1].data == {"question": "c", "answer": "d"}
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing(read):
+    good, bad = read(b'{"question": "a"}\n\n{"answer": secret}\n[1]\n' + b"[" * 100_000 + b'\n{"a": 1}', "t.jsonl")
+
+    assert (places(good), places(bad)) == ([(1, 1), (5, 6)], [(2, 3), (3, 4), (4, 5)])
+    assert [entry.reason for entry in bad] == [
+        "it is no JSON: Expecting value, at column 12",
+        "it is a list, but should be an object",
+        "it is JSON that is nested too deep",
+    ]
+
+
+def test_the_columns_are_those_of_the_first_rows_together(write_bytes):
+    table = open_file(write_bytes(b'{"question": "a"}\n{"answer": "b", "question": "c"}\n', "t.jsonl"))
+
+    assert list(table.columns) == ["question", "answer"]
+    table.close()
+
+
+def test_a_json_file_may_be_an_array_or_lines(read):
+    rows = [{"question": "x" * 70_000, "answer": str(number)} for number in range(5)]
+    good, bad = read(json.dumps([*rows, 12, "text"], indent=1).encode(), "t.json")
+
+    assert data_of(good) == rows
+    assert [(entry.row, entry.reason) for entry in bad] == [
+        (6, "it is a int, but should be an object"),
+        (7, "it is a str, but should be an object"),
+    ]
+    lines = b"".join(b'\n {"question": "%d"}' % number for number in range(10_000))
+    assert [values["question"] for values in data_of(read(lines, "t.json")[0])] == list(map(str, range(10_000)))
+
+
+@pytest.mark.parametrize("data", [b'[{"a": 1} {"a": 2}]', b'[{"a": 1}, {"a": ', b'[{"a": 1}', b'[{"a": 1},, {"a": 2}]'])
+def test_an_array_that_breaks_off_is_an_error_that_names_the_row(read, data):
+    with pytest.raises(TableError, match=r"t\.json is no JSON (in row 2|after row 1)"):
+        read(data, "t.json")
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
+def test_a_number_of_thousands_of_digits_is_text(read, name):
+    row = b'{"answer": -' + b"9" * 5000 + b"}"
+    data = row + b'\n{"answer": 12}' if name == "t.jsonl" else b"[" + row + b', {"answer": 12}]'
+    good, bad = read(data, name)
+
+    assert ([values["answer"] for values in data_of(good)], bad) == (["-" + "9" * 5000, 12], [])
+
+
+def test_an_element_of_an_array_that_never_ends_is_not_taken_into_memory(monkeypatch):
+    monkeypatch.setattr(text_rows, "MAX_LINE", 100_000)
+    pieces = itertools.chain(['[{"a": 1}, {"a": "'], itertools.repeat("x" * 10_000))
+
+    with pytest.raises(TableError, match="in row 2, or has more than 100,000 characters there"):
+        json_table(pieces, name="t.json")
+
+
+# Parquet --------------------------------------------------------------------------------------------------------------
+
+
+def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
+    rows = [
+        {"question": "a", "prediction": {"contexts": ["x", "y"]}, "scores": [1.0]},
+        {"question": None, "prediction": {"contexts": []}, "scores": None},
+        {"question": "c", "prediction": None, "scores": []},
+    ]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "t.parquet", row_group_size=1)
+    table = open_file(tmp_path / "t.parquet")
+
+    assert (list(table.columns), table.count) == (["question", "prediction", "scores"], 3)
+    good, bad = split(table)
+    assert (data_of(good), [entry.row for entry in good], bad) == (rows, [1, 2, 3], [])
+
+
+def test_what_is_no_parquet_file_is_an_error_and_without_pyarrow_it_says_what_to_install(read, monkeypatch):
+    with pytest.raises(TableError, match="cannot be read as Parquet"):
+        read(b"question\na\n", "t.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ConfigurationError, match=r"ragspan\[datasets\]"):
+        read(b"", "t.parquet")
+
+
+def test_small_files_that_fill_the_memory_are_errors_that_name_rows_and_column(monkeypatch, read, tmp_path):
+    cells = ["c", "a" * 100_000_000, "d"]
+    rows = pa.table({"question": ["q"] * 3, "contexts": cells, "answer": ["r"] * 3})
+    parquet.write_table(rows, tmp_path / "t.parquet", compression="zstd", row_group_size=2)
+    with pytest.raises(TableError, match=r"rows 1 to 2: the column contexts expands from [\d,]+ to 100,0"):
+        open_file(tmp_path / "t.parquet")
+
+    nothing = pa.ListArray.from_arrays(pa.array([0, 20_000_000], pa.int32()), pa.nulls(20_000_000, pa.int8()))
+    parquet.write_table(pa.table({"question": ["q"], "contexts": nothing}), tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="the column contexts"):
+        open_file(tmp_path / "t.parquet")
+
+    monkeypatch.setattr(files, "_SMALL", 1 << 20)
+    with pytest.raises(TableError, match="expands to more than 1,"):
+        read(gzip.compress(bytes(8 << 20)), "table.parquet.gz")
+
+
+def test_repetitive_texts_are_no_reason_to_refuse_a_file(tmp_path, split):
+    rows = pa.table({"question": ["the same question"] * 100_000, "contexts": [["the same passage"]] * 100_000})
+    parquet.write_table(rows, tmp_path / "t.parquet", compression="zstd")
+
+    good, bad = split(open_file(tmp_path / "t.parquet"))
+    assert (len(good), bad) == (100_000, [])
+
+
+def test_a_cell_that_python_cannot_hold_is_a_bad_row_of_its_own(tmp_path, split):
+    text = pa.array([b"a", b"\xff", b"c", b"d"]).view(pa.string())
+    times = pa.array([0, 0, 10**13, 0], pa.timestamp("s"))
+    parquet.write_table(pa.table({"answer": text, "started": times}), tmp_path / "t.parquet")
+
+    good, bad = split(open_file(tmp_path / "t.parquet"))
+    assert [entry.row for entry in good] == [1, 4]
+    assert [(entry.row, entry.reason.split(" has ")[0]) for entry in bad] == [
+        (2, "the column answer"),
+        (3, "the column started"),
+    ]

@@ -1,0 +1,191 @@
+"""What every writer writes of an answer's outcomes, whatever its backend is."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from opentelemetry.metrics import NoOpMeterProvider
+
+from ragspan import ConfigurationError, RagRecord, ScoringEngine
+from ragspan.delivery import Delivered, ScoreWriter
+from ragspan.judges.base import ClaimVerdict
+from ragspan.metrics import Faithfulness
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
+from ragspan.records import SpanAnchor
+from ragspan.telemetry.base import EmitHandle
+from ragspan.telemetry.values import named
+from ragspan.testing import FakeJudge, RecordingEmitter
+
+ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
+GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+QUOTING = Score(
+    value=0.5,
+    explanation="Zanzifer said so.",
+    judge="overlap",
+    evidence=(ClaimVerdict(index=0, supported=False, claim="Zanzifer said so."),),
+)
+
+
+class Notebook(ScoreWriter):
+    """Writes everything down."""
+
+    name = "notebook"
+
+    def __init__(self, **options):
+        self.written = []
+        super().__init__(**options)
+
+    def connect(self):
+        return self
+
+    def write(self, batch):
+        self.written += batch
+        return [Delivered()] * len(batch)
+
+    def close(self): ...
+
+
+@pytest.fixture
+def annotations():
+    """What is written of these outcomes."""
+
+    def annotations(outcomes, *, record_id="r1", late=False, refusal=False, **options):
+        record = RagRecord(question="q", contexts=["c"], response="r", record_id=record_id)
+        scored = ScoredRecord(record=record, outcomes=outcomes, span=ANSWER, late=late, refusal=refusal)
+        return list(Notebook(**options).items_of(scored, ANSWER))
+
+    return annotations
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch):
+    for name in ("RAGSPAN_EXPLANATIONS", "RAGSPAN_CAPTURE_CONTENT", GENAI):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_score_says_all_that_is_known_of_it(annotations):
+    score = Score(
+        value=0.5,
+        threshold=0.8,
+        judge="gpt-4o-mini",
+        prompt_version="7",
+        fallback="budget_exhausted",
+        details={"claims": 2},
+        usage=Usage(requests=1, input_tokens=100, output_tokens=20, usd=0.01),
+    )
+
+    (one,) = annotations({"faithfulness": score}, late=True, refusal=True)
+
+    assert (one.trace_id, one.span_id, one.name) == (f"{0xA1:032x}", f"{0xB2:016x}", "faithfulness")
+    assert (one.value, one.label, one.judge, one.annotator) == (0.5, "fail", "gpt-4o-mini", "LLM")
+    assert one.metadata == {
+        "record_id": "r1",
+        "judge": "gpt-4o-mini",
+        "threshold": 0.8,
+        "prompt_version": "7",
+        "fallback": "budget_exhausted",
+        "late": True,
+        "refusal": True,
+        "details": {"claims": 2},
+        "usage": {"requests": 1, "input_tokens": 100, "output_tokens": 20, "usd": 0.01},
+    }
+
+
+@pytest.mark.parametrize(("judge", "kind"), [("overlap", "CODE"), ("hhem", "CODE"), (None, "CODE"), ("gpt-4o", "LLM")])
+def test_who_judged_decides_on_the_kind(annotations, judge, kind):
+    (one,) = annotations({"faithfulness": Score(value=1.0, judge=judge)})
+
+    assert one.annotator == kind
+
+
+def test_what_has_no_score_is_not_written_unless_failures_are_wanted(annotations):
+    failure = MetricFailure(error_type="RateLimitError", message="the user's own words")
+    outcomes = {"completeness": NotApplicable(reason="no_contexts"), "faithfulness": failure}
+
+    assert annotations(outcomes) == []
+    (one,) = annotations(outcomes, failures=True)
+    assert (one.name, one.value, one.error_type) == ("faithfulness", None, "RateLimitError")
+    assert "own words" not in repr(one)
+
+
+@pytest.mark.parametrize(
+    ("variables", "explanation"),
+    [
+        ({}, "1 of 1 claims unsupported: sentence 1"),
+        ({"RAGSPAN_EXPLANATIONS": "false", "RAGSPAN_CAPTURE_CONTENT": "true"}, None),
+        ({"RAGSPAN_EXPLANATIONS": "true"}, "Zanzifer said so."),
+        ({"RAGSPAN_CAPTURE_CONTENT": "true"}, "Zanzifer said so."),
+        ({GENAI: "SPAN_ONLY"}, "Zanzifer said so."),
+        ({GENAI: "EVENT_ONLY"}, "1 of 1 claims unsupported: sentence 1"),
+    ],
+)
+def test_a_user_is_quoted_only_where_that_is_allowed(annotations, monkeypatch, variables, explanation):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    failure = MetricFailure(error_type="ValueError", message="Zanzifer")
+
+    one, other = annotations({"faithfulness": QUOTING, "own": failure}, failures=True)
+
+    assert one.explanation == explanation
+    assert "Zanzifer" not in repr(other)
+
+
+def test_explanations_are_cut_and_made_sound(annotations):
+    score = Score(value=1.0, explanation="ab\0\ud800" + "c" * 100)
+
+    (one,) = annotations({"faithfulness": score}, explanations=True, max_explanation_chars=6)
+
+    assert one.explanation == "ab\ufffd\ufffdc…"
+
+
+@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
+def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(annotations, record_id):
+    outcomes = {"m\0": Score(value=1.0), "own": MetricFailure(error_type="E", message="")}
+
+    for one in annotations(outcomes, record_id=record_id, failures=True):
+        assert one.record_id == one.metadata["record_id"] == named(record_id)
+        assert len(repr(one).encode()) < 1500
+        assert "\0" not in one.name
+
+
+def test_what_an_engine_redacts_is_in_no_annotation():
+    class AnswerSpan(RecordingEmitter):
+        def start(self, record):
+            return EmitHandle(self.emit, ANSWER)
+
+    writer = Notebook(explanations=True)
+    engine = ScoringEngine(
+        metrics=[Faithfulness(judge=FakeJudge(supported=[False], claims=["Anna lives in Rome."]))],
+        emitters=[AnswerSpan(), writer],
+        redact=lambda text: text.replace("Anna", "[name]"),
+    )
+    with engine:
+        engine.submit(RagRecord(question="Who is Anna?", contexts=["Anna."], response="Anna lives in Rome."))
+        assert engine.flush(20)
+
+    assert "[name] lives in Rome." in repr(writer.written)
+    assert "Anna" not in repr(writer.written)
+
+
+def test_a_writer_travels_to_a_helper_process_with_its_options_and_nothing_to_deliver(make_scored):
+    writer = Notebook(explanations=False, failures=True)
+    writer.emit(make_scored(m=0.5))
+
+    copy = pickle.loads(pickle.dumps(writer))
+
+    assert (copy._content, copy._failures, copy.stats().offered) == (writer._content, True, 0)
+    writer.shutdown(5)
+
+
+def test_a_meter_provider_does_not_travel():
+    with pytest.raises(TypeError, match="belongs to this process"):
+        pickle.dumps(Notebook(meter_provider=NoOpMeterProvider()))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("failures", "false"), ("explanations", 1), ("max_explanation_chars", 9000)]
+)
+def test_an_option_that_cannot_be_is_named(option, value):
+    with pytest.raises(ConfigurationError, match=f"^{option} "):
+        Notebook(**{option: value})

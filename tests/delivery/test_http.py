@@ -1,0 +1,198 @@
+"""The HTTP client that all backends share, against a server on this machine."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from ragspan.delivery import BatchRejected, Unavailable
+from ragspan.delivery.backend import Endpoint
+from ragspan.delivery.http import HttpClient, ServerError, TimedOut, in_parallel, retry_after
+
+
+class Server:
+    """Answers as its script says: a status, a body and headers a request; a function hangs."""
+
+    def __init__(self):
+        self.script = deque()
+        self.headers = []
+        self.connections = set()
+        self.released = threading.Event()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                server.headers.append(self.headers)
+                server.connections.add(self.client_address)
+                reply = server.script.popleft() if server.script else (200, "{}", {})
+                if callable(reply):
+                    reply()
+                    return
+                status, body, headers = (*reply, {})[:3]
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *args):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+
+    def close(self):
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def call(server):
+    clients = []
+
+    def call(**given):
+        clients.append(HttpClient(Endpoint(url=server.url, **given)))
+        return clients[-1].call("GET", "/")
+
+    yield call
+    for client in clients:
+        client.close()
+
+
+def test_connections_are_kept_open(server):
+    client = HttpClient(Endpoint(url=server.url))
+    for _ in range(3):
+        client.call("GET", "/")
+    client.close()
+
+    assert len(server.connections) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason", "pause"),
+    [
+        ((503, "busy", {"Retry-After": "3"}), "http_503", 3.0),
+        ((429, "", {"Retry-After": "soon"}), "http_429", None),
+        ((401, "who?"), "http_401", None),
+        ((302, "", {"Location": "/login"}), "http_302", None),
+        ((200, "<html>Please log in</html>"), "no_json", None),
+        ((200, "[]"), "no_json", None),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_server_that_takes_nothing_now_is_unavailable(server, call, reply, reason, pause):
+    server.script.append(reply)
+
+    with pytest.raises(Unavailable) as raised:
+        call()
+
+    assert (raised.value.reason, raised.value.retry_after) == (reason, pause)
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [(400, BatchRejected), (413, BatchRejected), (422, BatchRejected), (500, ServerError), (403, Unavailable)],
+)
+def test_a_status_says_whether_the_batch_or_the_server_is_the_reason(server, call, status, failure):
+    server.script.append((status, '{"error": "a user\'s words"}'))
+
+    reply = call()
+
+    assert (reply.is_ok, reply.body) == (False, {"error": "a user's words"})
+    assert type(reply.failure()) is failure
+    assert str(reply.failure()) == f"http_{status}"
+
+
+def test_a_server_that_gives_no_sign_of_life_has_timed_out(server, call):
+    server.script.append(server.released.wait)
+
+    with pytest.raises(TimedOut):
+        call(timeout=0.1)
+
+
+def test_an_exception_names_no_address(server, call):
+    server.close()
+
+    with pytest.raises(Unavailable) as raised:
+        call(headers={"authorization": "secret"})
+
+    assert str(raised.value) == "ConnectionError"
+    assert raised.value.__suppress_context__
+
+
+def test_a_netrc_file_does_not_replace_the_authorization(server, call, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+    call(headers={"authorization": "Bearer t"})
+
+    assert server.headers[0]["authorization"] == "Bearer t"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("nan", None),
+        ("120", 120.0),
+        ("-3", 0.0),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 60.0),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("Thu, 99 Jan 1970 00:00:00 GMT", None),
+    ],
+)
+def test_a_pause_is_a_number_of_seconds_or_a_date(header, seconds):
+    assert retry_after(header, clock=lambda: 40.0) == seconds
+
+
+def test_jobs_run_so_many_at_a_time_and_results_keep_their_order():
+    together = threading.Barrier(3)
+
+    assert in_parallel(lambda job: (together.wait(10), job)[1], range(3), 3) == [0, 1, 2]
+    assert in_parallel(lambda job: threading.current_thread(), range(3), 1) == [threading.current_thread()] * 3
+    assert in_parallel(lambda job: job, [], 4) == []
+
+
+def test_no_job_is_begun_after_a_failure_and_no_thread_is_left_behind():
+    begun, before = [], threading.active_count()
+
+    def work(job):
+        begun.append(job)
+        if job == 2:
+            raise ValueError("job 2")
+
+    with pytest.raises(ValueError, match="job 2"):
+        in_parallel(work, range(10), 1)
+    in_parallel(lambda job: job, range(100), 4)
+
+    assert begun == [0, 1, 2]
+    assert threading.active_count() == before
+
+
+def test_where_no_thread_can_be_started_the_caller_does_it_all(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    assert in_parallel(lambda job: job + 1, range(5), 4) == [1, 2, 3, 4, 5]

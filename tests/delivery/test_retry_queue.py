@@ -1,0 +1,465 @@
+"""What is written when, without threads and by a clock that the tests set."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.delivery import BatchRejected, Delivered, DeliveryOptions, Failed, Rejected, SpanNotFound, Unavailable
+from ragspan.delivery._retry_queue import DeliveryStatus, RetryQueue
+
+
+def texts(batch):
+    return [entry.item.text for entry in batch]
+
+
+def pause(queue):
+    """Seconds until something is due; None if nothing waits."""
+    queue.expire()
+    due = queue.next_due()
+    return None if due is None else max(0, due - queue._clock())
+
+
+def refuse_nothing(batch):
+    return [Delivered()] * len(batch)
+
+
+def run(queue, clock, write, *, rounds=1000):
+    """Write all there is, and let the time pass in between. The batches, with the seconds since the start."""
+    began, written = clock.now, []
+    for _ in range(rounds):
+        seconds = pause(queue)
+        if seconds is None:
+            return written
+        clock.advance(seconds)
+        if seconds == 0:
+            batch = queue.take()
+            written.append((clock.now - began, texts(batch)))
+            try:
+                results = write(texts(batch))
+            except Exception as error:
+                results = error
+            queue.settle(batch, results)
+    raise AssertionError("it never comes to an end")
+
+
+def test_what_was_put_is_delivered_in_order_and_in_batches(make_queue, clock, letters):
+    queue = make_queue(batch_size=2)
+    queue.put(letters("abcde"))
+
+    assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["a", "b"], ["c", "d"], ["e"]]
+    assert queue.stats().delivered == 5
+
+
+def test_an_item_waits_for_others_to_go_along(make_queue, clock, letters):
+    queue = make_queue(linger=1.0)
+    queue.put(letters("a"))
+    clock.advance(0.75)
+    queue.put(letters("b"))
+
+    assert run(queue, clock, refuse_nothing) == [(0.25, ["a", "b"])]
+
+
+def test_what_is_not_there_yet_goes_back_and_holds_nobody_up(make_queue, clock, letters):
+    queue = make_queue()
+    queue.put(letters("abc"))
+    replies = {"b": iter([SpanNotFound(), SpanNotFound(), SpanNotFound(), Delivered()])}
+
+    written = run(queue, clock, lambda batch: [next(replies.get(text, iter([Delivered()]))) for text in batch])
+
+    assert written == [(0, ["a", "b", "c"]), (1, ["b"]), (3, ["b"]), (7, ["b"])]
+    assert queue.stats().delivered == 3
+
+
+def test_a_span_that_never_comes_is_given_up_when_the_window_is_over(make_queue, clock, letters):
+    queue = make_queue(retry_window=100.0)
+    queue.put(letters("a"))
+
+    written = run(queue, clock, lambda batch: [SpanNotFound()] * len(batch))
+
+    assert [seconds for seconds, _ in written] == [0, 1, 3, 7, 15, 31, 61, 91]
+    assert queue.stats().dropped == {"span_not_found": 1}
+    assert clock.now == 1100
+
+
+def state(entries, *, max_span_wait=math.inf):
+    return DeliveryStatus(entries).state(max_span_wait=max_span_wait)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ([Delivered(), Delivered()], "settled"),
+        ([Delivered(), Rejected("http_422")], "settled"),
+        ([Delivered(), Failed()], "waiting"),
+        ([Delivered(), SpanNotFound()], "waiting"),
+        (Unavailable("down"), "waiting"),
+        (RuntimeError(), "waiting"),
+        (BatchRejected("http_413"), "waiting"),
+    ],
+)
+def test_items_have_one_state_together(make_queue, letters, results, expected):
+    queue = make_queue()
+    entries = queue.put(letters("ab"))
+    assert state(entries) == "waiting"
+
+    queue.settle(queue.take(), results)
+
+    assert state(entries) == expected
+
+
+def look(queue, clock, result, *, after=0.0):
+    clock.advance(after)
+    queue.settle(queue.take(), [result])
+
+
+def test_who_asks_need_not_wait_for_a_span_that_does_not_come(make_queue, clock, letters):
+    queue = make_queue()
+    entries = queue.put(letters("a"))
+
+    look(queue, clock, SpanNotFound(), after=60.0)
+    assert state(entries, max_span_wait=5.0) == "waiting"  # it may have come since
+    look(queue, clock, SpanNotFound(), after=4.0)
+    assert state(entries, max_span_wait=5.0) == "waiting"
+    look(queue, clock, SpanNotFound(), after=4.0)
+
+    assert state(entries, max_span_wait=5.0) == "settled"
+    assert state(entries) == "waiting"
+    look(queue, clock, Failed(), after=8.0)
+    assert state(entries, max_span_wait=5.0) == "waiting"  # there it is
+
+
+def test_a_later_item_of_a_key_replaces_the_one_that_waits(make_queue, clock, letter):
+    queue = make_queue()
+    first = queue.put([letter("first", key="span")])
+    look(queue, clock, SpanNotFound())
+    second = queue.put([letter("second", key="span"), letter("other")])
+    assert [state(entries) for entries in (first, second)] == ["waiting", "waiting"]
+
+    assert run(queue, clock, refuse_nothing) == [(0, ["second", "other"])]
+    assert queue.stats().dropped == {"replaced": 1}
+    assert queue.lost() == 0
+    assert [state(entries) for entries in (first, second)] == ["settled", "settled"]
+
+
+@pytest.mark.parametrize(("result", "ending"), [(Delivered(), "delivered"), (Failed(), "replaced")])
+def test_a_later_item_of_a_key_in_flight_comes_after_it(make_queue, clock, letter, result, ending):
+    queue = make_queue()
+    queue.put([letter("first", key="span")])
+    batch = queue.take()
+    queue.put([letter("second", key="span")])
+    queue.settle(batch, [result])
+
+    assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["second"]]
+    assert (queue.stats().delivered, queue.stats().dropped) == (
+        (2, {}) if ending == "delivered" else (1, {"replaced": 1})
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"), [(SpanNotFound(), "settled"), (Failed(), "lost"), (Unavailable("down"), "lost")]
+)
+def test_what_was_given_up_is_lost_unless_there_is_no_span_for_it(make_queue, clock, letters, result, expected):
+    queue = make_queue(retry_window=5.0)
+    entries = queue.put(letters("a"))
+
+    run(queue, clock, lambda batch: result if isinstance(result, Unavailable) else [result])
+
+    assert queue.waiting == 0
+    assert state(entries) == expected
+
+
+def test_what_had_to_make_room_is_lost(make_queue, letter, letters):
+    queue = make_queue(queue_size=2, queue_bytes=1000)
+    first = queue.put(letters("ab"))
+    second = queue.put(letters("c"))
+    huge = queue.put([letter("huge", size=1001)])
+
+    assert [state(entries) for entries in (first, second, huge)] == ["lost", "waiting", "lost"]
+    queue.abandon("shutdown")
+    assert state(second) == "lost"
+
+
+def test_an_item_at_which_the_backend_failed_goes_back_and_holds_nobody_up(make_queue, clock, letters):
+    queue = make_queue(retry_window=5.0)
+    queue.put(letters("ab"))
+
+    written = run(queue, clock, lambda batch: [Failed() if text == "a" else Delivered() for text in batch])
+
+    assert written == [(0, ["a", "b"]), (1, ["a"]), (3, ["a"])]
+    assert queue.stats().dropped == {"failed": 1}
+
+
+def test_nothing_is_tried_while_the_backend_is_away_and_everything_is_delivered_when_it_is_back(
+    make_queue, clock, letters
+):
+    queue = make_queue(batch_size=2)
+    queue.put(letters("abcd"))
+
+    def write(batch):
+        if clock.now < 1010:
+            raise Unavailable("ConnectError")
+        return refuse_nothing(batch)
+
+    written = run(queue, clock, write)
+
+    assert written == [
+        (0, ["a", "b"]),
+        (1, ["a", "b"]),
+        (3, ["a", "b"]),
+        (7, ["a", "b"]),
+        (15, ["a", "b"]),
+        (15, ["c", "d"]),
+    ]
+    assert queue.stats().delivered == 4
+
+
+def test_a_backend_that_is_away_is_looked_for_every_ten_seconds_at_least(make_queue, clock, letters):
+    queue = make_queue(retry_window=60.0)
+    queue.put(letters("a"))
+
+    def write(batch):
+        raise Unavailable("ConnectError")
+
+    assert [seconds for seconds, _ in run(queue, clock, write)] == [0, 1, 3, 7, 15, 25, 35, 45, 55]
+
+
+def test_a_backend_that_asks_for_time_gets_it(make_queue, clock, letters):
+    queue = make_queue()
+    queue.put(letters("a"))
+    replies = iter([Unavailable("http_429", retry_after=42.0), None])
+
+    def write(batch):
+        if error := next(replies):
+            raise error
+        return refuse_nothing(batch)
+
+    assert run(queue, clock, write) == [(0, ["a"]), (42, ["a"])]
+
+
+def test_a_backend_cannot_ask_for_all_the_time_there_is(make_queue, clock, letters):
+    queue = make_queue()
+    queue.put(letters("a"))
+    queue.settle(queue.take(), Unavailable("http_429", retry_after=1e9))
+
+    assert pause(queue) == 300
+
+
+def test_the_item_for_whose_sake_a_batch_is_refused_is_found_at_once(make_queue, clock, letters):
+    queue = make_queue()
+    queue.put(letters("abcdefgh"))
+
+    def write(batch):
+        if "f" in batch:
+            raise BatchRejected("http_422")
+        return refuse_nothing(batch)
+
+    written = run(queue, clock, write)
+
+    assert {seconds for seconds, _ in written} == {0}
+    assert queue.stats().delivered == 7
+    assert queue.stats().rejected == {"http_422": 1}
+
+
+def test_an_item_that_makes_the_backend_fail_ends_up_alone_and_holds_the_others_up_for_seconds(
+    make_queue, clock, letters
+):
+    queue = make_queue(retry_window=600.0)
+    queue.put(letters("abcdefgh"))
+    done = {}
+
+    def write(batch):
+        if "f" in batch:
+            raise RuntimeError("500")
+        done.update(dict.fromkeys(batch, clock.now - 1000))
+        return refuse_nothing(batch)
+
+    run(queue, clock, write)
+
+    assert sorted(done) == list("abcdegh")
+    assert max(done.values()) < 15
+    assert queue.stats().dropped == {"failed": 1}
+
+
+def test_what_comes_after_an_item_that_makes_the_backend_fail_does_not_share_its_lot(make_queue, clock, letters):
+    queue = make_queue()
+    queue.put(letters("a"))
+    for _ in range(3):
+        clock.advance(pause(queue))
+        queue.settle(queue.take(), RuntimeError())
+    clock.advance(pause(queue))
+    queue.put(letters("bc"))
+
+    assert texts(queue.take()) == ["a"]
+    assert texts(queue.take()) == ["b", "c"]
+
+
+def test_after_a_failure_all_others_wait_a_little_too(make_queue, letters):
+    queue = make_queue(batch_size=1)
+    queue.put(letters("ab"))
+
+    queue.settle(queue.take(), RuntimeError())
+
+    assert pause(queue) == 1
+
+
+def test_an_item_that_should_go_alone_joins_nobody(make_queue, clock, letters):
+    queue = make_queue()
+    queue.put(letters("ab"))
+    queue.settle(queue.take(), [SpanNotFound(), Delivered()])
+    queue.put(letters("cd"))
+    queue.settle(queue.take(), RuntimeError())  # "c" and "d" are to go alone from here on
+    clock.advance(1)
+
+    assert [texts(queue.take()) for _ in range(3)] == [["a"], ["c"], ["d"]]
+
+
+def test_what_is_being_written_when_its_time_is_up_is_not_given_up(make_queue, clock, letters):
+    queue = make_queue(retry_window=10.0)
+    queue.put(letters("a"))
+    batch = queue.take()
+    clock.advance(11)
+
+    assert pause(queue) is None
+    queue.settle(batch, [Delivered()])
+    assert queue.stats().delivered == 1
+
+
+@pytest.mark.parametrize("nonsense", [None, [], [Delivered()] * 3, ["delivered", "delivered"]], ids=repr)
+def test_what_a_destination_returns_must_fit_the_batch(make_queue, clock, letters, nonsense):
+    queue = make_queue()
+    queue.put(letters("ab"))
+
+    queue.settle(queue.take(), nonsense)
+
+    assert queue.stats().waiting == 2
+    assert pause(queue) > 0
+
+
+def test_when_too_many_wait_the_oldest_are_dropped(make_queue, letters):
+    queue = make_queue(queue_size=3)
+    queue.put(letters("abcde"))
+
+    assert texts(queue.take()) == ["c", "d", "e"]
+    assert queue.stats().dropped == {"queue_full": 2}
+
+
+def test_when_what_waits_takes_too_much_memory_the_oldest_are_dropped(make_queue, letter):
+    queue = make_queue(queue_bytes=1000)
+    queue.put([letter("a", size=600), letter("b", size=300), letter("c", size=500)])
+
+    assert texts(queue.take()) == ["b", "c"]
+    assert queue.stats().dropped == {"queue_bytes": 1}
+
+
+def test_an_item_larger_than_the_queue_drives_nobody_out(make_queue, letter):
+    queue = make_queue(queue_bytes=1000)
+    queue.put([letter("a"), letter("huge", size=1001), letter("b")])
+
+    assert texts(queue.take()) == ["a", "b"]
+    assert queue.stats().dropped == {"queue_bytes": 1}
+
+
+def test_what_is_being_written_is_not_dropped(make_queue, letters):
+    queue = make_queue(queue_size=2)
+    queue.put(letters("ab"))
+    batch = queue.take()
+    queue.put(letters("cd"))
+    queue.settle(batch, [Delivered()] * 2)
+
+    assert queue.stats().delivered == 2
+    assert queue.stats().dropped == {"queue_full": 2}
+
+
+def test_in_a_hurry_everything_is_due_whatever_it_waits_for(make_queue, letters):
+    queue = make_queue(linger=5.0)
+    queue.put(letters("a"))
+    queue.hurry()
+    queue.settle(queue.take(), Unavailable("away"))
+    queue.put(letters("b"))
+    assert pause(queue) == 1
+
+    queue.hurry()
+
+    assert texts(queue.take()) == ["a", "b"]
+
+
+def test_what_was_abandoned_is_counted_once_even_if_it_arrives_after_all(make_queue, letters):
+    queue = make_queue()
+    queue.put(letters("ab"))
+    batch = queue.take()
+
+    queue.abandon("shutdown")
+    queue.settle(batch, [Delivered()] * 2)
+
+    assert queue.stats().dropped == {"shutdown": 2}
+    assert queue.stats().delivered == 0
+
+
+REPLIES = st.one_of(
+    st.lists(st.sampled_from([Delivered(), SpanNotFound(), Failed(), Rejected("no")]), max_size=4),
+    st.sampled_from([Unavailable("away"), BatchRejected("no"), RuntimeError(), None]),
+)
+
+
+@given(
+    steps=st.lists(st.one_of(st.integers(1, 6), REPLIES, st.floats(0, 40), st.just("hurry")), max_size=40),
+    queue_size=st.integers(1, 6),
+    batch_size=st.integers(1, 4),
+)
+def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_size):
+    now = [0.0]
+    options = DeliveryOptions(queue_size=queue_size, batch_size=batch_size, linger=0.0, retry_window=100.0)
+    queue = RetryQueue(options, clock=lambda: now[0])
+    number = 0
+    for step in steps:
+        if isinstance(step, int):
+            queue.put([Numbered(number + place) for place in range(step)])
+            number += step
+        elif isinstance(step, float):
+            now[0] += step
+        elif step == "hurry":
+            queue.hurry()
+        elif pause(queue) == 0:
+            queue.settle(queue.take(), step)
+        stats = queue.stats()
+        ended = stats.delivered + sum(stats.rejected.values()) + sum(stats.dropped.values())
+        assert stats.offered == number == stats.waiting + ended
+        assert stats.waiting <= queue_size
+
+
+class Numbered:
+    size = 1
+
+    def __init__(self, number):
+        self.key = number % 3
+
+
+def processor_time_of_a_round(make_queue, clock, letter, waiting):
+    """With so many items that were tried in vain, and one that comes."""
+    queue = make_queue(queue_size=waiting + 100, queue_bytes=10**9, batch_size=100)
+    queue.put([letter(str(number), key=str(number)) for number in range(waiting)])
+    while pause(queue) == 0:
+        batch = queue.take()
+        queue.settle(batch, [SpanNotFound()] * len(batch))
+    queue.put([letter("new", key="new")])
+    took = []
+    for _ in range(20):
+        began = time.thread_time()
+        assert pause(queue) == 0
+        batch = queue.take()
+        queue.settle(batch, [SpanNotFound()] * len(batch))
+        assert pause(queue) > 0
+        took.append(time.thread_time() - began)
+        queue.put([letter("another", key="another" + str(len(took)))])
+    return min(took)
+
+
+def test_a_round_takes_no_longer_for_what_waits(make_queue, clock, letter):
+    few, many = (processor_time_of_a_round(make_queue, clock, letter, waiting) for waiting in (100, 20_000))
+
+    assert many < 20 * few  # it was 200 times as long

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import enum
+import pickletools
+import threading
+from collections import UserDict
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.engine.helper import serialization
+from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
+
+texts = st.text(st.characters(), max_size=20)
+maybe_texts = st.none() | texts
+times = st.integers(0, 2**63)
+plain_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=5,
+)
+metadata = st.dictionaries(texts, plain_values, max_size=3)
+contexts = st.builds(
+    RetrievedContext,
+    text=texts,
+    id=maybe_texts,
+    rank=st.none() | st.integers(0, 100),
+    score=st.none() | st.floats(),
+    source=maybe_texts,
+    truncated=st.booleans(),
+    metadata=metadata,
+)
+passages = st.lists(contexts, max_size=3).map(tuple)
+anchors = st.none() | st.builds(
+    SpanAnchor, trace_id=times, span_id=times, trace_flags=st.integers(0, 255), trace_state=texts
+)
+searches = st.builds(
+    Retrieval,
+    name=texts,
+    query=maybe_texts,
+    started_ns=times,
+    ended_ns=times,
+    contexts=passages,
+    span=anchors,
+)
+records = st.builds(
+    RagRecord,
+    question=maybe_texts,
+    contexts=st.none() | passages,
+    response=maybe_texts,
+    status=st.sampled_from(["complete", "aborted", "error", "interrupted"]),
+    error_type=maybe_texts,
+    swallowed_errors=st.lists(texts, max_size=2).map(tuple),
+    evidence=passages,
+    record_id=texts,
+    started_ns=times,
+    ended_ns=times,
+    parent=anchors,
+    retrievals=st.lists(searches, max_size=2).map(tuple),
+    generations=st.lists(
+        st.builds(Generation, model=maybe_texts, provider=maybe_texts, started_ns=times, ended_ns=times), max_size=2
+    ).map(tuple),
+    session_id=maybe_texts,
+    tags=st.lists(texts, max_size=2).map(tuple),
+    metadata=metadata,
+)
+
+
+@given(records)
+def test_a_record_arrives_as_it_was_sent(record):
+    assert serialization.loads(serialization.packed(record)) == record
+
+
+class FrameworkText(str):
+    """A string of a framework's."""
+
+    __slots__ = ()
+
+
+class Colour(str, enum.Enum):
+    RED = "red"
+
+
+class Grade(enum.IntEnum):
+    FIRST = 1
+
+
+class Lying:
+    @property
+    def __class__(self):
+        raise LookupError
+
+
+class Refusing:
+    def __reduce__(self):
+        raise LookupError
+
+
+class Unreadable(UserDict):
+    def items(self):
+        raise LookupError
+
+
+class Endless(UserDict):
+    """A mapping that holds itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.data["self"] = self
+
+
+@dataclass
+class OfTheApplication:
+    text: str
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "arrives_as"),
+    [
+        (FrameworkText("text"), "text"),
+        (Colour.RED, "red"),
+        (Grade.FIRST, 1),
+        (UserDict(key=UserDict(inner=1)), {"key": {"inner": 1}}),
+        (OfTheApplication("text"), "OfTheApplication"),
+        (OfTheApplication, "type"),
+        (threading.Lock(), "lock"),
+        (len, "builtin_function_or_method"),
+        (nested, "function"),
+        (Lying(), "Lying"),
+        (Refusing(), "Refusing"),
+        (Unreadable(key=1), "Unreadable"),
+        ({"lone surrogate": "\ud800"}, {"lone surrogate": "\ud800"}),
+        ("x" * 10_000_000, "x" * 10_000_000),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_not_plain_becomes_the_plain_thing_that_it_is_a_kind_of_or_its_types_name(value, arrives_as):
+    record = RagRecord(question="q", contexts=[RetrievedContext(text="t", metadata={"k": value})], response="r")
+
+    arrived = serialization.loads(serialization.packed(replace(record, metadata={"k": value})))
+
+    assert arrived == RagRecord(
+        question="q",
+        contexts=[RetrievedContext(text="t", metadata={"k": arrives_as})],
+        response="r",
+        record_id=record.record_id,
+        started_ns=record.started_ns,
+        metadata={"k": arrives_as},
+    )
+    assert type(arrived.metadata["k"]) is type(arrives_as)
+
+
+@pytest.mark.parametrize("value", [nested(10_000), Endless()], ids=["nested too deep", "nested in itself"])
+def test_what_is_nested_too_deep_is_cut_off(value):
+    record = RagRecord(question="q", contexts=["c"], response="r", metadata={"deep": value, "flat": 1})
+
+    arrived = serialization.loads(serialization.packed(record))
+
+    assert (arrived.question, arrived.contexts, arrived.response) == ("q", record.contexts, "r")
+    assert arrived.metadata["flat"] == 1
+
+
+def test_metadata_that_refers_to_itself_arrives_so():
+    value = {}
+    value["self"] = value
+    record = RagRecord(question="q", contexts=["c"], response="r", metadata=value)
+
+    arrived = serialization.loads(serialization.packed(record)).metadata
+    assert arrived["self"] is arrived
+
+
+def test_metadata_that_cannot_be_read_in_any_way_is_left_out():
+    record = RagRecord(question="q", contexts=["c"], response="r", metadata={"deep": [nested(1_000_000), Unreadable()]})
+
+    assert serialization.loads(serialization.packed(record)) == replace(record, metadata={})
+
+
+def test_a_record_of_a_class_of_the_applications_arrives_as_a_record():
+    class Answer(RagRecord):
+        __slots__ = ()
+
+    record = Answer(question="q", contexts=["c"], response="r")
+
+    assert type(serialization.loads(serialization.packed(record))) is RagRecord
+
+
+def test_reading_a_record_imports_nothing_but_ragspan():
+    record = RagRecord(
+        question=FrameworkText("q"),
+        contexts=[RetrievedContext(text=FrameworkText("c"), metadata={"k": OfTheApplication("text")})],
+        response=Colour.RED,
+        metadata={"colour": Colour.RED, "lock": threading.Lock(), "lying": Lying()},
+    )
+
+    data = serialization.packed(record)
+    texts_in_it = {argument for _, argument, _ in pickletools.genops(data) if isinstance(argument, str)}
+    assert __name__ not in texts_in_it
+    assert "enum" not in texts_in_it
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Score(value=0.5, threshold=0.4, evidence=(Vote(grounded=True),), usage=Usage(requests=1)),
+        NotApplicable(reason="r", detail="d"),
+        MetricFailure(error_type="t", message="m", outage=True),
+        Vote(grounded=True, explanation="e", probability=0.5),
+        Rating(value=0.5),
+        ClaimVerdict(index=1, supported=False, claim="c"),
+        ContextVerdict(index=0, useful=True),
+        Usage(requests=1, usd=0.1),
+        OfTheApplication("a verdict of a judge's own kind"),
+        ["a claim"],
+    ],
+)
+def test_outcomes_and_verdicts_arrive_as_they_were_given(verdict):
+    assert serialization.loads(serialization.dumps([verdict])) == [verdict]
+
+
+def test_what_does_not_pickle_is_no_verdict():
+    with pytest.raises(TypeError, match="lock"):
+        serialization.dumps([threading.Lock()])

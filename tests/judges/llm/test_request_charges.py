@@ -1,0 +1,194 @@
+"""What a judge tells the allowance and the usage meter, request by request."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
+from ragspan.judges import LLMJudge, Price
+from ragspan.judges.base import Completion
+from ragspan.judges.session import JudgingSession, judging, lift_limits, metered
+from ragspan.outcomes import Usage
+
+PRICE = Price(1.0, 10.0, cached_input=0.1)
+
+
+@dataclass
+class Purse:
+    """Allows so many requests, and keeps what it is told."""
+
+    requests: int = 99
+    expected: list[Usage] = field(default_factory=list)
+    settled: list[Usage] = field(default_factory=list)
+
+    def reserve(self, expected):
+        if len(self.expected) >= self.requests:
+            raise BudgetExhausted("requests_per_minute")
+        self.expected.append(expected)
+        return self
+
+    def settle(self, used):
+        self.settled.append(used)
+
+
+class MeteredClient:
+    """Answers each request with its texts, each of which took this much."""
+
+    def __init__(self, usage, *texts):
+        self._usage = usage
+        self._texts = list(texts)
+        self.requests = 0
+
+    async def complete(self, messages, *, schema, n, temperature):
+        self.requests += 1
+        return [Completion(text=text, usage=self._usage) for text in self._texts]
+
+
+class HangingClient:
+    def __init__(self):
+        self.asked = asyncio.Event()
+
+    async def complete(self, messages, *, schema, n, temperature):
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
+@pytest.fixture
+def no_claims(reply):
+    return reply(claims=[])
+
+
+async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claims, super_bowl):
+    used = Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50)
+    purse = Purse()
+    with judging(JudgingSession(allowance=purse)):
+        await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
+
+    [expected], [settled] = purse.expected, purse.settled
+    assert expected.requests == 1
+    assert expected.input_tokens > 100
+    assert expected.usd == pytest.approx(PRICE.of(expected))
+    assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
+
+
+async def test_the_price_is_on_the_usage_that_is_reported(no_claims, super_bowl):
+    used = Usage(requests=1, input_tokens=1_000_000, output_tokens=100_000)
+    with metered() as meter:
+        await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
+
+    assert meter.total.usd == 2.0
+
+
+async def test_without_a_price_the_cost_stays_unknown(no_claims, super_bowl):
+    with metered() as meter:
+        await LLMJudge(MeteredClient(Usage(requests=1, input_tokens=10), no_claims), name="j").extract_claims(
+            super_bowl
+        )
+
+    assert meter.total == Usage(requests=1, input_tokens=10)
+
+
+async def test_a_price_that_the_client_tells_is_kept(no_claims, super_bowl):
+    used = Usage(requests=1, input_tokens=10, usd=7.0)
+    with metered() as meter:
+        await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
+
+    assert meter.total.usd == 7.0
+
+
+async def test_a_server_that_tells_no_tokens_took_what_was_expected(no_claims, super_bowl):
+    purse = Purse()
+    with judging(JudgingSession(allowance=purse)), metered() as meter:
+        await LLMJudge(MeteredClient(Usage(), no_claims), name="j", price=PRICE).extract_claims(super_bowl)
+
+    assert purse.settled == purse.expected
+    assert meter.total == Usage()
+
+
+async def test_a_request_that_is_not_allowed_is_not_sent(no_claims, super_bowl):
+    client = MeteredClient(Usage(requests=1), no_claims)
+    with judging(JudgingSession(allowance=Purse(requests=0))), pytest.raises(BudgetExhausted):
+        await LLMJudge(client, name="j").extract_claims(super_bowl)
+
+    assert client.requests == 0
+
+
+async def test_asking_again_needs_to_be_allowed_too(reply, super_bowl):
+    client = MeteredClient(Usage(requests=1), reply(grounding={"reasoning": "r", "verdict": "grounded"}))
+    with judging(JudgingSession(allowance=Purse(requests=2))):
+        votes = await LLMJudge(client, name="j").vote_adherence(super_bowl, 5)
+
+    assert (len(votes), client.requests) == (2, 2)
+
+
+async def test_a_request_that_fails_counts_as_one_and_takes_nothing_else(scripted, super_bowl):
+    purse = Purse()
+    judge, _ = scripted(JudgeError("RateLimitError", "no"), price=PRICE)
+    with judging(JudgingSession(allowance=purse)), pytest.raises(JudgeError):
+        await judge.extract_claims(super_bowl)
+
+    assert purse.settled == [Usage(requests=1, usd=0.0)]
+
+
+async def test_a_request_that_is_cancelled_keeps_what_was_set_aside(super_bowl):
+    purse, client = Purse(), HangingClient()
+    with judging(JudgingSession(allowance=purse)):
+        asking = asyncio.ensure_future(LLMJudge(client, name="j").extract_claims(super_bowl))
+    await client.asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+    assert (len(purse.expected), purse.settled) == (1, [])
+
+
+async def test_where_limits_are_lifted_nothing_is_asked_for(no_claims, super_bowl):
+    purse = Purse(requests=0)
+
+    async def ask_freely():
+        lift_limits()
+        return await LLMJudge(MeteredClient(Usage(requests=1), no_claims), name="j").extract_claims(super_bowl)
+
+    with judging(JudgingSession(allowance=purse)):
+        assert await asyncio.ensure_future(ask_freely()) == []
+
+
+async def test_a_service_that_is_out_is_left_alone(scripted, super_bowl):
+    out = JudgeError("APIConnectionError", "nobody there", outage=True)
+    judge, client = scripted(*[out] * 9)
+    failures = []
+    for _ in range(7):
+        with pytest.raises(JudgeError) as raised:
+            await judge.extract_claims(super_bowl)
+        failures.append(raised.value.error_type)
+
+    assert failures == ["APIConnectionError"] * 5 + ["judge_unavailable"] * 2
+    assert len(client.requests) == 5
+
+
+async def test_a_service_that_writes_nonsense_is_not_out(scripted, super_bowl):
+    judge, client = scripted(*[["nonsense"]] * 20)
+    for _ in range(10):
+        with pytest.raises(JudgeError, match="no reply of the model was of the form"):
+            await judge.vote_adherence(super_bowl, 1)
+
+    assert len(client.requests) == 20
+
+
+async def test_a_service_that_is_left_alone_costs_nothing(scripted, super_bowl):
+    purse = Purse()
+    judge, _ = scripted(*[JudgeError("APIConnectionError", "nobody there", outage=True)] * 5)
+    with judging(JudgingSession(allowance=purse)):
+        for _ in range(8):
+            with pytest.raises(JudgeError):
+                await judge.extract_claims(super_bowl)
+
+    assert len(purse.expected) == 5
+
+
+def test_a_price_that_is_none_is_refused(scripted):
+    with pytest.raises(ConfigurationError, match=r"price is 0.15, but should be a Price, such as Price\(0.15, 0.60\)"):
+        scripted(price=0.15)

@@ -1,0 +1,73 @@
+"""Metadata by which scores are told apart."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import Score
+from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.dimensions import MAX_VALUES
+
+NAMES = ("release", "tenant")
+METADATA = {"release": "2.1", "tenant": 7, "secret": "not named", "nested": {}}
+TOLD = {"ragspan.dimension.release": "2.1", "ragspan.dimension.tenant": "7"}
+
+
+def told(attributes):
+    return {name: value for name, value in attributes.items() if name.startswith("ragspan.dimension.")}
+
+
+def test_what_is_named_is_on_the_answers_span_the_event_and_the_histogram(telemetry, make_record, answer):
+    answer(telemetry.emitter(dimensions=NAMES), make_record(metadata=METADATA), {"faithfulness": Score(value=1)})
+
+    assert told(telemetry.span("invoke_workflow rivers").attributes) == TOLD
+    assert [told(event.attributes) for event in telemetry.events] == [TOLD]
+    assert [told(point.attributes) for point in telemetry.points("ragspan.score")] == [TOLD]
+
+
+def test_a_late_score_has_them_on_its_evaluation_span(telemetry, make_record, answer):
+    answer(
+        telemetry.emitter(dimensions=NAMES), make_record(metadata=METADATA), {"faithfulness": Score(value=1)}, late=True
+    )
+
+    assert told(telemetry.span("evaluation faithfulness").attributes) == TOLD
+
+
+def test_without_names_no_metadata_leaves_the_process(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(metadata=METADATA), {"faithfulness": Score(value=1)})
+
+    assert told(telemetry.span("invoke_workflow rivers").attributes) == {}
+
+
+def test_a_record_without_the_entry_has_no_attribute(telemetry, make_record, answer):
+    answer(
+        telemetry.emitter(dimensions=NAMES), make_record(metadata={"release": None}), {"faithfulness": Score(value=1)}
+    )
+
+    assert [told(point.attributes) for point in telemetry.points("ragspan.score")] == [{}]
+
+
+def test_metrics_tell_a_bounded_number_of_values_apart_and_spans_all(telemetry, make_record, answer):
+    emitter = telemetry.emitter(dimensions=("tenant",))
+    for number in range(MAX_VALUES + 5):
+        answer(emitter, make_record(metadata={"tenant": f"t{number}"}), {"faithfulness": Score(value=1)})
+
+    counts = {point.attributes["ragspan.dimension.tenant"]: point.count for point in telemetry.points("ragspan.score")}
+    assert len(counts) == MAX_VALUES + 1
+    assert counts["_OTHER"] == 5
+    assert {span.attributes.get("ragspan.dimension.tenant") for span in telemetry.spans} >= {"t0", f"t{MAX_VALUES + 4}"}
+
+
+@pytest.mark.parametrize("names", ["release", ("a", "b", "c", "d", "e", "f"), ("prompt version",), (7,)])
+def test_wrong_names_are_refused(names):
+    with pytest.raises(ConfigurationError, match=r"dimensions is .*at most five names"):
+        OTelEmitter(dimensions=names)
+
+
+def test_an_emitter_for_another_process_tells_the_same():
+    copied = pickle.loads(pickle.dumps(OTelEmitter(dimensions=NAMES)))
+
+    assert copied._options.dimensions.names == NAMES
