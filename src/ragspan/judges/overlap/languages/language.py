@@ -37,6 +37,8 @@ _CODES = """
 """
 CODES: Final = frozenset(_CODES.split())
 """ISO 639-1 codes of the languages with words of their own. All others are read as `und`."""
+_WORDS: Final = files(__package__) / "words"
+"""Found here and not at the first use, because it imports modules: a fork during an import breaks them in the child."""
 
 _MIDDLE = 0.24
 _LONGEST = 64
@@ -260,7 +262,7 @@ def language(code: str) -> Language:
         return ENGLISH
     if code not in CODES:
         return UNKNOWN if code == "und" else language("und")
-    return Language(code, json.loads((files(__package__) / "words" / f"{code}.json").read_text("utf-8")))
+    return Language(code, json.loads((_WORDS / f"{code}.json").read_text("utf-8")))
 
 
 UNKNOWN: Final = Language("und", {})
