@@ -12,10 +12,8 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
-from ragspan.judges.overlap.irregular import IRREGULAR_VERBS
 from ragspan.judges.overlap.stems import stemmer_of
-from ragspan.judges.overlap.synonyms import SYNONYMS
-from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS
+from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
 
 _LONGEST = 64
 """Longer words and numbers are cut into pieces."""
@@ -155,10 +153,10 @@ def _time_key(word: str) -> str:
 @cache
 def _synonyms() -> dict[str, str]:
     """For the stems of words with synonyms, and of irregular verbs, the stem that stands for all of them."""
-    rows = ([_stem(word) for word in line.split()] for line in reversed(SYNONYMS.strip().splitlines()))
+    rows = (list(map(_stem, line)) for line in reversed(rows_of("en/synonyms")))
     found = {stem: row[0] for row in rows for stem in row}
-    for line in IRREGULAR_VERBS.strip().splitlines():
-        verb, *forms = map(_stem, line.split())
+    for line in rows_of("en/irregular_verbs"):
+        verb, *forms = map(_stem, line)
         for form in forms:
             found.setdefault(form, found.get(verb, verb))
     return found

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from importlib.resources import files
 from typing import Any, Final
 
 from ragspan.judges.overlap import text as english
@@ -22,14 +20,7 @@ from ragspan.judges.overlap.languages.scripts import (
 from ragspan.judges.overlap.languages.segments import pairs, segments, without_repetition
 from ragspan.judges.overlap.stems import few_stems, stemmer_of
 from ragspan.judges.overlap.text import MARK, NEGATION
-from ragspan.judges.overlap.vocabulary import (
-    ABBREVIATIONS,
-    FUNCTION_WORDS,
-    NEGATIONS,
-    NEUTRAL_WORDS,
-    NUMBER_WORDS,
-    STOP_WORDS,
-)
+from ragspan.judges.overlap.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, pairs_of, words_of
 
 _CODES = """
     ar bg bn ca cs da de el en es et eu fa fi fr ga he hi hu hy id it ja ko lt ne nl no pl pt ro ru sk sr sv ta th tr uk ur
@@ -37,8 +28,6 @@ _CODES = """
 """
 CODES: Final = frozenset(_CODES.split())
 """ISO 639-1 codes of the languages with words of their own. All others are read as `und`."""
-_WORDS: Final = files(__package__) / "words"
-"""Found here and not at the first use, because it imports modules: a fork during an import breaks them in the child."""
 
 _MIDDLE = 0.24
 _LONGEST = 64
@@ -67,7 +56,7 @@ class Language:
         """Words too common to show where a sentence comes from, in lower case."""
         self.negations: Final = _without_joiners(words.get("negations", ""))
         """Words that deny, in lower case."""
-        self.number_words: Final[dict[str, str]] = dict(pair.split("=") for pair in words.get("numbers", "").split())
+        self.number_words: Final = pairs_of(words.get("numbers", ""))
         """Number words as digits: "drei" → "3"."""
         self.letters: Final = frozenset(words.get("letters", ""))
         """Letters that few other languages of the script write."""
@@ -199,7 +188,7 @@ class _English(Language):
     """English, which `overlap.text` reads."""
 
     def __init__(self) -> None:
-        super().__init__("en", _ENGLISH_WORDS)
+        super().__init__("en", ENGLISH_WORDS)
 
     def tokens(self, text: str) -> list[str]:
         return english.tokens(text)
@@ -241,17 +230,6 @@ def _token_pattern(decimal: str, *, spaced: bool) -> re.Pattern[str]:
     )
 
 
-_ENGLISH_WORDS: Final[Mapping[str, Any]] = {
-    "name": "English",
-    "script": "latin",
-    "stemmer": "english",
-    "middle": 0.47,
-    "function_words": " ".join(STOP_WORDS),
-    "negations": " ".join(NEGATIONS),
-    "neutral_words": " ".join(NEUTRAL_WORDS),
-    "numbers": " ".join(f"{word}={number}" for word, number in NUMBER_WORDS.items()),
-    "abbreviations": " ".join(ABBREVIATIONS),
-}
 ENGLISH: Final = _English()
 
 
@@ -262,7 +240,7 @@ def language(code: str) -> Language:
         return ENGLISH
     if code not in CODES:
         return UNKNOWN if code == "und" else language("und")
-    return Language(code, json.loads((_WORDS / f"{code}.json").read_text("utf-8")))
+    return Language(code, words_of(code))
 
 
 UNKNOWN: Final = Language("und", {})
