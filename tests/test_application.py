@@ -101,7 +101,7 @@ def test_a_second_call_replaces_the_first(make_otlp_listener):
 def test_after_a_flush_and_a_shutdown_nothing_is_captured_any_more():
     shown = run({}, words=["flush", "shutdown"])
 
-    assert shown.count("rag payments") == 1
+    assert shown.count("invoke_workflow payments") == 1
 
 
 @pytest.mark.slow
@@ -119,7 +119,7 @@ def test_a_module_is_run_with_it_too():
     shown = run(program=("-m", "ragspan.cli", "run", "-m", "plain"), PYTHONPATH=str(APPLICATION.parent))
 
     assert shown.splitlines()[0] == "__main__ ['plain.py', '[]']"
-    assert "rag payments" in shown
+    assert "invoke_workflow payments" in shown
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(passed, sent_to):
     assert len(scored.facts["scores"]) == 4
     [root] = [span for span in sent_to.spans if not span.parent_id]
     assert (root.name, arrived.parent_id) == (NAME, root.span_id)
+    assert ids.found.splitlines()[1:] == [f"└ {NAME}", f"  └ invoke_workflow {NAME}"]
 
 
 def test_it_is_told_how_the_tool_that_answers_finds_it(passed, sent_to):
@@ -97,7 +98,11 @@ def test_scores_that_come_late_are_told_as_well(passed, sent_to, fake_openai):
 def test_a_share_of_traces_does_not_keep_the_record_from_being_scored(passed, sent_to, set_variables):
     set_variables(OTEL_TRACES_SAMPLER="traceidratio", OTEL_TRACES_SAMPLER_ARG="0.01")
 
-    assert passed(sample_rate="0.0").states() == ["ok", "ok"]
+    _, sampler, _ = findings = passed(sample_rate="0.0")
+
+    assert findings.states() == ["ok", "ok", "ok"]
+    assert sampler.found == "the sampler keeps 0.01 of all traces"
+    assert "RAGSPAN_SCORE_UNSAMPLED=true" in sampler.advice
 
 
 def test_a_sampler_that_keeps_nothing_fails_and_the_rest_is_looked_at_all_the_same(passed, sent_to, set_variables):

@@ -67,6 +67,12 @@ def test_the_integrations_tell_their_frameworks(examined):
     assert frameworks == {"langchain-core", "llama-index-core"}
 
 
+def test_what_opentelemetry_instrument_needs_besides_is_named(examined, otlp_listener):
+    words = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, OTEL_TRACES_EXPORTER="otlp").text("ok")
+
+    assert "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf as well" in words
+
+
 def test_an_instrumentor_that_is_switched_off_is_pointed_out(examined):
     findings = examined(OTEL_PYTHON_DISABLED_INSTRUMENTATIONS="httpx, ragspan_langchain")
 

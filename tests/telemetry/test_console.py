@@ -42,7 +42,7 @@ def test_each_kind_of_outcome_has_a_line_of_its_own():
     )
 
     assert shown.splitlines() == [
-        "rag desk  2 ms  complete  1 context  judged by overlap",
+        "invoke_workflow desk  2 ms  complete  1 context  judged by overlap",
         "  faithfulness         0.50 fail  1 of 2 claims unsupported",
         "  completeness         0.90 pass",
         "  context_adherence    -    no_contexts",

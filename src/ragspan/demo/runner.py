@@ -22,6 +22,7 @@ from ragspan.defaults import emitters_from, engine_from, set_default_engine
 from ragspan.demo import SCRIPT, AnsweringFramework, Asked
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.console import outcome_line, shortened
 from ragspan.telemetry.step_spans import step_name
 from ragspan.testing import RecordingEmitter
@@ -150,7 +151,7 @@ def shown_answer(number: int, asked: Asked, got: str, scored: Sequence[ScoredRec
     yield Text(f"{number} {asked.title}", style="bold")
     yield Text(f"  {asked.question}")
     yield Text(f"  “{got}”", style="italic")
-    spans = [record.name, *map(step_name, sorted(record.steps, key=lambda step: step.started_ns))]
+    spans = [answer_name(record), *map(step_name, sorted(record.steps, key=lambda step: step.started_ns))]
     milliseconds = (record.ended_ns - record.started_ns) / 1e6
     yield Text(f"  {' > '.join(shortened(span) for span in spans)}  {milliseconds:.0f} ms", style="cyan")
     reasons = {outcome.reason if isinstance(outcome, NotApplicable) else None for outcome in outcomes.values()}

@@ -39,6 +39,12 @@ leaves out those that do not fit
 record ids and explanations are cut
     set it to {least} at least; 1000 leaves explanations whole
 
+opentelemetry-instrument has other defaults
+    if it starts your application, set {missing} as well
+the sampler keeps
+    answers of the other traces are not scored, and nobody sees them: raise OTEL_TRACES_SAMPLER_ARG for more, or set
+    RAGSPAN_SCORE_UNSAMPLED=true to have them in metrics and logs
+
 # The judge
 ^judge ok: overlap
     this judge compares words; for a language model set RAGSPAN_JUDGE=openai:<model> and OPENAI_API_KEY

@@ -14,6 +14,7 @@ import importlib.metadata
 import platform
 import queue
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -33,6 +34,8 @@ from ragspan.telemetry.environment import exporter_is_configured
 _INNER = 0.9  # share of a check's time after which it ends by itself, with more to say
 _FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
 _INSTRUMENTS = re.compile(r"""^\s*([\w.-]+).*;\s*extra\s*==\s*["']instruments["']\s*$""")
+_EXPORTER = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
+"""What is our default: `opentelemetry-instrument` exports nothing, or by gRPC, where these are not set."""
 _WATCHED: Sequence[Check] = ("judge", "endpoint", "record")
 _SCORED_ELSEWHERE = (
     "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
@@ -139,6 +142,11 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     if _sdk_is_disabled():
         yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")
     yield from _limits()
+    missing = [f"{name}={value}" for name, value in _EXPORTER.items() if not variable(name)]
+    if missing and exporter_is_configured() and (variable("OTEL_TRACES_EXPORTER") or "otlp") == "otlp":
+        is_used = "auto_instrumentation" in (getattr(sys.modules.get("sitecustomize"), "__file__", None) or "")
+        found = f"opentelemetry-instrument has other defaults than the doctor{', and is in use' if is_used else ''}"
+        yield finding("settings", "warning" if is_used else "ok", found, missing=" ".join(missing))
 
 
 def _is_ours(name: str, value: str) -> bool:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from ragspan.addresses import shown_url
@@ -21,6 +21,9 @@ from ragspan.judges.base import Judge
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
 from ragspan.telemetry import semconv
 from ragspan.telemetry.environment import exporter_is_configured
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
 
 _REDIRECTS, _ERRORS = 300, 400  # HTTP
 _SHOWN = 160  # characters of what a server says
@@ -211,6 +214,9 @@ def _arrival(watched: WatchedRecord, backend: Backend, *, is_taken: bool) -> Ite
     if not watched.is_sampled:
         found = f"the sampler has kept none of {MAX_ROOTS} traces: answers are not scored, and only this one was sent"
         findings.append(finding("record", "failed", found))
+    elif watched.share < 1:
+        found = f"the sampler keeps {max(watched.share, 0.001):.3g} of all traces"
+        findings.append(finding("record", "ok", found, share=watched.share))
     if not exporter_is_configured():
         found = "traces: no exporter is configured, so no score goes anywhere"
         findings.append(finding("record", "failed", found))
@@ -270,7 +276,16 @@ def _ids(watched: WatchedRecord, backend: Backend | None) -> Finding:
     }
     name = own[0].name if own else watched.record.name
     found = f"the span {name!r}: " + ", ".join(f"{key} {value}" for key, value in ids.items())
+    found += "".join(f"\n{line}" for line in _tree(watched.spans))
     return dataclasses.replace(finding("record", "ok", found, **ids), advice=backend and backend.search.format(**ids))
+
+
+def _tree(spans: Sequence[ReadableSpan], parent: int | None = None, depth: int = 0) -> Iterator[str]:
+    """The trace, a line a span, each below its parent."""
+    for span in sorted(spans, key=lambda span: span.start_time or 0):
+        if span.context and (span.parent and span.parent.span_id) == parent:
+            yield f"{'  ' * depth}└ {span.name}"
+            yield from _tree(spans, span.context.span_id, depth + 1)
 
 
 # What is behind a reply or an error ------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 NAME = "ragspan doctor"
 MAX_ROOTS = 20_000  # a sampler that keeps less than one trace in thousands shows nobody any scores
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
+_TRIED = 1000  # ids of traces that a sampler is asked about
 _KEPT_LINES = 20  # of the log
 
 
@@ -66,6 +67,8 @@ class WatchedRecord:
 
     record: RagRecord
     root: SpanAnchor
+    share: float
+    """Of all traces, the part that the sampler keeps."""
     is_sampled: bool
     result: ScoredRecord | Dropped | None
     """None if it was not scored in time."""
@@ -102,6 +105,7 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
         kept = InMemorySpanExporter()
         providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
         try:
+            share = _share_kept(providers.tracer_provider)
             root, is_sampled = _root(providers.tracer_provider)
             record = new_record(root)
             began = time.monotonic()
@@ -120,6 +124,7 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
     return WatchedRecord(
         record=record,
         root=root,
+        share=share,
         is_sampled=is_sampled,
         result=result,
         seconds=scored_in,
@@ -193,6 +198,13 @@ def _root(provider: TracerProvider) -> tuple[SpanAnchor, bool]:
             break
     anchor = SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
     return anchor, attempt < MAX_ROOTS
+
+
+def _share_kept(provider: TracerProvider) -> float:
+    """By ids that are spread evenly over their range, as random ones are."""
+    ids = (1 << 64 | (2 * place + 1) * 2**63 // _TRIED for place in range(_TRIED))
+    results = [provider.sampler.should_sample(None, trace_id, NAME) for trace_id in ids]
+    return sum(result.decision.is_sampled() for result in results) / _TRIED
 
 
 def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:

@@ -14,6 +14,7 @@ from rich.text import Text
 from ragspan.config import CaptureContent
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
+from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.base import ScoreEmitter
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.values import bounded, legible
@@ -100,7 +101,7 @@ def shortened(text: str) -> str:
 
 def _title(scored: ScoredRecord) -> Text:
     record = scored.record
-    title = Text(f"rag {shortened(record.name)}", style="bold")
+    title = Text(shortened(answer_name(record)), style="bold")
     title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
     title.append(f"  {record.status}", style="" if record.status == "complete" else "yellow")
     title.append(f"  {_count(record)}", style="dim")
