@@ -27,8 +27,7 @@ def registered(monkeypatch):
         EntryPoint("lost", "nowhere:Sink", "ragspan_sink"),
     ]
     monkeypatch.setattr(defaults, "entry_points", lambda group: entries if group == "ragspan_sink" else [])
-    monkeypatch.setattr(defaults, "_sink", None)
-    monkeypatch.setattr(defaults, "_engine", None)
+    monkeypatch.setattr(defaults, "_current", None)
 
 
 def test_a_sink_is_made_once_for_its_address(registered, monkeypatch):

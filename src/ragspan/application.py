@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, Synchrono
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.config import CaptureContent, Settings, has_variable, settings_with
-from ragspan.defaults import emitter_from, engine_from, set_default_engine, set_default_sink, sink_from
+from ragspan.defaults import emitter_from, engine_from, set_default_sink, sink_from
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.judges import Judge
 from ragspan.metrics import Metric
@@ -67,7 +67,6 @@ class Configured:
             if _current is self:
                 _current = None
                 _capture_with(None)
-                set_default_engine(None)
                 set_default_sink(None)
         return self.sink.shutdown(timeout)
 
@@ -146,13 +145,12 @@ def _configured(
 ) -> Configured:
     if settings.enabled and settings.sink is not None:
         sink = sink_from(settings)
-        set_default_engine(None)
         set_default_sink(sink)
         return Configured(engine=None, sink=cast("_Sink", sink))
     engine = engine_from(
         settings, emitters=emitters, metrics=metrics_from(settings, metrics, judge=judge) if settings.enabled else ()
     )
-    set_default_engine(engine)
+    set_default_sink(engine)
     return Configured(engine=engine, sink=engine)
 
 

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, wrong
 from ragspan.exceptions import ConfigurationError
@@ -51,77 +51,80 @@ _logger = logging.getLogger("ragspan")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What `ragspan.default_engine()` is built from; each field names its environment variable."""
+    """What `ragspan.default_engine()` is built from.
+
+    Each field is read from its environment variable: by its type, or by the function that its annotation names.
+    """
 
     enabled: bool = True
     """`RAGSPAN_ENABLED`: false turns everything off at no cost."""
-    judge: str = "overlap"
+    judge: Annotated[str, _judge] = "overlap"
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
     judge_base_url: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
     judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
-    judge_price: tuple[float, ...] | None = None
+    judge_price: Annotated[tuple[float, ...] | None, _price] = None
     """`RAGSPAN_JUDGE_PRICE`: US dollars for a million tokens of input, output and, if it differs, input from the prompt
     cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
-    metrics: tuple[str, ...] = DEFAULT_METRICS
+    metrics: Annotated[tuple[str, ...], _metrics] = DEFAULT_METRICS
     """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
     hhem_model: str | None = None
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"
     """`RAGSPAN_HHEM_DEVICE`: where HHEM computes, as torch names it: `cpu`, `cuda:0`."""
-    sample_rate: float = 1.0
+    sample_rate: Annotated[float, _read(SHARE, float)] = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
-    metric_sample_rates: Mapping[str, float] = field(default_factory=dict)
+    metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
     """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
     `faithfulness=0.1,completeness=0.5`."""
     score_unsampled: bool = False
     """`RAGSPAN_SCORE_UNSAMPLED`: score answers whose trace is not sampled, too."""
-    max_records_per_second: float | None = None
+    max_records_per_second: Annotated[float | None, _read(AMOUNT, float)] = None
     """`RAGSPAN_MAX_RECORDS_PER_SECOND`: records that are let in, more than 0; else any number."""
-    budget_usd_per_day: float | None = None
+    budget_usd_per_day: Annotated[float | None, _read(AMOUNT, float)] = None
     """`RAGSPAN_BUDGET_USD_PER_DAY`: US dollars that judges may spend in a day, more than 0, in each process."""
-    budget_tokens_per_minute: float | None = None
+    budget_tokens_per_minute: Annotated[float | None, _read(AMOUNT, float)] = None
     """`RAGSPAN_BUDGET_TOKENS_PER_MINUTE`: tokens that judges may spend in a minute, more than 0, in each process."""
-    budget_requests_per_minute: int | None = None
+    budget_requests_per_minute: Annotated[int | None, _read(WHOLE, int)] = None
     """`RAGSPAN_BUDGET_REQUESTS_PER_MINUTE`: requests to judges in a minute, at least 1, in each process."""
     budget_fallback: BudgetFallback = "skip"
     """`RAGSPAN_BUDGET_FALLBACK`: what scores when the budget is spent: `overlap`, `hhem` (faithfulness only), or nothing:
     `skip`."""
-    concurrency: int = 16
+    concurrency: Annotated[int, _read(WHOLE, int)] = 16
     """`RAGSPAN_CONCURRENCY`: records that are scored at the same time, at least 1."""
-    queue_size: int = 2048
+    queue_size: Annotated[int, _read(WHOLE, int)] = 2048
     """`RAGSPAN_QUEUE_SIZE`: records that may wait, at least 1."""
-    queue_bytes: int = 64 * 1024 * 1024
+    queue_bytes: Annotated[int, _read(WHOLE, int)] = 64 * 1024 * 1024
     """`RAGSPAN_QUEUE_BYTES`: bytes of text that may wait, at least 1."""
     drop: DropPolicy = "oldest"
     """`RAGSPAN_DROP`: which record goes when the queue is full, `oldest` or `newest`."""
-    metric_timeout: float = 60.0
+    metric_timeout: Annotated[float, _read(SOME_SECONDS, float)] = 60.0
     """`RAGSPAN_METRIC_TIMEOUT`: seconds after which a metric has failed, more than 0."""
-    exit_timeout: float = 10.0
+    exit_timeout: Annotated[float, _read(SECONDS, float)] = 10.0
     """`RAGSPAN_EXIT_TIMEOUT`: seconds that the end of the process may wait for scores, 0 or more."""
     drain_on_sigterm: bool = True
     """`RAGSPAN_DRAIN_ON_SIGTERM`: let SIGTERM wait for scores as the end of the process does."""
-    score_wait: float = 10.0
+    score_wait: Annotated[float, _read(SECONDS, float)] = 10.0
     """`RAGSPAN_SCORE_WAIT`: seconds that an answer's span may wait for its scores, 0 or more."""
     judging: JudgingPlace = "helper"
     """`RAGSPAN_JUDGING`: where judges compute that need the processor, in a `helper` process or a `thread`."""
     export: ExportPlace = "application"
     """`RAGSPAN_EXPORT`: who scores and exports whole records, the `application` or its `helper` process."""
-    sink: str | None = field(default=None, repr=False)
+    sink: Annotated[str | None, _address] = field(default=None, repr=False)
     """`RAGSPAN_SINK`: the address of a broker, such as `nats://broker:4222`, that handlers send records to in place of scoring
     them here; workers elsewhere do."""
-    emitters: tuple[str, ...] = ("otel",)
+    emitters: Annotated[tuple[str, ...], _names] = ("otel",)
     """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel`, OpenTelemetry, and those that packages such
     as ragspan-phoenix and ragspan-mlflow bring, which write to the spans that `otel` makes or finds."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
-    dimensions: tuple[str, ...] = ()
+    dimensions: Annotated[tuple[str, ...], _dimensions] = ()
     """`RAGSPAN_DIMENSIONS`: keys of the request's metadata, such as `release,prompt_version,tenant`, at most five, whose values
     go on spans, events and the histogram of scores."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
-    redact: Callable[[str], str] | str | Literal[False] | None = None
+    redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _function] = None
     """`RAGSPAN_REDACT`: `module:function`, which runs over every text of a record and of its explanations before judges,
     emitters and sinks see them. A record for which it fails is dropped."""
     explanations: bool | None = None
@@ -139,7 +142,8 @@ class Settings:
             ConfigurationError: a variable has a value that is not allowed.
         """
         environment = os.environ if environment is None else environment
-        _warn_about_unknown_names(environment)
+        for words in unknown_names(environment):
+            _logger.warning("%s", words)
         values = {
             field: read(name, environment[name].strip())
             for name, (field, read) in _VARIABLES.items()
@@ -148,7 +152,7 @@ class Settings:
         content = environment.get(_GENAI_CONTENT, "").strip()
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
-        return cls(**values)  # type: ignore[arg-type]
+        return cls(**values)
 
 
 def settings_with(judge: object = None, **fields: Any) -> Settings:
@@ -329,43 +333,35 @@ _HIDING: dict[str, tuple[HiddenContent, ...]] = {
     "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
 }
 
-_READERS: dict[Callable[[str, str], object], str] = {
-    _boolean: "enabled score_unsampled drain_on_sigterm openinference explanations capture_content",
-    _text: "judge_base_url judge_api_key hhem_model hhem_device",
-    _judge: "judge",
-    _price: "judge_price",
-    _metrics: "metrics",
-    _metric_shares: "metric_sample_rates",
-    _address: "sink",
-    _names: "emitters",
-    _function: "redact",
-    _dimensions: "dimensions",
-    _read(SHARE, float): "sample_rate",
-    _read(AMOUNT, float): "max_records_per_second budget_usd_per_day budget_tokens_per_minute",
-    _read(SECONDS, float): "exit_timeout score_wait",
-    _read(SOME_SECONDS, float): "metric_timeout",
-    _read(WHOLE, int): "budget_requests_per_minute concurrency queue_size queue_bytes",
-    _read(choice(*get_args(BudgetFallback))): "budget_fallback",
-    _read(choice(*get_args(DropPolicy))): "drop",
-    _read(choice(*get_args(JudgingPlace))): "judging",
-    _read(choice(*get_args(ExportPlace))): "export",
-    _read(choice(*get_args(SpanStyle))): "spans",
-}
+
+def _reader(hint: Any) -> Callable[[str, str], Any]:
+    """How a field of this type is read, where its annotation does not say."""
+    if get_origin(hint) is Annotated:
+        read: Callable[[str, str], Any] = hint.__metadata__[0]
+        return read
+    if get_origin(hint) is Literal:
+        return _read(choice(*get_args(hint)))
+    return _boolean if bool in {hint, *get_args(hint)} else _text
+
+
 _VARIABLES = {
-    f"{_PREFIX}{field.upper()}": (field, read) for read, fields in _READERS.items() for field in fields.split()
+    f"{_PREFIX}{field.upper()}": (field, _reader(hint))
+    for field, hint in get_type_hints(Settings, include_extras=True).items()
 }
 
 
-def unknown_names(environment: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """The `RAGSPAN_` variables that are set and mean nothing, each with the known one that it resembles."""
+def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
+    """Of each `RAGSPAN_` variable that is set and means nothing, that it does, and which known one it resembles."""
     environment = os.environ if environment is None else environment
     known = {name.removeprefix(_PREFIX): name for name in _VARIABLES}  # what all have in common resembles everything
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
-    if unknown:
-        others = _prefixes_of_others()
-        unknown = [name for name in unknown if not name.startswith(others)]
-    close = {name: difflib.get_close_matches(name.removeprefix(_PREFIX), known, n=1) for name in unknown}
-    return {name: known[resembling[0]] if resembling else None for name, resembling in close.items()}
+    others = _prefixes_of_others() if unknown else ()
+    words = []
+    for name in (name for name in unknown if not name.startswith(others)):
+        close = difflib.get_close_matches(name.removeprefix(_PREFIX), known, n=1)
+        hint = f"; did you mean {known[close[0]]}?" if close else ""
+        words.append(f"{name} is set, but ragspan knows no such variable{hint}")
+    return words
 
 
 def _prefixes_of_others() -> tuple[str, ...]:
@@ -373,9 +369,3 @@ def _prefixes_of_others() -> tuple[str, ...]:
     from importlib.metadata import entry_points
 
     return tuple(f"{_PREFIX}{entry.name.upper()}_" for entry in entry_points(group="ragspan_sink"))
-
-
-def _warn_about_unknown_names(environment: Mapping[str, str]) -> None:
-    for name, close in unknown_names(environment).items():
-        hint = f"; did you mean {close}?" if close else ""
-        _logger.warning("%s is set, but ragspan knows no such variable%s", name, hint)

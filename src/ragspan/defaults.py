@@ -23,8 +23,8 @@ from ragspan.telemetry.environment import EnvironmentProviders
 _SINK = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _logger = logging.getLogger("ragspan")
 _lock = threading.RLock()  # reentrant: a signal handler may ask for the engine while it is made
-_engine: ScoringEngine | None = None
-_sink: RecordSink | None = None
+_current: RecordSink | None = None
+"""Where handlers send captures: an engine, or the sink of `RAGSPAN_SINK`."""
 
 
 def default_engine() -> ScoringEngine:
@@ -36,14 +36,17 @@ def default_engine() -> ScoringEngine:
     Raises:
         ConfigurationError: a variable has a value that is not allowed; the message names it and what is.
     """
-    global _engine  # noqa: PLW0603  one engine per process is the point
-    if _engine is None:
-        settings = Settings.from_environment()
-        with _lock:
-            if _engine is None:
-                made = engine_from(settings)
-                _engine = _engine or made  # type: ignore[redundant-expr]  # a signal handler has made one meanwhile
-    return _engine
+    global _current  # noqa: PLW0603  one engine per process is the point
+    if isinstance(_current, ScoringEngine):
+        return _current
+    settings = Settings.from_environment()
+    with _lock:
+        if not isinstance(_current, ScoringEngine):
+            made = engine_from(settings)
+            _current = (
+                _current if isinstance(_current, ScoringEngine) else made
+            )  # a signal handler has made one meanwhile
+        return _current
 
 
 def default_sink() -> RecordSink:
@@ -54,17 +57,17 @@ def default_sink() -> RecordSink:
     Raises:
         ConfigurationError: a variable has a value that is not allowed, or the sink's package is not installed.
     """
-    global _sink  # noqa: PLW0603  one sink per process, likewise
-    if _engine is not None or _sink is not None:
-        return _engine or _sink or default_engine()
+    global _current  # noqa: PLW0603  likewise
+    if _current is not None:
+        return _current
     settings = Settings.from_environment()
     if settings.sink is None or not settings.enabled:
         return default_engine()
     with _lock:
-        if _sink is None:
+        if _current is None:
             made = sink_from(settings)
-            _sink = _sink or made  # type: ignore[redundant-expr]  # likewise
-    return _sink
+            _current = _current or made  # type: ignore[redundant-expr]  # likewise
+    return _current
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
@@ -81,17 +84,16 @@ def sink_or_default(sink: RecordSink | None) -> RecordSink:
 
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     """Replace the engine that handlers use when they are given none; returns the one before, which is not shut down."""
-    global _engine
+    previous = set_default_sink(engine)
+    return previous if isinstance(previous, ScoringEngine) else None
+
+
+def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
+    """Replace what handlers submit to when they are given no sink, an engine or another sink; returns the one before."""
+    global _current
     with _lock:
-        previous, _engine = _engine, engine
+        previous, _current = _current, sink
     return previous
-
-
-def set_default_sink(sink: RecordSink | None) -> None:
-    """Replace the sink that handlers use when they are given none and there is no default engine."""
-    global _sink  # noqa: PLW0603
-    with _lock:
-        _sink = sink
 
 
 def _renew_lock_in_child() -> None:

@@ -125,7 +125,7 @@ def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_f
     try:
         assert in_child(use) == [True, 0, True]
     finally:
-        defaults._engine = before
+        defaults._current = before
 
 
 def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_engine, in_child, monkeypatch):

@@ -38,12 +38,11 @@ def chain(times=1):
 @pytest.fixture
 def published_by_default(broker, monkeypatch):
     """`RAGSPAN_SINK` names the broker; the sink that comes of it is shut down."""
-    monkeypatch.setattr(defaults, "_sink", None)
-    monkeypatch.setattr(defaults, "_engine", None)
+    monkeypatch.setattr(defaults, "_current", None)
     monkeypatch.setenv("RAGSPAN_SINK", broker.url)
     yield broker
-    if defaults._sink is not None:
-        defaults._sink.shutdown(1)
+    if defaults._current is not None:
+        defaults._current.shutdown(1)
 
 
 def test_an_answer_of_a_chain_is_published(broker, make_sink):

@@ -12,7 +12,7 @@ _COLUMN = "A column's name, or a path such as prediction.contexts; by default kn
 
 
 def evaluate(
-    file: Annotated[
+    data: Annotated[
         str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
     ],
     *,

@@ -10,13 +10,13 @@ import textwrap
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from ragspan.arguments import SHARE, wrong
 from ragspan.config import METRIC_NAMES, Settings, settings_with
-from ragspan.datasets.columns import ColumnChoice, ColumnChoices
-from ragspan.datasets.columns import answer_column as one_answer_column
+from ragspan.datasets.columns import ColumnChoice, ColumnChoices, answer_column
 from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.datasets.run import OnError, Plan, run
 from ragspan.datasets.terminal import progress_on_stderr
@@ -89,30 +89,35 @@ def evaluate(
         TableError: the table cannot be read, a column is missing, or a file cannot be written.
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
-    settings = settings_with(judge, concurrency=concurrency)
+    options = locals()
     with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as on_row:
-        return run(
-            Plan(
-                data=data,
-                metrics=metrics_for(metrics, settings, judge),
-                settings=settings,
-                budget=budget_from(settings) if budget is None else budget,
-                columns=ColumnChoices(
-                    question=question_column,
-                    contexts=contexts_column,
-                    answer=one_answer_column(answer_column, ground_truth_column),
-                    id=id_column,
-                ),
-                of_file={"file_format": file_format, "delimiter": delimiter, "encoding": encoding},
-                output=None if output is None else Path(output),
-                resume=resume,
-                on_error=on_error,
-                limit=limit,
-                emitters=emitters,
-                stop=_stop.get() or threading.Event(),
-                on_row=on_row,
-            )
-        )
+        plan = plan_from(options, emitters=emitters, stop=_stop.get() or threading.Event(), on_row=on_row)
+        return run(plan if budget is None else replace(plan, budget=budget))
+
+
+def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
+    """The plan of an evaluation.
+
+    Args:
+        options: of `evaluate` and of the command, which have the same names.
+        more: fields of the plan that these do not set.
+
+    Raises:
+        ConfigurationError: one of them is wrong.
+    """
+    settings = settings_with(options["judge"], concurrency=options["concurrency"])
+    columns = {part: options.get(f"{part}_column") for part in ColumnChoices.__slots__}
+    columns["answer"] = answer_column(columns["answer"], options["ground_truth_column"])
+    return Plan(
+        metrics=metrics_for(options["metrics"], settings, options["judge"]),
+        settings=settings,
+        budget=budget_from(settings),
+        columns=ColumnChoices(**columns),
+        of_file={name: options[name] for name in ("file_format", "delimiter", "encoding")},
+        output=None if options["output"] is None else Path(options["output"]),
+        **{name: options[name] for name in ("data", "resume", "on_error", "limit")},
+        **more,
+    )
 
 
 def metrics_for(

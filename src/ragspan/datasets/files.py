@@ -22,7 +22,7 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 FileFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
 STANDARD_INPUT = "-"
-_BY_ENDING: dict[str, FileFormat] = {
+BY_ENDING: dict[str, FileFormat] = {
     ".csv": "csv",
     ".tsv": "csv",
     ".jsonl": "jsonl",
@@ -100,12 +100,12 @@ def _format_of(name: str, chosen: str | None) -> FileFormat:
         one_of(*formats).check("the format", chosen)
         return cast("FileFormat", chosen)
     ending = Path(name.lower().removesuffix(".gz")).suffix
-    if ending not in _BY_ENDING:
+    if ending not in BY_ENDING:
         raise ConfigurationError(
             f"the format of {name} is not known from its ending: name it with --format {'|'.join(formats)};"
             " save a spreadsheet as CSV"
         )
-    return _BY_ENDING[ending]
+    return BY_ENDING[ending]
 
 
 def _opened(path: str | os.PathLike[str], name: str) -> tuple[BinaryIO, dict[str, Any]]:

@@ -8,17 +8,16 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
-from ragspan.config import settings_with
 from ragspan.datasets.back_fill import BackFill
-from ragspan.datasets.columns import ColumnChoices, answer_column
-from ragspan.datasets.evaluation import metrics_for, parse_minimums, require_minimums, shortfalls
+from ragspan.datasets.evaluation import parse_minimums, plan_from, require_minimums, shortfalls
 from ragspan.datasets.journal import journal_of
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
-from ragspan.datasets.run import Plan, run
+from ragspan.datasets.run import run
 from ragspan.datasets.terminal import (
     as_plain,
     bad_row_lines,
@@ -28,7 +27,6 @@ from ragspan.datasets.terminal import (
     rows_in_words,
     summary_table,
 )
-from ragspan.defaults import budget_from
 from ragspan.exceptions import ConfigurationError, TableError
 
 BELOW, INTERRUPTED = 1, 130
@@ -54,11 +52,10 @@ def run_job(options: Namespace) -> int:
 def _run(options: Namespace) -> int:
     minimums = parse_minimums(options.fail_under or ())
     baseline = _baseline(options)
-    settings = settings_with(options.judge, concurrency=options.concurrency)
-    metrics = metrics_for(options.metrics, settings)
-    require_minimums(minimums, [metric.name for metric in metrics])
+    plan = plan_from(vars(options), with_spans=options.to_trace, ends_on_ctrl_c=True)
+    require_minimums(minimums, [metric.name for metric in plan.metrics])
     _require_writable(options)
-    back_fill = BackFill(settings) if options.to_trace else None
+    back_fill = BackFill(plan.settings) if options.to_trace else None
     readers: list[RecordReader] = []
 
     def begin(reader: RecordReader) -> None:
@@ -69,29 +66,8 @@ def _run(options: Namespace) -> int:
         if back_fill is not None:
             stack.callback(lambda: back_fill.is_delivered)  # what was scored before a failure is sent all the same
         on_row = stack.enter_context(progress_on_stderr(quiet=options.quiet))
-        evaluation = run(
-            Plan(
-                data=options.file,
-                metrics=metrics,
-                settings=settings,
-                budget=budget_from(settings),
-                columns=_columns(options),
-                of_file={
-                    "file_format": options.file_format,
-                    "delimiter": options.delimiter,
-                    "encoding": options.encoding,
-                },
-                output=options.output,
-                resume=options.resume,
-                on_error=options.on_error,
-                limit=options.limit,
-                emitters=back_fill.emitters if back_fill else (),
-                with_spans=options.to_trace,
-                on_begin=begin,
-                on_row=on_row,
-                ends_on_ctrl_c=True,
-            )
-        )
+        emitters = back_fill.emitters if back_fill else ()
+        evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
     _tell(*bad_row_lines(evaluation.bad_rows, evaluation.bad_row_count))
     is_delivered = back_fill is None or _told_delivery(back_fill, readers[0])
     below = shortfalls(evaluation, minimums, allow_skipped=options.allow_skipped) if evaluation.is_complete else {}
@@ -106,19 +82,6 @@ def _run(options: Namespace) -> int:
     _write_report(options, evaluation, baseline)
     _tell(*(f"--fail-under is not met: {told}" for told in below.values()))
     return BELOW if below or not is_delivered else 0
-
-
-def _columns(options: Namespace) -> ColumnChoices:
-    return ColumnChoices(
-        question=options.question_column,
-        contexts=options.contexts_column,
-        answer=answer_column(options.answer_column, options.ground_truth_column),
-        id=options.id_column,
-        trace_id=options.trace_id_column,
-        span_id=options.span_id_column,
-        started=options.started_column,
-        ended=options.ended_column,
-    )
 
 
 def _tell(*lines: str) -> None:

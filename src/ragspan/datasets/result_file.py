@@ -17,10 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import msgspec
 
+from ragspan.datasets.files import BY_ENDING, FileFormat
 from ragspan.datasets.results import (
     FLOATS,
     INTEGERS,
@@ -34,15 +35,7 @@ from ragspan.datasets.results import (
 from ragspan.datasets.tables import import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
-ResultFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
-
-_BY_ENDING: dict[str, ResultFormat] = {
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-}
+_BY_ENDING = {ending: chosen for ending, chosen in BY_ENDING.items() if ending not in {".tsv", ".json"}}
 _BATCH = 4096  # rows of a Parquet file that are written at a time
 # A sign of a formula, in full width as well, behind what may be taken away: blanks and quotes. Apostrophes count too: a text
 # that has one there already gets a second.
@@ -122,7 +115,7 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def format_of(path: Path) -> ResultFormat:
+def format_of(path: Path) -> FileFormat:
     """The format that a result file's ending stands for.
 
     Raises:
@@ -138,7 +131,7 @@ def format_of(path: Path) -> ResultFormat:
     return chosen
 
 
-def write_results(path: Path, chosen: ResultFormat, results: Iterable[ResultRow]) -> None:
+def write_results(path: Path, chosen: FileFormat, results: Iterable[ResultRow]) -> None:
     """Write a result file from its first row to its last."""
     write = {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[chosen]
     write(path, (tuple(map(_encodable, cells_of(result))) for result in results))

@@ -129,9 +129,8 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     }
     words = ", ".join(f"{name}={value}" for name, value in given.items())
     yield finding("settings", "ok", words or "no RAGSPAN_ variable is set", variables=given)
-    for name, close in unknown_names().items():
-        hint = f"; did you mean {close}?" if close else ""
-        yield finding("settings", "warning", f"{name} is set, but ragspan knows no such variable{hint}")
+    for unknown in unknown_names():
+        yield finding("settings", "warning", unknown)
     if settings is not None and not settings.enabled:
         yield finding("settings", "failed", "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored")
     if settings is not None and settings.sample_rate == 0:

@@ -202,9 +202,11 @@ def _root(provider: TracerProvider) -> tuple[SpanAnchor, bool]:
 
 def _share_kept(provider: TracerProvider) -> float:
     """By ids that are spread evenly over their range, as random ones are."""
+    from opentelemetry.sdk.trace.sampling import Decision
+
     ids = (1 << 64 | (2 * place + 1) * 2**63 // _TRIED for place in range(_TRIED))
     results = [provider.sampler.should_sample(None, trace_id, NAME) for trace_id in ids]
-    return sum(result.decision.is_sampled() for result in results) / _TRIED
+    return sum(result.decision is Decision.RECORD_AND_SAMPLE for result in results) / _TRIED
 
 
 def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:
