@@ -53,3 +53,65 @@ def test_an_unknown_command_is_an_error(registered):
     registered()
 
     assert run("nonsense").exit_code == 2
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """Registers what `ragspan worker` runs, and nothing else."""
+
+    def register(*names):
+        found = [EntryPoint(name, f"{__name__}:{name}", "ragspan_worker") for name in names]
+        monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "ragspan_worker" else [])
+
+    return register
+
+
+nats, otlp = typer.Typer(), typer.Typer()
+
+
+@nats.command()
+def take_records(broker: str = "none"):
+    """Take records."""
+    typer.echo(f"records of {broker}")
+
+
+@otlp.command()
+def take_traces(otlp: str = "", otlp_grpc: str = ""):
+    """Take traces."""
+    typer.echo(f"traces at {otlp or otlp_grpc}")
+    raise typer.Exit(3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "code"),
+    [
+        ((), "records of none", 0),
+        (("--broker", "nats://b"), "records of nats://b", 0),
+        (("--otlp", ":4318"), "traces at :4318", 3),
+        (("--otlp=:4318",), "traces at :4318", 3),
+        (("--otlp-grpc", ":4317"), "traces at :4317", 3),
+    ],
+)
+def test_a_worker_takes_records_or_traces(workers, arguments, said, code):
+    workers("nats", "otlp")
+    done = run("worker", *arguments)
+
+    assert (done.output.strip(), done.exit_code) == (said, code)
+
+
+@pytest.mark.parametrize(("arguments", "missing"), [((), "nats"), (("--otlp", ":1"), "otlp"), (("--help",), "nats")])
+def test_a_worker_whose_package_is_not_installed_says_what_brings_it(workers, arguments, missing):
+    workers()
+    done = run("worker", *arguments)
+
+    assert f"pip install ragspan-{missing}" in done.output
+    assert done.exit_code == 2
+
+
+def test_the_help_of_a_worker_shows_all_that_are_installed(workers):
+    workers("nats", "otlp")
+    done = run("worker", "--help")
+
+    assert "--broker" in done.output
+    assert "--otlp-grpc" in done.output
+    assert done.exit_code == 0

@@ -136,7 +136,8 @@ def test_the_command_is_installed(installed):
         ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
         ("ragspan_demo", ["langchain", "llama-index"]),
         ("ragspan_emitter", ["mlflow", "phoenix"]),
-        ("ragspan_command", ["dead-letters", "worker"]),
+        ("ragspan_command", ["dead-letters"]),
+        ("ragspan_worker", ["nats"]),
         ("ragspan_sink", ["nats", "tls"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate` and `doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `worker` and `doctor`; other packages bring further commands."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from ragspan.exceptions import ConfigurationError
 
 _COMMANDS = "ragspan_command"
 """The entry-point group of other packages' commands: a `typer.Typer` each, loaded when it is called or its help is shown."""
+
+_WORKERS = "ragspan_worker"
+"""Likewise of what `ragspan worker` runs: `nats` and `otlp`."""
 
 
 class Commands(TyperGroup):
@@ -138,6 +141,21 @@ def _is_module(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def worker(context: typer.Context) -> None:
+    """Score the answers that other processes hand over: records from NATS JetStream, or traces where --otlp is given."""
+    installed = {entry.name: entry for entry in entry_points(group=_WORKERS)}
+    wanted = ["otlp" if any(one.startswith("--otlp") for one in context.args) else "nats"]
+    if context.args == ["--help"]:
+        wanted = sorted(installed) or wanted
+    for name in wanted:
+        if name not in installed:
+            typer.echo(f"ragspan worker: pip install ragspan-{name} brings it", err=True)
+            raise typer.Exit(2)
+        command = command_of(installed[name].load())
+        command.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
 
 
 @app.command()

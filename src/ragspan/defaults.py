@@ -18,7 +18,7 @@ from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import installed_emitter
-from ragspan.telemetry.environment import EnvironmentProviders
+from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
 
 _SINK = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _logger = logging.getLogger("ragspan")
@@ -187,6 +187,28 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
         meter_provider=providers.meter_provider if providers else None,
         logger_provider=providers.logger_provider if providers else None,
     )
+
+
+def check_worker(settings: Settings) -> None:
+    """See to it that a process which only scores has something to do, and that its scores go somewhere.
+
+    Raises:
+        ConfigurationError: it has not, or they do not.
+    """
+    if not settings.enabled:
+        raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
+    if "otel" not in settings.emitters:
+        raise ConfigurationError(
+            "RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes or finds"
+        )
+    has_spans = (
+        settings.spans == "scores" and len(settings.emitters) > 1
+    )  # others write to spans that are there already
+    if not (exporter_is_configured() or has_spans):
+        raise ConfigurationError(
+            "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
+            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER; 'console' prints them"
+        )
 
 
 def budget_from(settings: Settings) -> Budget | None:

@@ -193,6 +193,11 @@ METRIC_JUDGE_COST: Final = "ragspan.judge.cost"
 METRIC_DELIVERIES: Final = "ragspan.deliveries"
 METRIC_FLEET_DELIVERIES: Final = "ragspan.fleet.deliveries"
 METRIC_FLEET_IN_FLIGHT: Final = "ragspan.fleet.in_flight"
+METRICS_OF_RECEIVER: Final = {
+    "requests": "ragspan.receiver.requests",
+    "spans": "ragspan.receiver.spans",
+    "traces": "ragspan.receiver.traces",
+}
 
 ENGINE: Final = "ragspan.engine"
 RESULT: Final = "ragspan.result"

@@ -21,18 +21,17 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace.export import SpanExporter
 
 from ragspan.config import Settings
-from ragspan.defaults import emitters_from, engine_from
+from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.delivery import DeliveryOptions, DeliveryStatus, ScoreWriter
 from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine._threads import DaemonThreads, call_guarded
-from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import AnswerHandle, Emitter, OTelEmitter
 from ragspan.telemetry.base import EmitHandle, ScoreEmitter
-from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
+from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Reason, Verdict
 from ragspan_nats.settings import WorkerOptions
@@ -192,7 +191,7 @@ class FleetScoring:
     """
 
     def __init__(self, settings: Settings, options: WorkerOptions, *, log: ThrottledLog) -> None:
-        _check(settings)
+        check_worker(settings)
         settings = _for_a_worker(settings, options)
         self._options = options
         self._log = log
@@ -295,18 +294,6 @@ class FleetScoring:
 
 def _nowhere(_: ScoredRecord) -> None:
     """The worker emits what there is."""
-
-
-def _check(settings: Settings) -> None:
-    if not settings.enabled:
-        raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
-    if "otel" not in settings.emitters:
-        raise ConfigurationError("RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes")
-    if not exporter_is_configured():
-        raise ConfigurationError(
-            "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
-            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER; 'console' prints them"
-        )
 
 
 def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:

@@ -1,0 +1,193 @@
+"""From an OTLP request to spans: as bytes at once, as plain data once their trace has ended.
+
+A request is taken apart into the bytes of its spans, so that a span holds no more memory than is counted for it, and nobody
+pays for attributes that no reader looks at. What may come is bounded by `otlp.proto`'s own limit of nesting, 100 levels.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import ParseError as JSONError
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+
+from ragspan.telemetry import semconv
+from ragspan_otlp.traces import SpanEvent, TracedSpan
+
+_TRACE_ID, _SPAN_ID = 16, 8  # bytes
+_SCOPE = 200  # characters of a scope's name
+_RESOURCE = 64 * 1024  # bytes; a larger one is left out
+_MAX_DEPTH = 16  # lists and maps inside one another; what is deeper becomes None
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_MARKS = re.compile(
+    rb"gen_ai\.|llm\.|openinference\.|traceloop\.|retrieval\.|reranker\.|embedding\.|db\.(?:vector|query)|tool\."
+)
+"""What a span holds that a reader may care for: a part of an attribute's or an event's name."""
+_MARKED_SCOPES = ("openinference", "opentelemetry.instrumentation", "traceloop")
+
+
+class InvalidRequestError(Exception):
+    """The body is no request of OTLP."""
+
+
+class TooLargeError(Exception):
+    """The body is larger than it may be, or becomes so when it is unpacked."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawSpan:
+    """A span as it came."""
+
+    id: bytes
+    is_root: bool
+    is_marked: bool
+    """A reader may care for it."""
+    encoded: bytes
+    scope: str
+    resource: bytes
+
+
+@dataclass(slots=True)
+class Batch:
+    """The spans of a request, by trace."""
+
+    traces: dict[bytes, list[RawSpan]]
+    rejected: int = 0
+    """Spans without an id that can be one."""
+    own: int = 0
+    """Spans of ragspan itself: scores that come back, and answers that are scored already."""
+
+
+def unpacked(body: bytes, *, most: int) -> bytes:
+    """What a body in gzip or zlib, which HTTP calls deflate, holds.
+
+    Raises:
+        TooLargeError: that is more than `most` bytes.
+        InvalidRequestError: it is neither, or not whole.
+    """
+    stream = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        content = stream.decompress(body, most + 1)
+    except zlib.error:
+        raise InvalidRequestError("the body is not packed as it says") from None
+    if len(content) > most:
+        raise TooLargeError
+    if not stream.eof or stream.unused_data:
+        raise InvalidRequestError("the body is not one whole stream")
+    return content
+
+
+def request_of(body: bytes) -> ExportTraceServiceRequest:
+    """The request that protobuf bytes hold.
+
+    Raises:
+        InvalidRequestError: they hold none.
+    """
+    try:
+        request = ExportTraceServiceRequest()
+        request.ParseFromString(body)
+    except (DecodeError, RecursionError):
+        raise InvalidRequestError("the body is no ExportTraceServiceRequest") from None
+    return request
+
+
+def request_of_json(body: bytes) -> ExportTraceServiceRequest:
+    """The request that JSON holds, in which OTLP has ids in hexadecimal digits.
+
+    Raises:
+        InvalidRequestError: it holds none.
+    """
+    try:
+        content = json.loads(body)
+        for of_resource in content.get("resourceSpans", ()):
+            for of_scope in of_resource.get("scopeSpans", ()):
+                for span in of_scope.get("spans", ()):
+                    span.pop("links", None)
+                    for name in ("traceId", "spanId", "parentSpanId"):
+                        span[name] = base64.b64encode(bytes.fromhex(span.get(name) or "")).decode()
+        request = ExportTraceServiceRequest()
+        ParseDict(content, request, ignore_unknown_fields=True)
+    except (ValueError, TypeError, AttributeError, RecursionError, JSONError):
+        raise InvalidRequestError("the body is no ExportTraceServiceRequest in JSON") from None
+    return request
+
+
+def batch_of(request: ExportTraceServiceRequest) -> Batch:
+    """The spans of a request."""
+    batch = Batch({})
+    for of_resource in request.resource_spans:
+        resource = of_resource.resource.SerializeToString()
+        resource = resource if len(resource) <= _RESOURCE else b""
+        for of_scope in of_resource.scope_spans:
+            scope = of_scope.scope.name[:_SCOPE]
+            if scope == semconv.SCOPE:
+                batch.own += len(of_scope.spans)
+            else:
+                _add(batch, of_scope.spans, scope, resource)
+    return batch
+
+
+def _add(batch: Batch, spans: Any, scope: str, resource: bytes) -> None:
+    of_marked_scope = scope.startswith(_MARKED_SCOPES)
+    for span in spans:
+        trace_id, span_id = span.trace_id, span.span_id
+        if len(trace_id) != _TRACE_ID or len(span_id) != _SPAN_ID or not (any(trace_id) and any(span_id)):
+            batch.rejected += 1
+            continue
+        encoded = span.SerializeToString()
+        is_marked = of_marked_scope or _MARKS.search(encoded) is not None
+        raw = RawSpan(span_id, not any(span.parent_span_id), is_marked, encoded, scope, resource)
+        batch.traces.setdefault(trace_id, []).append(raw)
+
+
+def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:
+    """The spans of a trace; one that no reader cares for has neither attributes nor events."""
+    resources: dict[bytes, Mapping[str, Any]] = {}
+    for raw in spans:
+        if raw.resource not in resources:
+            resources[raw.resource] = _mapping(Resource.FromString(raw.resource).attributes)
+        span = Span.FromString(raw.encoded)
+        yield TracedSpan(
+            trace_id=span.trace_id.hex(),
+            span_id=span.span_id.hex(),
+            parent_id=None if raw.is_root else span.parent_span_id.hex(),
+            name=span.name,
+            start_ns=span.start_time_unix_nano,
+            end_ns=span.end_time_unix_nano,
+            attributes=_mapping(span.attributes) if raw.is_marked else {},
+            events=[
+                SpanEvent(name=event.name, time_ns=event.time_unix_nano, attributes=_mapping(event.attributes))
+                for event in (span.events if raw.is_marked else ())
+            ],
+            status_error=span.status.code == Status.STATUS_CODE_ERROR,
+            status_message=span.status.message,
+            scope=raw.scope,
+            resource=resources[raw.resource],
+            trace_state=span.trace_state,
+        )
+
+
+def _mapping(pairs: Any, depth: int = 0) -> dict[str, Any]:
+    return {pair.key: _value(pair.value, depth) for pair in pairs}
+
+
+def _value(value: AnyValue, depth: int) -> Any:
+    kind = value.WhichOneof("value")
+    if kind is None or depth > _MAX_DEPTH:
+        return None
+    if kind == "kvlist_value":
+        return _mapping(value.kvlist_value.values, depth + 1)
+    if kind == "array_value":
+        return [_value(one, depth + 1) for one in value.array_value.values]
+    return getattr(value, kind)

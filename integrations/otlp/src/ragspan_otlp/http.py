@@ -1,0 +1,245 @@
+"""OTLP over HTTP: `/v1/traces`, protobuf or JSON, plain, gzip or deflate; and `/healthz` and `/readyz` for probes and people.
+
+Guarantees:
+- A body is read up to a bound, before and after it is unpacked, and for so many seconds. The bodies of all requests together
+  are bounded, too.
+- A connection that sends no whole head of a request in time is closed.
+- Every answer is one that OTLP describes, with a `Status` where something is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+import uvicorn
+from google.protobuf.json_format import MessageToJson
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ragspan_otlp.decoding import (
+    InvalidRequestError,
+    TooLargeError,
+    batch_of,
+    request_of,
+    request_of_json,
+    unpacked,
+)
+from ragspan_otlp.receiver import Receiver, ReceiverIsFullError
+
+MAX_BODY = 64 * 1024 * 1024
+"""Bytes of a request's body, before and after it is unpacked."""
+RETRY_AFTER = 2  # seconds
+_MAX_BODIES = 256 * 1024 * 1024  # bytes of the bodies of all requests that are being read
+_PATIENCE = 30  # seconds for a head, and for a body
+_KEEP_ALIVE = 75  # seconds that an idle connection stays
+_MAX_CONNECTIONS = 800
+_GRACE = 5  # seconds for requests that are under way when the server stops
+
+_PROTOBUF, _JSON = "application/x-protobuf", "application/json"
+_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNAVAILABLE, _UNIMPLEMENTED = 3, 8, 14, 12
+_Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+_Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal(Exception):  # noqa: N818 - an answer of OTLP, and no error of ours
+    status: HTTPStatus
+    code: int
+    message: str
+
+
+class _DisconnectedError(Exception):
+    """The sender has gone."""
+
+
+class OTLPApplication:
+    """The application behind the server, as ASGI has it.
+
+    Args:
+        receiver: takes the spans.
+    """
+
+    def __init__(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._reading = 0
+        """Bytes of bodies that are being read."""
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
+        if scope["path"] in {"/healthz", "/readyz"}:
+            await self._tell_health(scope["path"], send)
+            return
+        headers = {name.decode("latin-1"): value.decode("latin-1").strip().lower() for name, value in scope["headers"]}
+        kind = headers.get("content-type", "").partition(";")[0].strip()
+        try:
+            try:
+                _check_head(scope["method"], scope["path"], kind, headers.get("content-encoding", ""))
+                answer: Message = await self._export(kind, headers, receive)
+                status = HTTPStatus.OK
+            except _Refusal as refusal:
+                status, answer = refusal.status, Status(code=refusal.code, message=refusal.message)
+        except _DisconnectedError:
+            return
+        if kind == _JSON:
+            await _reply(send, status, _JSON, MessageToJson(answer, indent=None).encode())
+        else:
+            await _reply(send, status, _PROTOBUF, answer.SerializeToString())
+
+    async def _export(self, kind: str, headers: dict[str, str], receive: _Receive) -> ExportTraceServiceResponse:
+        """Take a request.
+
+        Raises:
+            _Refusal: why it is not taken.
+        """
+        try:
+            body = await asyncio.wait_for(self._read(receive), _PATIENCE)
+            self._receiver.check_room()
+            if headers.get("content-encoding") in {"gzip", "deflate"}:
+                body = unpacked(body, most=MAX_BODY)
+            request = await asyncio.to_thread(request_of_json, body) if kind == _JSON else request_of(body)
+        except TooLargeError:
+            told = f"a body may have {MAX_BODY} bytes, packed and unpacked"
+            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _INVALID_ARGUMENT, told) from None
+        except InvalidRequestError as error:
+            raise _Refusal(HTTPStatus.BAD_REQUEST, _INVALID_ARGUMENT, str(error)) from None
+        except ReceiverIsFullError as error:
+            raise _Refusal(HTTPStatus.TOO_MANY_REQUESTS, _RESOURCE_EXHAUSTED, str(error)) from None
+        except asyncio.TimeoutError:
+            told = f"no whole body came in {_PATIENCE} seconds"
+            raise _Refusal(HTTPStatus.REQUEST_TIMEOUT, _UNAVAILABLE, told) from None
+        return response_to(self._receiver.take(batch_of(request)))
+
+    async def _read(self, receive: _Receive) -> bytes:
+        """The body of a request.
+
+        Raises:
+            TooLargeError: it is.
+            ReceiverIsFullError: those of all requests are.
+        """
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _DisconnectedError
+                chunk = message.get("body", b"")
+                chunks.append(chunk)
+                size += len(chunk)
+                self._reading += len(chunk)
+                if size > MAX_BODY:
+                    raise TooLargeError
+                if self._reading > _MAX_BODIES:
+                    self._receiver.refuse()
+                if not message.get("more_body", False):
+                    return b"".join(chunks)
+        finally:
+            self._reading -= size
+
+    async def _tell_health(self, path: str, send: _Send) -> None:
+        receiver = self._receiver
+        is_well = receiver.is_alive and (receiver.is_ready or path == "/healthz")
+        page = {"alive": receiver.is_alive, "ready": receiver.is_ready, **receiver.figures()}
+        status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+        await _reply(send, status, _JSON, json.dumps(page).encode())
+
+
+def _check_head(method: str, path: str, kind: str, encoding: str) -> None:
+    """Raise a `_Refusal` unless it is the head of a request to export traces."""
+    if path != "/v1/traces":
+        raise _Refusal(HTTPStatus.NOT_FOUND, _UNIMPLEMENTED, "there are /v1/traces, /healthz and /readyz")
+    if method != "POST":
+        raise _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, _UNIMPLEMENTED, "there is POST")
+    if kind not in {_PROTOBUF, _JSON}:
+        told = f"the content type is {_PROTOBUF} or {_JSON}"
+        raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _INVALID_ARGUMENT, told)
+    if encoding not in {"", "identity", "gzip", "deflate"}:
+        raise _Refusal(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _INVALID_ARGUMENT, "the content encoding is gzip, deflate or none"
+        )
+
+
+def response_to(rejected: int) -> ExportTraceServiceResponse:
+    """The answer to a request of which so many spans were rejected for good."""
+    response = ExportTraceServiceResponse()
+    if rejected:
+        response.partial_success.rejected_spans = rejected
+        response.partial_success.error_message = "these spans have no valid id, or are of a trace that is too large"
+    return response
+
+
+async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> None:
+    headers = [("content-type", kind), ("content-length", str(len(body)))]
+    if status is HTTPStatus.TOO_MANY_REQUESTS:
+        headers.append(("retry-after", str(RETRY_AFTER)))
+    if status is HTTPStatus.METHOD_NOT_ALLOWED:
+        headers.append(("allow", "POST"))
+    encoded = [(name.encode(), value.encode()) for name, value in headers]
+    await send({"type": "http.response.start", "status": status.value, "headers": encoded})
+    await send({"type": "http.response.body", "body": body})
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed where no whole head of a request comes in time."""
+
+    _limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._limit is not None:
+            self._limit.cancel()
+
+    def _wait_for_head(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = self.loop.call_later(_KEEP_ALIVE + _PATIENCE, self._give_up, self.cycle)
+
+    def _give_up(self, latest: object) -> None:
+        if self.cycle is latest:
+            self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """Serves a receiver on a socket that listens already.
+
+    Args:
+        receiver: takes the spans.
+    """
+
+    def __init__(self, receiver: Receiver) -> None:
+        super().__init__(
+            uvicorn.Config(
+                OTLPApplication(receiver),
+                http=_Connection,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                log_level="critical",  # what is wrong with a request, its sender is told
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                limit_concurrency=_MAX_CONNECTIONS,
+                timeout_keep_alive=_KEEP_ALIVE,
+                timeout_graceful_shutdown=_GRACE,
+            )
+        )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The command listens to signals, and stops more than this server."""
+        yield

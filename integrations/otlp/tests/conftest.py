@@ -1,0 +1,142 @@
+"""Spans as OTLP has them, and a receiver that serves them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
+
+from ragspan import RagRecord
+from ragspan_otlp.destination import listening
+from ragspan_otlp.http import Server
+from ragspan_otlp.receiver import Receiver
+from ragspan_otlp.traces import TracedRecord
+
+SCOPE = "openinference.instrumentation.langchain"
+
+
+def attribute(name, value):
+    held = AnyValue()
+    if isinstance(value, dict):
+        held.kvlist_value.CopyFrom(KeyValueList(values=[attribute(key, one) for key, one in value.items()]))
+    elif isinstance(value, list):
+        held.array_value.SetInParent()
+        held.array_value.values.extend(attribute("", one).value for one in value)
+    elif value is not None:
+        kinds = {str: "string_value", bool: "bool_value", int: "int_value", float: "double_value", bytes: "bytes_value"}
+        setattr(held, kinds[type(value)], value)
+    return KeyValue(key=name, value=held)
+
+
+@pytest.fixture
+def span():
+    """Makes a span: `span(trace_id, span_id, parent, attributes, **fields)`, ids being bytes."""
+
+    def make(trace_id, span_id=None, parent=b"", attributes=None, **fields):
+        one = (
+            ExportTraceServiceRequest()
+            .resource_spans.add()
+            .scope_spans.add()
+            .spans.add(
+                trace_id=trace_id, span_id=span_id or os.urandom(8), parent_span_id=parent, name="work", **fields
+            )
+        )
+        one.attributes.extend(attribute(name, value) for name, value in (attributes or {}).items())
+        return one
+
+    return make
+
+
+@pytest.fixture
+def answer(span):
+    """Makes the span of an answer, a root where no parent is given."""
+
+    def make(trace_id, question="Who?", response="Ada.", **fields):
+        texts = {"openinference.span.kind": "CHAIN", "input.value": question, "output.value": response}
+        return span(trace_id, attributes=texts, **fields)
+
+    return make
+
+
+@pytest.fixture
+def request_with():
+    """Makes a request with these spans."""
+
+    def make(*spans, scope=SCOPE, **resource):
+        request = ExportTraceServiceRequest()
+        of_resource = request.resource_spans.add()
+        of_resource.resource.attributes.extend(attribute(name, value) for name, value in resource.items())
+        of_scope = of_resource.scope_spans.add()
+        of_scope.scope.name = scope
+        of_scope.spans.extend(spans)
+        return request
+
+    return make
+
+
+def read_chains(spans):
+    """A reader for these tests: each chain is an answer."""
+    return [
+        TracedRecord(
+            record=RagRecord(
+                question=one.attributes["input.value"], contexts=None, response=one.attributes["output.value"]
+            ),
+            span_id=one.span_id,
+        )
+        for one in spans
+        if one.attributes.get("openinference.span.kind") == "CHAIN"
+    ]
+
+
+@pytest.fixture
+def reader():
+    return read_chains
+
+
+@dataclass
+class Sink:
+    """Keeps the records, and hands them out as they come."""
+
+    records: asyncio.Queue = field(default_factory=asyncio.Queue)
+
+    def __post_init__(self):
+        self.loop = asyncio.get_running_loop()
+
+    def submit(self, record):
+        self.loop.call_soon_threadsafe(self.records.put_nowait, record)
+
+    async def next(self):
+        return await asyncio.wait_for(self.records.get(), 10)
+
+
+@dataclass
+class Served:
+    receiver: Receiver
+    sink: Sink
+    address: str
+    url: str
+
+
+@pytest.fixture
+def serving():
+    """A receiver that serves OTLP over HTTP while the block runs, and reads traces as they end."""
+
+    @asynccontextmanager
+    async def serve(limits, read=read_chains):
+        sink, listener = Sink(), listening("127.0.0.1:0")
+        receiver, port = Receiver(sink, read=read, limits=limits), listener.getsockname()[1]
+        server = Server(receiver)
+        tasks = [asyncio.create_task(server.serve(sockets=[listener])), asyncio.create_task(receiver.run())]
+        try:
+            yield Served(receiver, sink, f"127.0.0.1:{port}", f"http://127.0.0.1:{port}/v1/traces")
+        finally:
+            server.should_exit = True
+            tasks[1].cancel()
+            await asyncio.wait(tasks)
+
+    return serve

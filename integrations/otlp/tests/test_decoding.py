@@ -1,0 +1,187 @@
+"""From requests to spans."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+
+from ragspan_otlp.decoding import (
+    InvalidRequestError,
+    TooLargeError,
+    batch_of,
+    decoded,
+    request_of,
+    request_of_json,
+    unpacked,
+)
+
+TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), b"a parent"
+
+
+def spans_of(request):
+    batch = batch_of(request)
+    return [one for spans in batch.traces.values() for one in decoded(spans)]
+
+
+def test_a_span_is_plain_data(span, request_with):
+    one = span(
+        TRACE,
+        SPAN,
+        PARENT,
+        {
+            "llm.model_name": "m",
+            "a": True,
+            "b": 3,
+            "c": 0.5,
+            "d": b"x",
+            "e": ["y", 1],
+            "f": {"g": {"h": "i"}},
+            "j": None,
+        },
+        start_time_unix_nano=5,
+        end_time_unix_nano=7,
+        trace_state="k=v",
+    )
+    one.events.add(name="exception", time_unix_nano=6)
+    one.status.code, one.status.message = 2, "no"
+
+    (read,) = spans_of(request_with(one, service="shop"))
+
+    assert (read.trace_id, read.span_id, read.parent_id) == (TRACE.hex(), SPAN.hex(), PARENT.hex())
+    assert (read.name, read.start_ns, read.end_ns, read.trace_state) == ("work", 5, 7, "k=v")
+    assert read.attributes == {
+        "llm.model_name": "m", "a": True, "b": 3, "c": 0.5, "d": b"x", "e": ["y", 1], "f": {"g": {"h": "i"}}, "j": None,
+    }  # fmt: skip
+    assert [(event.name, event.time_ns) for event in read.events] == [("exception", 6)]
+    assert (read.status_error, read.status_message) == (True, "no")
+    assert (read.scope, read.resource) == ("openinference.instrumentation.langchain", {"service": "shop"})
+
+
+def test_a_span_that_no_reader_cares_for_keeps_its_place_and_loses_its_attributes(span, request_with):
+    (read,) = spans_of(request_with(span(TRACE, SPAN, attributes={"http.route": "/ask"}), scope="http"))
+
+    assert (read.span_id, read.parent_id, read.name) == (SPAN.hex(), None, "work")
+    assert read.attributes == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gen_ai.operation.name", "traceloop.span.kind", "llm.input_messages.0.message.content", "retrieval.documents.0"],
+)
+def test_a_span_is_read_for_the_names_of_its_attributes_whatever_its_scope(span, request_with, name):
+    (read,) = spans_of(request_with(span(TRACE, attributes={name: "x"}), scope="my.company"))
+
+    assert read.attributes == {name: "x"}
+
+
+def test_json_holds_the_same_as_protobuf(span, request_with):
+    request = request_with(
+        span(TRACE, SPAN, PARENT, {"llm.x": "ü", "n": 2**40}, start_time_unix_nano=5), service="shop"
+    )
+    content = MessageToDict(request)
+    (one,) = content["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    one |= {"traceId": TRACE.hex().upper(), "spanId": SPAN.hex(), "parentSpanId": PARENT.hex(), "unknown": 1}
+
+    assert spans_of(request_of_json(json.dumps(content).encode())) == spans_of(request)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"null", b"[1]", b"{", b'{"resourceSpans": 7}', b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "xy"}]}]}]}',
+     b'{"resourceSpans":' + b"[" * 100_000, b"\xff\xfe", b'{"resourceSpans": [{"scopeSpans": [{"spans": [3]}]}]}'],
+    ids=lambda body: body[:60].decode(errors="replace"),
+)  # fmt: skip
+def test_what_is_no_request_in_json_is_refused(body):
+    with pytest.raises(InvalidRequestError):
+        request_of_json(body)
+
+
+@pytest.mark.parametrize("body", [b"\xff" * 100, b"hello", b"\x0a\xff\xff\xff\xff\x0f"], ids=repr)
+def test_what_is_no_request_in_protobuf_is_refused(body):
+    with pytest.raises(InvalidRequestError):
+        request_of(body)
+
+
+def test_a_span_without_an_id_that_can_be_one_is_rejected(span, request_with):
+    batch = batch_of(
+        request_with(span(bytes(16)), span(b"short"), span(TRACE, bytes(8)), span(TRACE, b"1"), span(TRACE))
+    )
+
+    assert batch.rejected == 4
+    assert [len(spans) for spans in batch.traces.values()] == [1]
+
+
+def test_spans_of_ragspan_itself_are_not_read(answer, request_with):
+    batch = batch_of(request_with(answer(TRACE), scope="ragspan"))
+
+    assert (batch.own, batch.traces) == (1, {})
+
+
+def test_times_that_lie_are_carried(span, request_with):
+    most = 2**64 - 1
+
+    (read,) = spans_of(request_with(span(TRACE, start_time_unix_nano=most, end_time_unix_nano=0)))
+
+    assert (read.start_ns, read.end_ns) == (most, 0)
+
+
+def test_values_are_read_to_a_depth(span, request_with):
+    nested = "deep"
+    for _ in range(24):
+        nested = [nested]
+
+    (read,) = spans_of(request_with(span(TRACE, attributes={"llm.x": nested, "llm.y": "there"})))
+
+    assert "deep" not in str(read.attributes["llm.x"])
+    assert read.attributes["llm.y"] == "there"
+
+
+def test_a_request_that_is_nested_without_end_is_refused(span, request_with):
+    one = span(TRACE, attributes={"llm.x": []})
+    value = b""
+    for _ in range(10_000):
+        value = b"\x2a" + _sized(b"\x0a" + _sized(value))  # an array that holds it
+    one.attributes[0].value.ParseFromString(b"")
+    body = b"\x0a" + _sized(b"\x12" + _sized(b"\x12" + _sized(b"\x4a" + _sized(b"\x12" + _sized(value)))))
+
+    with pytest.raises(InvalidRequestError):
+        request_of(body)
+
+
+def _sized(content):
+    size, length = bytearray(), len(content)
+    while True:
+        size.append(length & 0x7F | (0x80 if length > 0x7F else 0))
+        length >>= 7
+        if not length:
+            return bytes(size) + content
+
+
+def test_a_resource_that_is_too_large_is_left_out(span, request_with):
+    (read,) = spans_of(request_with(span(TRACE), service="x" * 100_000))
+
+    assert read.resource == {}
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+def test_a_packed_body_is_unpacked(pack):
+    assert unpacked(pack(b"spans" * 1000), most=5000) == b"spans" * 1000
+
+
+def test_a_gzip_bomb_is_unpacked_no_further_than_to_the_bound():
+    with pytest.raises(TooLargeError):
+        unpacked(gzip.compress(bytes(10_000_000)), most=1000)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"spans", b"", gzip.compress(b"spans" * 100)[:-9], gzip.compress(b"a") + b"more"],
+    ids=["no gzip", "nothing", "cut off", "more behind it"],
+)
+def test_what_is_no_gzip_is_refused(body):
+    with pytest.raises(InvalidRequestError):
+        unpacked(body, most=5000)

@@ -1,0 +1,73 @@
+"""The receiver does not send to itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragspan import ConfigurationError
+from ragspan_otlp.destination import check_destination, listening
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_set(monkeypatch):
+    for name in ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("host", "endpoint"),
+    [
+        ("127.0.0.1", "http://localhost:4318"),
+        ("127.0.0.1", "http://127.0.0.1:4318/v1/traces"),
+        ("0.0.0.0", "http://127.0.0.1:4318"),
+        ("0.0.0.0", "http://localhost:4318"),
+        ("127.0.0.1", "localhost:4318"),
+    ],
+)
+def test_an_endpoint_that_is_the_receiver_is_refused(monkeypatch, host, endpoint):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+
+    with pytest.raises(ConfigurationError, match="which is this receiver"):
+        check_destination(host, 4318)
+
+
+@pytest.mark.parametrize(
+    ("host", "endpoint"),
+    [
+        ("127.0.0.1", "http://localhost:4319"),
+        ("127.0.0.1", "http://127.0.0.2:4318"),
+        ("0.0.0.0", "http://192.0.2.1:4318"),
+        ("127.0.0.1", "http://nowhere.invalid:4318"),
+        ("127.0.0.1", "http://[:4318"),
+        ("127.0.0.1", "https://backend.invalid"),
+    ],
+)
+def test_an_endpoint_elsewhere_is_fine(monkeypatch, host, endpoint):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+
+    check_destination(host, 4318)
+
+
+def test_the_endpoint_of_an_exporter_that_is_told_none_is_known(monkeypatch):
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+
+    check_destination("127.0.0.1", 4319)
+    with pytest.raises(ConfigurationError, match="http://localhost:4318"):
+        check_destination("127.0.0.1", 4318)
+
+
+def test_an_exporter_that_is_not_otlp_is_fine(monkeypatch):
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+
+    check_destination("127.0.0.1", 4318)
+
+
+@pytest.mark.parametrize("address", ["4318", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:99999", "nowhere.invalid:4318"])
+def test_an_address_that_cannot_be_had_is_named(address):
+    with pytest.raises(ConfigurationError, match=address):
+        listening(address)
+
+
+def test_a_taken_address_is_named():
+    with listening("127.0.0.1:0") as taken, pytest.raises(ConfigurationError, match="cannot be received at"):
+        listening(f"127.0.0.1:{taken.getsockname()[1]}")

@@ -1,0 +1,254 @@
+"""OTLP over HTTP, by a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import logging
+import os
+
+import httpx
+import pytest
+from google.rpc.status_pb2 import Status
+from opentelemetry.exporter.otlp.proto.http import Compression
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from ragspan_otlp import http
+from ragspan_otlp.buffer import BufferLimits
+
+TRACE = bytes(range(1, 17))
+QUICK = BufferLimits(quiet=0.05, deadline=0.1)
+SLOW = BufferLimits()
+PROTOBUF = {"content-type": "application/x-protobuf"}
+
+
+async def post(served, content, headers=PROTOBUF, **others):
+    async with httpx.AsyncClient() as client:
+        return await client.post(served.url, content=content, headers=headers, **others)
+
+
+async def until(condition):
+    async def wait():
+        while not condition():
+            await asyncio.sleep(0)
+
+    await asyncio.wait_for(wait(), 10)
+
+
+def status_in(response):
+    status = Status()
+    status.ParseFromString(response.content)
+    return status
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+async def test_what_the_exporter_of_opentelemetry_sends_is_scored_under_the_answers_span(serving, compression):
+    async with serving(QUICK) as served:
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(served.url, compression=compression)))
+
+        def trace():
+            texts = {"openinference.span.kind": "CHAIN", "input.value": "Who?", "output.value": "Ada."}
+            with provider.get_tracer("app").start_as_current_span("ask", attributes=texts) as span:
+                return span.get_span_context()
+
+        context = await asyncio.to_thread(trace)
+        record = await served.sink.next()
+
+    assert (record.question, record.response) == ("Who?", "Ada.")
+    assert (record.parent.trace_id, record.parent.span_id, record.parent.sampled) == (
+        context.trace_id,
+        context.span_id,
+        True,
+    )
+    assert record.record_id == f"{context.trace_id:032x}{context.span_id:016x}"
+
+
+async def test_a_request_in_json_is_answered_in_json(serving):
+    span = {"traceId": TRACE.hex(), "spanId": "12" * 8, "name": "ask", "attributes": [
+        {"key": "openinference.span.kind", "value": {"stringValue": "CHAIN"}},
+        {"key": "input.value", "value": {"stringValue": "Who?"}},
+        {"key": "output.value", "value": {"stringValue": "Ada."}},
+    ]}  # fmt: skip
+    body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+    async with serving(QUICK) as served:
+        response = await post(served, body, {"content-type": "application/json; charset=utf-8"})
+        record = await served.sink.next()
+
+    assert (response.status_code, response.json()) == (200, {})
+    assert (record.question, record.parent.span_id) == ("Who?", 0x1212121212121212)
+
+
+async def test_spans_of_one_trace_may_come_in_several_requests(serving, reader, answer, span, request_with):
+    async with serving(BufferLimits(quiet=0.3), read=lambda spans: reader(spans) if len(spans) > 1 else []) as served:
+        root = answer(TRACE)
+        await post(served, request_with(span(TRACE, parent=root.span_id)).SerializeToString())
+        await post(served, request_with(root).SerializeToString())
+        record = await served.sink.next()
+
+    assert record.question == "Who?"
+
+
+async def test_spans_that_are_rejected_are_counted_in_the_answer(serving, answer, span, request_with):
+    async with serving(SLOW) as served:
+        whole = await post(served, request_with(answer(TRACE)).SerializeToString())
+        partial = await post(served, request_with(answer(TRACE), span(b"none")).SerializeToString())
+
+    assert (whole.status_code, whole.content) == (200, b"")
+    assert (partial.status_code, partial.headers["content-type"]) == (200, "application/x-protobuf")
+    told = ExportTraceServiceResponse.FromString(partial.content).partial_success
+    assert told.rejected_spans == 1
+    assert "no valid id" in told.error_message
+
+
+async def test_a_request_without_spans_is_fine(serving):
+    async with serving(SLOW) as served:
+        assert (await post(served, b"")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "code"),
+    [
+        (b"hello", PROTOBUF, 400),
+        (b"hello", {**PROTOBUF, "content-encoding": "gzip"}, 400),
+        (b"", {"content-type": "text/plain"}, 415),
+        (b"", {}, 415),
+        (b"", {**PROTOBUF, "content-encoding": "br"}, 415),
+        (bytes(http.MAX_BODY + 1), PROTOBUF, 413),
+        (gzip.compress(bytes(http.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
+    ],
+    ids=["no protobuf", "no gzip", "text", "no type", "brotli", "too large", "bomb"],
+)
+async def test_a_request_that_cannot_be_taken_is_answered_as_otlp_says(serving, content, headers, code):
+    async with serving(SLOW) as served:
+        response = await post(served, content, headers)
+
+        assert response.status_code == code
+        assert status_in(response).message
+        assert (await post(served, b"")).status_code == 200  # and it goes on
+
+
+async def test_a_refusal_of_json_is_json(serving):
+    async with serving(SLOW) as served:
+        response = await post(served, b"{", {"content-type": "application/json"})
+
+    assert response.status_code == 400
+    assert "JSON" in response.json()["message"]
+
+
+async def test_other_paths_and_methods_are_told_what_there_is(serving):
+    async with serving(SLOW) as served, httpx.AsyncClient(base_url=f"http://{served.address}") as client:
+        metrics = await client.post("/v1/metrics", headers=PROTOBUF)
+        got = await client.get("/v1/traces", headers=PROTOBUF)
+
+    assert (metrics.status_code, got.status_code, got.headers["allow"]) == (404, 405, "POST")
+
+
+async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(serving, answer, request_with, caplog):
+    full = BufferLimits(quiet=0.05, deadline=0.05, max_traces=1)
+    with caplog.at_level(logging.WARNING):
+        async with serving(full) as served:
+            await post(served, request_with(answer(TRACE)).SerializeToString())
+            refused = await post(served, request_with(answer(os.urandom(16))).SerializeToString())
+            await until(lambda: served.receiver.is_ready and caplog.text)
+
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert served.receiver.counts["requests.refused"] == 1
+    assert "the receiver is full: 1 requests were refused" in caplog.text
+
+
+async def test_a_trace_of_spans_without_end_leaves_nothing_behind(serving, span, request_with):
+    request = request_with(*(span(TRACE, attributes={"llm.x": "y"}) for _ in range(1000)))
+    async with serving(SLOW) as served, httpx.AsyncClient() as client:
+        answers = [
+            await client.post(served.url, content=renamed(request, number), headers=PROTOBUF) for number in range(30)
+        ]
+        figures = served.receiver.figures()
+
+    rejected = [ExportTraceServiceResponse.FromString(one.content).partial_success.rejected_spans for one in answers]
+    assert {one.status_code for one in answers} == {200}
+    assert sum(rejected) == 1000
+    assert (figures["open_traces"], figures["bytes"]) == (0, 0)
+    assert (figures["traces.too_large"], figures["spans.late"]) == (1, 19_000)
+
+
+def renamed(request, number):
+    for place, one in enumerate(request.resource_spans[0].scope_spans[0].spans):
+        one.span_id = (number * 1000 + place + 1).to_bytes(8, "big")
+    return request.SerializeToString()
+
+
+async def test_a_trace_that_cannot_be_read_is_counted_and_harms_no_other(serving, reader, answer, request_with):
+    def read(spans):
+        if spans[0].attributes["input.value"] == "bad":
+            raise RuntimeError
+        return reader(spans)
+
+    async with serving(QUICK, read=read) as served:
+        await post(served, request_with(answer(os.urandom(16), "bad"), answer(os.urandom(16))).SerializeToString())
+        record = await served.sink.next()
+        await until(lambda: served.receiver.counts["traces.unreadable"] == 1)
+
+    assert record.question == "Who?"
+
+
+async def test_a_sender_that_hangs_in_the_middle_of_a_body_is_told_so(serving, monkeypatch):
+    monkeypatch.setattr(http, "_PATIENCE", 0.1)
+    async with serving(SLOW) as served:
+        reader, writer = await connected(served)
+        writer.write(
+            b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 9\r\n\r\n1"
+        )
+        status = await asyncio.wait_for(reader.readline(), 10)
+        writer.close()
+
+    assert b" 408 " in status
+
+
+async def test_a_sender_without_a_head_is_let_go(serving, monkeypatch):
+    monkeypatch.setattr(http, "_PATIENCE", 0.1)
+    monkeypatch.setattr(http, "_KEEP_ALIVE", 0)
+    async with serving(SLOW) as served:
+        reader, writer = await connected(served)
+        writer.write(b"POST /v1/traces HT")
+        closed = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+
+    assert closed == b""
+
+
+async def test_a_sender_that_goes_away_harms_nobody(serving):
+    async with serving(SLOW) as served:
+        _, writer = await connected(served)
+        writer.write(
+            b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 9\r\n\r\n1"
+        )
+        writer.close()
+        await writer.wait_closed()
+
+        assert (await post(served, b"")).status_code == 200
+
+
+async def connected(served):
+    host, _, port = served.address.partition(":")
+    return await asyncio.open_connection(host, int(port))
+
+
+async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with):
+    async with (
+        serving(BufferLimits(max_traces=1)) as served,
+        httpx.AsyncClient(base_url=f"http://{served.address}") as client,
+    ):
+        before = await client.get("/readyz")
+        await post(served, request_with(answer(TRACE)).SerializeToString())
+        alive, ready = await client.get("/healthz"), await client.get("/readyz")
+
+    assert (before.status_code, alive.status_code, ready.status_code) == (200, 200, 503)
+    assert alive.json() | {"bytes": 0} == {
+        "alive": True, "ready": False, "open_traces": 1, "bytes": 0, "requests.accepted": 1, "spans.accepted": 1,
+        "spans.own": 0, "spans.rejected": 0,
+    }  # fmt: skip
