@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from ragspan.backoff import backoff
+import pytest
+
+from ragspan.backoff import Backoff, backoff
 
 
 def test_each_pause_is_twice_the_one_before_up_to_the_longest():
@@ -11,3 +13,48 @@ def test_each_pause_is_twice_the_one_before_up_to_the_longest():
 
 def test_chance_takes_up_to_a_half_away():
     assert [backoff(3, draw=lambda chance=chance: chance) for chance in (0.0, 0.5, 1.0)] == [4, 3, 2]
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def service(clock):
+    """The pauses of what asks a service, without chance."""
+    return Backoff(first=0.25, longest=10.0, clock=clock, draw=lambda: 0.0)
+
+
+def test_pauses_grow_with_each_refusal_up_to_the_longest(service, clock):
+    pauses = []
+    for _ in range(8):
+        service.refused()
+        pauses.append(service.remaining)
+        clock.now += service.remaining
+
+    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+
+def test_what_is_refused_during_a_pause_makes_it_no_longer(service, clock):
+    for _ in range(16):
+        service.refused()
+    clock.now += 0.25
+
+    assert (service.remaining, service.refusals) == (0, 1)
+
+
+def test_the_first_success_ends_the_pause(service):
+    service.refused()
+    service.succeeded()
+
+    assert (service.remaining, service.refusals) == (0, 0)
+    service.refused()
+    assert service.remaining == 0.25

@@ -60,7 +60,7 @@ def test_an_unknown_name_is_an_attribute_error():
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink", "assert_scores"]),
         ("ragspan.delivery", ["DeliveryOptions", "ScoreBackend", "ScoreWriter"]),
         ("ragspan_hhem", ["HHEMVerifier"]),
-        ("ragspan_nats", ["BrokerAccess", "NatsSink", "SinkStats", "StreamLimits"]),
+        ("ragspan_nats", ["BrokerAccess", "NatsSink", "SinkStats", "Stream"]),
         ("ragspan_phoenix", ["PhoenixAnnotations"]),
         ("ragspan_langchain", ["LangChainChatClient", "RagspanCallbackHandler", "RagspanLangChainInstrumentor"]),
         ("ragspan_llama_index", ["LlamaIndexChatClient", "RagspanCallbackHandler", "RagspanLlamaIndexInstrumentor"]),

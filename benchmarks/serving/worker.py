@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing, contextmanager
 from ragspan import RagRecord
 from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
-from ragspan_nats.settings import StreamLimits, StreamNames
+from ragspan_nats.settings import Stream
 from serving.broker import unused_ports
 from serving.processes import HOST, PATIENCE, Program
 
@@ -82,15 +82,15 @@ def publish(broker_url: str, records: Sequence[RagRecord]) -> None:
 async def _publish(broker_url: str, records: Sequence[RagRecord]) -> None:
     import nats
 
-    names, at_once = StreamNames(), asyncio.Semaphore(_AT_ONCE)
+    stream, at_once = Stream(), asyncio.Semaphore(_AT_ONCE)
     client = await nats.connect(broker_url)
     jetstream = client.jetstream()
-    await ensure_streams(jetstream, names, StreamLimits())
+    await ensure_streams(jetstream, stream)
 
     async def publish(record: RagRecord) -> None:
         message = message_of(record, compress_above=_COMPRESS_ABOVE)
         async with at_once:
-            await jetstream.publish(names.records, message.payload, timeout=PATIENCE, headers=dict(message.headers))
+            await jetstream.publish(stream.records, message.payload, timeout=PATIENCE, headers=dict(message.headers))
 
     await asyncio.gather(*map(publish, records))
     await client.close()

@@ -19,7 +19,7 @@ from fleet_records import a_record
 
 from ragspan.config import variable
 from ragspan.defaults import default_sink
-from ragspan_nats import NatsSink, StreamLimits
+from ragspan_nats import NatsSink, Stream
 
 _PATIENCE = 120.0  # seconds
 
@@ -34,8 +34,8 @@ def main():
     given = parser.parse_args()
     sink = default_sink()
     if given.max_records is not None:
-        limits = StreamLimits(max_records=given.max_records)
-        sink = NatsSink(variable("RAGSPAN_SINK"), limits=limits, retry_timeout=given.patience)
+        stream = Stream(max_records=given.max_records)
+        sink = NatsSink(variable("RAGSPAN_SINK"), stream=stream, retry_timeout=given.patience)
     slowest = 0.0
     for number in range(given.first, given.first + given.count):
         record = a_record(number)

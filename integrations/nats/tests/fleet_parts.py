@@ -16,9 +16,9 @@ from nats.js.errors import NotFoundError
 
 from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
-from ragspan_nats.settings import StreamLimits, StreamNames
+from ragspan_nats.settings import Stream
 
-NAMES = StreamNames()
+STREAM = Stream()
 _AT_ONCE = 200  # publishes that wait for their acknowledgements
 _NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "PYTHONDONTWRITEBYTECODE", "RAGSPAN_")
 
@@ -116,7 +116,7 @@ class Fleet:
 
     def until_empty(self, patience=PATIENCE):
         """Wait until no record is left in the stream."""
-        self.until(lambda: self.broker.stream(NAMES.stream).messages == 0, what="an empty stream", patience=patience)
+        self.until(lambda: self.broker.stream(STREAM.name).messages == 0, what="an empty stream", patience=patience)
 
     def until_asked(self, record, *, by=None, times=1):
         """Wait until the judge was asked about a record; the worker that did it last."""
@@ -145,13 +145,13 @@ class Fleet:
 
     def letters(self):
         """The dead letters."""
-        return self.broker.messages(NAMES.dead_stream)
+        return self.broker.messages(STREAM.dead_stream)
 
     def ends(self, records, **allowed):
         """What has become of these records, once they have ended; see `fleet_law`."""
         return records_that_ended(
             records,
-            stored=self.broker.messages(NAMES.stream),
+            stored=self.broker.messages(STREAM.name),
             answers=self.backend.answers(),
             letters=self.letters(),
             **allowed,
@@ -182,22 +182,22 @@ class Fleet:
 
 async def _publish(client, records):
     jetstream = client.jetstream()
-    await ensure_streams(jetstream, NAMES, StreamLimits())
+    await ensure_streams(jetstream, STREAM)
     at_once = asyncio.Semaphore(_AT_ONCE)
 
     async def publish(record):
         message = message_of(record, compress_above=1_000_000)
         async with at_once:
-            await jetstream.publish(NAMES.records, message.payload, headers=dict(message.headers), timeout=30)
+            await jetstream.publish(STREAM.records, message.payload, headers=dict(message.headers), timeout=30)
 
     await asyncio.gather(*map(publish, records))
 
 
 async def _put(client, payload, headers):
-    await client.jetstream().publish(NAMES.records, payload, headers=headers)
+    await client.jetstream().publish(STREAM.records, payload, headers=headers)
 
 
 async def _in_work(client):
     with contextlib.suppress(NotFoundError):
-        return (await client.jetstream().consumer_info(NAMES.stream, NAMES.consumer)).num_ack_pending
+        return (await client.jetstream().consumer_info(STREAM.name, STREAM.consumer)).num_ack_pending
     return None

@@ -8,7 +8,7 @@ import json
 import socket
 
 from brokers import HOST
-from fleet_parts import NAMES
+from fleet_parts import STREAM
 from fleet_records import a_record
 
 GZIP = {"Content-Encoding": "gzip"}
@@ -115,7 +115,7 @@ def raw_frames():
 
 def send_raw(broker, frames):
     """Put messages with these headers, as bytes, among the records."""
-    subject = NAMES.records.encode()
+    subject = STREAM.records.encode()
     with socket.create_connection((HOST, broker.port), timeout=20) as connection:
         connection.recv(4096)
         connection.sendall(b'CONNECT {"verbose": false, "pedantic": false, "headers": true, "protocol": 1}\r\n')

@@ -12,20 +12,20 @@ from ragspan_nats.connection import ensure_streams
 from ragspan_nats.consumer import Verdict
 from ragspan_nats.dead_letters import dead_letters, publish_dead_letter
 from ragspan_nats.message import message_of
-from ragspan_nats.settings import StreamLimits, StreamNames
+from ragspan_nats.settings import Stream
 
-NAMES = StreamNames()
+STREAM = Stream()
 
 
 def make_streams(broker, **limits):
-    broker.ask(lambda client: ensure_streams(client.jetstream(), NAMES, StreamLimits(**limits)))
+    broker.ask(lambda client: ensure_streams(client.jetstream(), Stream(**limits)))
 
 
 def aside(broker, *, reason="invalid_record", detail="it is none", **message):
     """Put a message aside, as a worker does."""
-    verdict = Verdict(ending="dead_letter", reason=reason, detail=detail)
+    verdict = Verdict(ending="dead_lettered", reason=reason, detail=detail)
     delivery = a_delivery(**message)
-    broker.ask(lambda client: publish_dead_letter(client.jetstream(), NAMES, delivery, verdict, timeout=10))
+    broker.ask(lambda client: publish_dead_letter(client, STREAM, delivery, verdict))
     return delivery
 
 
@@ -38,7 +38,7 @@ def aside_record(broker, record=None, **about):
 
 def found(broker):
     async def all_of_them(client):
-        return [letter async for letter in dead_letters(client.jetstream(), NAMES)]
+        return [letter async for letter in dead_letters(client, STREAM)]
 
     return broker.ask(all_of_them)
 
@@ -55,4 +55,4 @@ def listed(broker, *arguments):
 
 
 def returned(broker):
-    return broker.messages(NAMES.stream)
+    return broker.messages(STREAM.name)

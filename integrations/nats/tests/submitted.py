@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragspan import RagRecord
-from ragspan_nats.message import MESSAGE_ID, Message, record_of
+from ragspan_nats.message import MESSAGE_ID, json_in
 
 
 class FakeCapture:
@@ -40,7 +40,12 @@ def stored_ids(broker, stream="ragspan"):
 
 def stored_records(broker, stream="ragspan"):
     """The records in the stream, as a worker reads them."""
-    return [record_of(Message(payload=message.payload, headers=message.headers)) for message in broker.messages(stream)]
+    return [record_of(message) for message in broker.messages(stream)]
+
+
+def record_of(message):
+    """The record that a message holds, as a worker reads it."""
+    return RagRecord.from_json(json_in(message.payload, message.headers))
 
 
 def total(stats):

@@ -6,7 +6,9 @@ import os
 import time
 
 import pytest
-from letter_parts import NAMES, aside, aside_record, command, found, listed, make_streams, returned
+from letter_parts import STREAM, aside, aside_record, command, found, listed, make_streams, returned
+from nats.js import JetStreamContext
+from submitted import record_of
 from typer.testing import CliRunner
 from worker_parts import PARENT, a_delivery, a_record
 
@@ -14,7 +16,7 @@ from ragspan.cli import app
 from ragspan_nats import dead_letters as command_module
 from ragspan_nats.consumer import Verdict
 from ragspan_nats.dead_letters import dead_letters, publish_dead_letter, return_dead_letter
-from ragspan_nats.message import EARLIER_DELIVERIES, Message, message_of, record_of
+from ragspan_nats.message import EARLIER_DELIVERIES, message_of
 
 
 @pytest.fixture
@@ -77,14 +79,14 @@ class TestRetry:
         assert (done.exit_code, done.output) == (0, "1 records returned to the stream ragspan\n")
         (back,) = returned(fleet)
         assert back.payload == message.payload
-        assert record_of(Message(payload=back.payload, headers=back.headers)) == a_record(parent=PARENT)
+        assert record_of(back) == a_record(parent=PARENT)
         assert back.headers[EARLIER_DELIVERIES] == "5"
         assert found(fleet) == []
 
     def test_it_arrives_though_the_stream_knows_its_message_id_still(self, fleet):
         message = message_of(a_record(), compress_above=10**6)
-        fleet.publish(NAMES.records, message.payload, dict(message.headers))
-        fleet.purge(NAMES.stream)
+        fleet.publish(STREAM.records, message.payload, dict(message.headers))
+        fleet.purge(STREAM.name)
         aside(fleet, payload=message.payload, headers=dict(message.headers))
 
         assert command(fleet, "retry", "--all").exit_code == 0
@@ -121,7 +123,7 @@ class TestRetry:
     def test_what_is_to_be_returned_has_to_be_said(self, fleet, arguments):
         assert command(fleet, "retry", *arguments).exit_code == 2
 
-    def test_a_crash_between_publishing_and_deleting_returns_it_once(self, fleet):
+    def test_a_crash_between_publishing_and_deleting_returns_it_once(self, fleet, monkeypatch):
         aside_record(fleet)
         (letter,) = found(fleet)
 
@@ -129,14 +131,13 @@ class TestRetry:
             pass
 
         async def crash(client):
-            jetstream = client.jetstream()
-
             async def die(*_):
                 raise Crash
 
-            jetstream.delete_msg = die
+            monkeypatch.setattr(JetStreamContext, "delete_msg", die)
             with pytest.raises(Crash):
-                await return_dead_letter(jetstream, NAMES, letter)
+                await return_dead_letter(client, STREAM, letter)
+            monkeypatch.undo()
 
         fleet.ask(crash)
         assert (len(returned(fleet)), len(found(fleet))) == (1, 1)
@@ -150,14 +151,12 @@ class TestRetry:
             aside_record(fleet, a_record(f"record-{number}"))
 
         async def returning(client):
-            jetstream, seen = client.jetstream(), 0
-            async for letter in dead_letters(jetstream, NAMES):
+            seen = 0
+            async for letter in dead_letters(client, STREAM):
                 seen += 1
-                assert await return_dead_letter(jetstream, NAMES, letter)
+                assert await return_dead_letter(client, STREAM, letter)
                 again = a_delivery(payload=letter.payload, headers=dict(letter.headers))
-                await publish_dead_letter(
-                    jetstream, NAMES, again, Verdict(ending="dead_letter", reason="lost"), timeout=10
-                )
+                await publish_dead_letter(client, STREAM, again, Verdict(ending="dead_lettered", reason="lost"))
             return seen
 
         assert fleet.ask(returning) == 3

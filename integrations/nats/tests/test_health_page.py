@@ -6,14 +6,12 @@ import asyncio
 import http.client
 import json
 import socket
-import threading
-from contextlib import suppress
 
 import pytest
 from brokers import until
 
 from ragspan.exceptions import ConfigurationError
-from ragspan_nats import command as health_module
+from ragspan_nats import command
 from ragspan_nats import worker as worker_module
 from ragspan_nats.command import HealthPage
 from ragspan_nats.settings import WorkerOptions
@@ -93,64 +91,28 @@ def connect():
         connection.close()
 
 
-@pytest.mark.parametrize("number", [200, 2 * health_module._MAX_CONNECTIONS])
-def test_connections_that_ask_nothing_cost_no_threads_and_no_answer(make_page, connect, number):
+def test_there_is_a_bound_on_connections_and_silent_ones_end(make_page, connect, monkeypatch):
+    monkeypatch.setattr(command._Request, "timeout", 0.5)
     page = make_page()
-    threads = threading.active_count()
-    for _ in range(number):
-        connect(page)
+    silent = [connect(page) for _ in range(2 * command._MAX_CONNECTIONS)]
 
-    assert [ask(page, "/healthz")[0] for _ in range(3)] == [200] * 3
-    assert threading.active_count() == threads
-    assert len(page._open) <= health_module._MAX_CONNECTIONS
-
-
-@pytest.mark.parametrize(
-    "piece", [b"G", b"GET /healthz HTTP/1.1\r\nX: y\r\n", b""], ids=["letters", "headers", "nothing"]
-)
-def test_a_request_that_comes_in_drips_is_cut(make_page, connect, monkeypatch, piece):
-    monkeypatch.setattr(health_module, "_PATIENCE", 0.3)
-    page = make_page()
-    connection = connect(page)
-    connection.settimeout(0.05)
-
-    def is_cut():
-        try:
-            connection.sendall(piece)
-            return connection.recv(1) == b""
-        except TimeoutError:
-            return False
-        except OSError:
-            return True
-
-    until(is_cut, what="the end of the connection")
-    assert ask(page, "/healthz")[0] == 200
-
-
-@pytest.mark.parametrize(
-    "request_", [b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 10**6, b"y" * 10**6], ids=["header", "line"]
-)
-def test_a_request_without_end_is_cut(make_page, connect, request_):
-    page = make_page()
-    connection = connect(page)
-    with suppress(OSError):  # it may be cut before all is sent
-        connection.sendall(request_)
-    with suppress(ConnectionError):
-        assert connection.recv(100) == b""
+    assert silent[-1].recv(1) == b""  # at once: there is no room
+    assert silent[0].recv(1) == b""
+    until(lambda: page._room._value == command._MAX_CONNECTIONS, what="room")
     assert ask(page, "/healthz")[0] == 200
 
 
 @pytest.mark.parametrize(
     ("request_", "status"),
     [
-        (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
-        (b"\xff\xfe \x00 HTTP/1.1\r\n\r\n", 405),
-        (b"\r\n\r\n", 405),
-        (b"GET\r\n\r\n", 404),
+        (b"POST /healthz HTTP/1.1\r\n\r\n", 501),
         (b"GET \xff HTTP/1.1\r\n\r\n", 404),
+        (b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 65_536 + b"\r\n\r\n", 431),
+        (b"HEAD /healthz HTTP/1.1\r\n\r\n", 200),
     ],
+    ids=["another method", "no path", "too long", "head"],
 )
-def test_what_is_no_request_is_answered_all_the_same(make_page, connect, capfd, request_, status):
+def test_requests_of_other_kinds_are_answered_without_a_word_in_the_log(make_page, connect, capfd, request_, status):
     connection = connect(make_page())
     connection.sendall(request_)
     assert connection.recv(100).startswith(f"HTTP/1.0 {status} ".encode())
@@ -212,11 +174,11 @@ async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make
 def worker_of(monkeypatch):
     """Workers that print what they export."""
     from ragspan.config import Settings
-    from ragspan_nats.settings import BrokerAccess, StreamNames
+    from ragspan_nats.settings import BrokerAccess, Stream
 
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
 
     def make(broker, *, options):
-        return worker_module.Worker(BrokerAccess(url=broker.url), Settings(), options=options, names=StreamNames())
+        return worker_module.Worker(BrokerAccess(url=broker.url), Settings(), options=options, stream=Stream())
 
     return make

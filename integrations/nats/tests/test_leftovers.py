@@ -8,14 +8,13 @@ import shutil
 import pytest
 from brokers import until
 from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy
+from worker_parts import consumer_of
 
-from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams
-from ragspan_nats.consumer import Consumer
+from ragspan_nats.connection import ensure_consumer, ensure_streams
 from ragspan_nats.message import EARLIER_DELIVERIES, MESSAGE_ID
-from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames, WorkerOptions
+from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
-NAMES = StreamNames()
+STREAM = Stream()
 
 
 @pytest.fixture
@@ -28,15 +27,15 @@ def stream(broker):
     """A work queue whose consumer gives a message up after one delivery: as a broker does that was killed."""
 
     def make(retention=RetentionPolicy.WORK_QUEUE, ack_wait=0.3):
-        broker.make_stream(name=NAMES.stream, subjects=[NAMES.records, "other"], retention=retention)
+        broker.make_stream(name=STREAM.name, subjects=[STREAM.records, "other"], retention=retention)
         config = ConsumerConfig(
-            durable_name=NAMES.consumer,
-            filter_subject=NAMES.records,
+            durable_name=STREAM.consumer,
+            filter_subject=STREAM.records,
             ack_policy=AckPolicy.EXPLICIT,
             max_deliver=1,
             ack_wait=ack_wait,
         )
-        broker.ask(lambda client: client.jetstream().add_consumer(NAMES.stream, config))
+        broker.ask(lambda client: client.jetstream().add_consumer(STREAM.name, config))
 
     return make
 
@@ -45,7 +44,7 @@ def deliver(broker, number, *, forget=True):
     """Have so many messages delivered, and the consumer wait for them no longer."""
 
     async def fetch(client, wanted=number, timeout=5):
-        consumer = await client.jetstream().pull_subscribe_bind(NAMES.consumer, NAMES.stream)
+        consumer = await client.jetstream().pull_subscribe_bind(STREAM.consumer, STREAM.name)
         try:
             return len(await consumer.fetch(wanted, timeout=timeout))
         except (TimeoutError, asyncio.TimeoutError):  # two, before Python 3.11
@@ -61,7 +60,7 @@ def deliver(broker, number, *, forget=True):
 
 
 def pending(broker):
-    consumer = broker.ask(lambda client: client.jetstream().consumer_info(NAMES.stream, NAMES.consumer))
+    consumer = broker.ask(lambda client: client.jetstream().consumer_info(STREAM.name, STREAM.consumer))
     return consumer.num_ack_pending
 
 
@@ -70,10 +69,10 @@ def prepared(broker, number):
 
     async def prepare(client):
         jetstream = client.jetstream()
-        await ensure_streams(jetstream, NAMES, StreamLimits())
-        await ensure_consumer(jetstream, NAMES, ack_wait=60, max_ack_pending=100)
+        await ensure_streams(jetstream, STREAM)
+        await ensure_consumer(jetstream, STREAM, WorkerOptions(ack_wait=60))
         for place in range(number):
-            await jetstream.publish(NAMES.records, b"%d" % place)
+            await jetstream.publish(STREAM.records, b"%d" % place)
 
     broker.ask(prepare)
 
@@ -82,7 +81,7 @@ def acknowledge(broker, number):
     """Have so many messages delivered and acknowledged."""
 
     async def fetch(client):
-        consumer = await client.jetstream().pull_subscribe_bind(NAMES.consumer, NAMES.stream)
+        consumer = await client.jetstream().pull_subscribe_bind(STREAM.consumer, STREAM.name)
         messages = []
         while len(messages) < number:
             messages += await consumer.fetch(number - len(messages), timeout=10)
@@ -96,20 +95,11 @@ def look(broker, times=1):
     """What so many workers do at the same time."""
 
     async def look_once():
-        connection = BrokerConnection(BrokerAccess(url=broker.url), name="test", log=ThrottledLog())
+        consumer = consumer_of(BrokerAccess(url=broker.url))
         try:
-            consumer = Consumer(
-                connection,
-                NAMES,
-                limits=StreamLimits(),
-                options=WorkerOptions(),
-                take=pytest.fail,
-                on_new_stream=pytest.fail,
-                log=ThrottledLog(),
-            )
             await consumer.recover_orphans()
         finally:
-            await connection.close()
+            await consumer.close()
 
     async def look_at_once():
         return await asyncio.gather(*(look_once() for _ in range(times)), return_exceptions=True)
@@ -119,13 +109,13 @@ def look(broker, times=1):
 
 def test_they_are_put_at_the_end_once_more_and_say_so(broker, stream):
     stream()
-    broker.publish(NAMES.records, b"lost", {MESSAGE_ID: "one", "Content-Encoding": "gzip", EARLIER_DELIVERIES: "2"})
+    broker.publish(STREAM.records, b"lost", {MESSAGE_ID: "one", "Content-Encoding": "gzip", EARLIER_DELIVERIES: "2"})
     deliver(broker, 1)
-    broker.publish(NAMES.records, b"waiting")
+    broker.publish(STREAM.records, b"waiting")
 
     assert look(broker) == [None]
 
-    waiting, again = broker.messages(NAMES.stream)
+    waiting, again = broker.messages(STREAM.name)
     assert (waiting.payload, again.payload) == (b"waiting", b"lost")
     assert again.headers[EARLIER_DELIVERIES] == "3"
     assert again.headers["Content-Encoding"] == "gzip"
@@ -134,7 +124,7 @@ def test_they_are_put_at_the_end_once_more_and_say_so(broker, stream):
 def test_so_are_those_that_a_broker_noted_as_acknowledged_and_forgot_to_remove(broker):
     prepared(broker, 5)
     broker.stop()
-    folder = next(broker.folder.glob(f"store/**/streams/{NAMES.stream}/msgs"))
+    folder = next(broker.folder.glob(f"store/**/streams/{STREAM.name}/msgs"))
     shutil.copytree(folder, broker.folder / "before")
     broker.start()
     acknowledge(broker, 3)
@@ -145,44 +135,44 @@ def test_so_are_those_that_a_broker_noted_as_acknowledged_and_forgot_to_remove(b
 
     look(broker)
 
-    found = [(message.payload, message.headers.get(EARLIER_DELIVERIES)) for message in broker.messages(NAMES.stream)]
+    found = [(message.payload, message.headers.get(EARLIER_DELIVERIES)) for message in broker.messages(STREAM.name)]
     assert found == [(b"3", None), (b"4", None), (b"0", "1"), (b"1", "1"), (b"2", "1")]
     acknowledge(broker, 5)
-    assert broker.messages(NAMES.stream) == []
+    assert broker.messages(STREAM.name) == []
 
 
 def test_several_workers_put_them_there_once(broker, stream):
     stream()
     for number in range(5):
-        broker.publish(NAMES.records, f"lost {number}".encode())
+        broker.publish(STREAM.records, f"lost {number}".encode())
     deliver(broker, 5)
 
     look(broker, times=4)
 
-    payloads = [message.payload for message in broker.messages(NAMES.stream)]
+    payloads = [message.payload for message in broker.messages(STREAM.name)]
     assert sorted(payloads) == [f"lost {number}".encode() for number in range(5)]
 
 
 def test_what_others_keep_in_the_stream_is_theirs(broker, stream):
     stream()
     broker.publish("other", b"not a record")
-    broker.publish(NAMES.records, b"lost")
+    broker.publish(STREAM.records, b"lost")
     deliver(broker, 1)
 
     look(broker)
 
-    assert [(message.subject, message.payload) for message in broker.messages(NAMES.stream)] == [
+    assert [(message.subject, message.payload) for message in broker.messages(STREAM.name)] == [
         ("other", b"not a record"),
-        (NAMES.records, b"lost"),
+        (STREAM.records, b"lost"),
     ]
-    assert broker.messages(NAMES.stream)[1].sequence == 3
+    assert broker.messages(STREAM.name)[1].sequence == 3
 
 
 def test_a_stream_that_keeps_what_was_acknowledged_is_left_alone(broker, stream):
     stream(RetentionPolicy.LIMITS)
-    broker.publish(NAMES.records, b"scored")
+    broker.publish(STREAM.records, b"scored")
     deliver(broker, 1)
 
     look(broker)
 
-    assert [message.sequence for message in broker.messages(NAMES.stream)] == [1]
+    assert [message.sequence for message in broker.messages(STREAM.name)] == [1]

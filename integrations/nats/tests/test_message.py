@@ -15,7 +15,7 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from submitted import a_record
+from submitted import a_record, record_of
 
 from ragspan import RagRecord, RecordError, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.record_json import MAX_DEPTH, MAX_JSON
@@ -25,7 +25,6 @@ from ragspan_nats.message import (
     Message,
     message_id_of,
     message_of,
-    record_of,
 )
 
 ALWAYS, NEVER = 0, MAX_JSON

@@ -13,14 +13,14 @@ import pytest
 from brokers import PATIENCE, until
 from nats.errors import TimeoutError as NoAnswerError
 from submitted import a_record
+from worker_parts import consumer_of
 
-from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import BrokerAccess
-from ragspan_nats.connection import BrokerClient, BrokerConnection, ensure_consumer
-from ragspan_nats.consumer import Consumer, Delivery
-from ragspan_nats.settings import StreamLimits, StreamNames, WorkerOptions
+from ragspan_nats.connection import BrokerClient, ensure_consumer
+from ragspan_nats.consumer import Delivery
+from ragspan_nats.settings import Stream, WorkerOptions
 
-NAMES = StreamNames()
+STREAM = Stream()
 DOCUMENTATION = (Path(__file__).parents[3] / "docs" / "fleet.md").read_text(encoding="utf-8")
 (USERS,) = re.findall(r"^```text\n(authorization \{.*?^\})\n```", DOCUMENTATION, re.DOTALL | re.MULTILINE)
 OWNER = "{ user: owner, password: OWNER }\n    { user: application, password"
@@ -78,18 +78,18 @@ def dead_letters(broker, *arguments, monkeypatch):
 
 
 def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, backend, make_sink, monkeypatch):
-    until(lambda: broker.stream(NAMES.stream), what="the worker to make the streams", patience=60)
+    until(lambda: broker.stream(STREAM.name), what="the worker to make the streams", patience=60)
     sink = make_sink(None, access=access(broker, "application"))
     sink.submit(a_record())
     assert sink.flush(PATIENCE)
     worker.until(lambda: backend.records() == {"r-1"}, what="a scored record")
-    broker.publish(NAMES.records, b"poison")
-    worker.until(lambda: broker.stream(NAMES.dead_stream).messages == 1, what="a dead letter")
+    broker.publish(STREAM.records, b"poison")
+    worker.until(lambda: broker.stream(STREAM.dead_stream).messages == 1, what="a dead letter")
 
     assert "invalid_record" in dead_letters(broker, "list", monkeypatch=monkeypatch)
     assert "1 records returned" in dead_letters(broker, "retry", "--all", monkeypatch=monkeypatch)
-    worker.until(lambda: broker.stream(NAMES.dead_stream).last == 2, what="the poison to come back")
-    worker.until(lambda: broker.stream(NAMES.stream).messages == 0, what="an empty stream")
+    worker.until(lambda: broker.stream(STREAM.dead_stream).last == 2, what="the poison to come back")
+    worker.until(lambda: broker.stream(STREAM.name).messages == 0, what="an empty stream")
     assert worker.stop() == 0
     assert "Violation" not in broker.log
     assert "could not" not in worker.log
@@ -97,40 +97,31 @@ def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, back
 
 async def test_they_are_enough_for_what_a_worker_does_beside_its_records(broker):
     """Heartbeats, a look at the consumer, and messages that the broker has lost sight of, which are put in once more."""
-    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records], retention="workqueue")
-    broker.publish(NAMES.records, b"lost")
-    log = ThrottledLog()
-    connection = BrokerConnection(access(broker, "worker"), name="test", log=log)
+    broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
+    broker.publish(STREAM.records, b"lost")
+    consumer = consumer_of(access(broker, "worker"))
     try:
-        jetstream = await connection.jetstream()
-        await ensure_consumer(jetstream, NAMES, ack_wait=30, max_ack_pending=100)
-        messages = await (await jetstream.pull_subscribe_bind(NAMES.consumer, NAMES.stream)).fetch(1, timeout=10)
-        consumer = Consumer(
-            connection,
-            NAMES,
-            limits=StreamLimits(),
-            options=WorkerOptions(),
-            take=pytest.fail,
-            on_new_stream=pytest.fail,
-            log=log,
-        )
+        client = await consumer._connection.client()
+        jetstream = client.jetstream()
+        await ensure_consumer(jetstream, STREAM, WorkerOptions())
+        messages = await (await jetstream.pull_subscribe_bind(STREAM.consumer, STREAM.name)).fetch(1, timeout=10)
         await consumer.send_heartbeat(lambda: [Delivery.of(messages[0])])
         await messages[0].nak(delay=3600)
         await consumer.recover_orphans()
-        await jetstream.get_msg(NAMES.stream, 1)
-        await jetstream.delete_msg(NAMES.stream, 1)
-        await (await connection.client()).flush()
+        await jetstream.get_msg(STREAM.name, 1)
+        await jetstream.delete_msg(STREAM.name, 1)
+        await client.flush()
     finally:
-        await connection.close()
+        await consumer.close()
     assert "Violation" not in broker.log
 
 
 async def test_an_application_cannot_read_what_others_wrote(broker):
-    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records])
-    broker.publish(NAMES.records, b"what a user wrote")
+    broker.make_stream(name=STREAM.name, subjects=[STREAM.records])
+    broker.publish(STREAM.records, b"what a user wrote")
     async with client_of(broker, "application") as client:
         with pytest.raises(NoAnswerError):
-            await client.jetstream(timeout=1).get_msg(NAMES.stream, 1)
+            await client.jetstream(timeout=1).get_msg(STREAM.name, 1)
         await client.subscribe("_INBOX_worker.>")
         await client.flush()
     for violation in (

@@ -8,11 +8,12 @@ import time
 from datetime import datetime
 
 import pytest
-from letter_parts import NAMES, aside, aside_record, command, found, listed, make_streams, returned
+from letter_parts import STREAM, aside, aside_record, command, found, listed, make_streams, returned
 from nats.errors import Error
+from submitted import record_of
 from worker_parts import PARENT, a_record
 
-from ragspan_nats.message import EARLIER_DELIVERIES, Message, record_of
+from ragspan_nats.message import EARLIER_DELIVERIES
 
 MAX_PAYLOAD = 1024 * 1024
 
@@ -33,7 +34,7 @@ class TestPutAside:
         assert (facts["reason"], facts["detail"], facts["deliveries"]) == ("judge_outage", "all of it", 5)
         assert (facts["record"], letter.payload, letter.is_whole) == ("record-1", message.payload, True)
         assert abs(datetime.fromisoformat(facts["dead_lettered"]).timestamp() - time.time()) < 60
-        again = record_of(Message(payload=letter.payload, headers=letter.headers))
+        again = record_of(letter)
         assert again == a_record(parent=PARENT)
 
     def test_a_message_that_is_put_aside_twice_is_there_once(self, fleet):
@@ -103,7 +104,7 @@ class TestHostileHeaders:
         assert found(fleet) == []
 
     def test_whoever_may_publish_to_the_dead_letters_disturbs_nobody(self, fleet, headers):
-        fleet.publish(NAMES.dead_letters, b"anything", publishable(headers))
+        fleet.publish(STREAM.dead_letters, b"anything", publishable(headers))
         aside(fleet, payload=b"poison")
 
         assert [letter["reason"] for letter in listed(fleet)][-1] == "invalid_record"

@@ -72,11 +72,7 @@ class Scoring:
 
     async def deliver(self, *records, number=1):
         """The verdicts on these records, delivered at the same time, as pairs of ending and reason."""
-        looking = asyncio.create_task(self.part.run())
-        try:
-            verdicts = await asyncio.gather(*(self._deliver(record, number) for record in records or [a_record()]))
-        finally:
-            looking.cancel()
+        verdicts = await asyncio.gather(*(self._deliver(record, number) for record in records or [a_record()]))
         return [(verdict.ending, verdict.reason) for verdict in verdicts]
 
     async def _deliver(self, record, number):
@@ -107,13 +103,13 @@ def make(monkeypatch):
         asyncio.run(one.part.shutdown())
 
 
-ACKNOWLEDGED = [("ack", None)]
-FAILED = [("nak", "export_failed")]
+ACKNOWLEDGED = [("acknowledged", None)]
+FAILED = [("nacked", "export_failed")]
 
 
 class TestWhatIsEmitted:
     @pytest.mark.parametrize(
-        ("outcomes", "number", "ending"), [(OUTCOMES, 1, "nak"), ({"a": OUTAGE}, 5, "dead_letter")]
+        ("outcomes", "number", "ending"), [(OUTCOMES, 1, "nacked"), ({"a": OUTAGE}, 5, "dead_lettered")]
     )
     async def test_nothing_of_a_record_that_is_not_acknowledged(self, make, outcomes, number, ending):
         other, backend = RecordingEmitter(), Backend()
@@ -161,7 +157,7 @@ class TestWhatIsEmitted:
     async def test_spans_that_cannot_be_made_give_the_record_back(self, make):
         scoring = make(Backend(), outcomes={"faithfulness": "no outcome at all"})
 
-        assert await scoring.deliver() == [("nak", "emitter_error")]
+        assert await scoring.deliver() == [("nacked", "emitter_error")]
 
     async def test_another_emitter_that_raises_keeps_nothing_from_the_others(self, make, caplog):
         class Raising(RecordingEmitter):
@@ -296,7 +292,7 @@ class TestNativeScores:
         writer = Scores(lambda key: Delivered())
         writer.items_of = lambda scored, span: 1 / 0
 
-        assert await make(Backend(), emitters=[writer]).deliver() == [("nak", "emitter_error")]
+        assert await make(Backend(), emitters=[writer]).deliver() == [("nacked", "emitter_error")]
         assert "Scores failed with ZeroDivisionError" in caplog.messages
 
     @pytest.mark.parametrize("answers", [(False, True), (OSError("x"), True)], ids=["not in time", "raises"])

@@ -225,8 +225,7 @@ def test_nothing_is_published_where_ragspan_is_turned_off(broker, make_sink, mon
         ({"exit_timeout": float("nan")}, "exit_timeout is nan"),
         ({"exit_timeout": float("inf")}, "exit_timeout is inf"),
         ({"name": ""}, "name is ''"),
-        ({"limits": 5}, "limits is 5, but should be StreamLimits"),
-        ({"limits": object()}, "limits is a object"),
+        ({"stream": 5}, "stream is 5, but should be a name or a Stream"),
         ({"access": "nats://localhost"}, "access is 'nats://localhost'"),
     ],
 )

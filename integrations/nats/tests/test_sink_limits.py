@@ -6,8 +6,6 @@ import pytest
 from brokers import PATIENCE, until
 from submitted import a_record, records, stored_ids
 
-from ragspan_nats.publishing import Brake
-
 MAY_ONLY_PUBLISH = """
 authorization {
   users = [
@@ -70,7 +68,9 @@ def test_a_full_stream_is_asked_ever_more_rarely(broker, make_sink):
 
     assert sink.flush(PATIENCE)
     assert sink.stats().dropped == {"stream_full": 1}
-    assert 3 <= sink.stats().errors["publish"] <= 5  # at 0, 0.25, 0.75 and 1.75 s
+    assert (
+        3 <= sink.stats().errors["publish"] <= 6
+    )  # at 0, 0.25, 0.75 and 1.75 s, or sooner: chance takes up to a half away
 
 
 def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
@@ -109,28 +109,3 @@ def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sin
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert "refuses: permissions violation" in caplog.text
     assert "SECRET" not in caplog.text
-
-
-@pytest.fixture
-def brake(clock):
-    return Brake(clock=clock)
-
-
-def test_pauses_grow_with_each_refusal_up_to_a_limit(brake, clock):
-    pauses = []
-    for _ in range(8):
-        brake.press()
-        pauses.append(brake.remaining)
-        clock.now += brake.remaining
-    assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
-
-
-def test_the_first_success_ends_the_pause(brake, clock):
-    for _ in range(3):
-        brake.press()
-        clock.now += brake.remaining
-    brake.press()
-    brake.release()
-    assert brake.remaining == 0
-    brake.press()
-    assert brake.remaining == 0.25

@@ -80,7 +80,7 @@ def test_settings_of_the_queue_are_the_sinks():
     )
     options = sink._processor_options
     assert (options.queue_size, options.queue_bytes, options.drop, sink.exit_timeout) == (5, 500, "newest", 3.0)
-    assert sink._names.stream == "ragspan"
+    assert sink._stream.name == "ragspan"
     assert sink._access.place == "broker:4222"
 
 

@@ -6,8 +6,8 @@ import pytest
 from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan_nats.consumer import ACKNOWLEDGE, Verdict
-from ragspan_nats.scoring import JudgeBackoff, verdict_on
+from ragspan_nats.consumer import ACKNOWLEDGE
+from ragspan_nats.scoring import verdict_on
 from ragspan_nats.settings import BACK_OFF, WorkerOptions
 
 SCORE = Score(value=0.5)
@@ -47,7 +47,7 @@ def test_a_record_is_done_with_unless_the_service_failed(outcomes, number):
 def test_a_record_comes_again_when_the_service_failed(outcomes):
     found = verdict(*outcomes)
 
-    assert (found.ending, found.reason) == ("nak", "judge_outage")
+    assert (found.ending, found.reason) == ("nacked", "judge_outage")
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 20])
@@ -67,7 +67,7 @@ def test_the_last_delivery_keeps_the_scores_that_are_there(number):
 def test_the_last_delivery_without_any_score_is_put_aside(number):
     found = verdict(SILENT, OUTAGE, INVALID, number=number)
 
-    assert (found.ending, found.reason) == ("dead_letter", "judge_outage")
+    assert (found.ending, found.reason) == ("dead_lettered", "judge_outage")
 
 
 def test_the_detail_names_the_kinds_of_errors_and_no_text():
@@ -89,68 +89,3 @@ def test_a_detail_is_bounded():
 )
 def test_there_is_room_for_what_is_scored_and_for_what_waits_for_its_export(given, room):
     assert WorkerOptions(**given).room == room
-
-
-AWAY = Verdict(ending="nak", reason="judge_outage")
-
-
-@pytest.fixture
-def outages(clock):
-    return JudgeBackoff(clock=clock)
-
-
-def test_without_an_outage_as_many_are_scored_as_may_be(outages):
-    outages.note(ACKNOWLEDGE)
-
-    assert outages.limit(16) == 16
-
-
-def test_after_a_failure_nothing_is_taken_up_and_then_a_single_record(outages, clock):
-    outages.note(AWAY)
-    assert outages.limit(16) == 0
-    clock.now += 1
-
-    assert outages.limit(16) == 1
-
-
-def test_what_fails_together_counts_once(outages, clock):
-    for _ in range(16):
-        outages.note(AWAY)
-    clock.now += 1
-
-    assert outages.limit(16) == 1
-
-
-def test_each_record_that_fails_alone_makes_the_pause_longer_up_to_half_a_minute(outages, clock):
-    pauses = []
-    for _ in range(7):
-        outages.note(AWAY)
-        began = clock.now
-        while not outages.limit(16):
-            clock.now += 0.5
-        pauses.append(clock.now - began)
-
-    assert pauses == [1, 2, 5, 10, 30, 30, 30]
-
-
-def test_a_record_that_is_scored_ends_the_outage_at_once(outages):
-    outages.note(AWAY)
-    outages.note(ACKNOWLEDGE)
-
-    assert outages.limit(16) == 16
-
-
-def test_a_record_that_ends_for_another_reason_says_nothing_about_the_judge(outages, clock):
-    outages.note(Verdict(ending="nak", reason="export_failed"))
-    assert outages.limit(16) == 16
-    outages.note(AWAY)
-    outages.note(Verdict(ending="dead_letter", reason="export_failed"))
-    clock.now += 1
-
-    assert outages.limit(16) == 1
-
-
-def test_a_dead_letter_of_an_outage_belongs_to_it(outages):
-    outages.note(Verdict(ending="dead_letter", reason="judge_outage"))
-
-    assert outages.limit(16) == 0

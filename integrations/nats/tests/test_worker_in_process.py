@@ -11,7 +11,7 @@ from brokers import until
 from fleet_absent_judge import AbsentJudge
 from fleet_judge import FleetJudge
 from fleet_records import a_record
-from worker_process import NAMES, is_empty, publish
+from worker_process import STREAM, is_empty, publish
 
 from ragspan.config import Settings
 from ragspan.metrics import named
@@ -50,7 +50,7 @@ def run(broker, backend, monkeypatch):
     def start(*, options=None, **settings):
         settings = Settings(metrics=ONE_METRIC, **settings)
         options = options or WorkerOptions(drain_timeout=0.0)
-        worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, names=NAMES)
+        worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, stream=STREAM)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
         thread.start()
@@ -145,8 +145,8 @@ def test_the_loop_turns_while_a_large_message_is_read(run, broker, judge, monkey
 
 def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metrics(run, broker, judge, telemetry):
     judge.hold_all()
-    broker.make_stream(name=NAMES.stream, subjects=[NAMES.records], retention="workqueue")
-    broker.publish(NAMES.records, b"no record")
+    broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
+    broker.publish(STREAM.records, b"no record")
     publish(broker, a_record(1))
     worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
     until(lambda: worker.stats().dead_lettered and judge.asked, what="an end", patience=60)

@@ -12,7 +12,7 @@ import pytest
 from fleet_judge import FleetJudge
 from nats.js.api import ConsumerConfig
 from worker_parts import SpanMaker, a_record, ids_of
-from worker_process import NAMES, PATIENCE, Worker, in_work, is_empty, publish
+from worker_process import PATIENCE, STREAM, Worker, in_work, is_empty, publish
 
 
 def test_help_names_every_option_and_what_comes_back():
@@ -140,7 +140,7 @@ def test_poison_of_any_kind_is_put_aside_and_the_worker_goes_on(broker, make_wor
         (a_record("second").to_json().encode(), {"traceparent": "nonsense", "Ragspan-Earlier-Deliveries": "x"}),
     ]
     for payload, headers in poison:
-        broker.publish(NAMES.records, payload, headers)
+        broker.publish(STREAM.records, payload, headers)
     worker = make_worker(OTEL_EXPORTER_OTLP_ENDPOINT=backend.url)
 
     worker.until(lambda: is_empty(broker), what="an empty stream")
@@ -148,6 +148,6 @@ def test_poison_of_any_kind_is_put_aside_and_the_worker_goes_on(broker, make_wor
     assert worker.stop() == 0
     assert "2 records scored, 0 given back, 6 put aside" in worker.log
     assert backend.records() == {"first", "second"}
-    letters = broker.messages(NAMES.dead_stream)
+    letters = broker.messages(STREAM.dead_stream)
     assert {letter.headers["Ragspan-Reason"] for letter in letters} == {"invalid_record"}
     assert "connection to the broker" not in worker.log  # which the broker ends when a message is too large

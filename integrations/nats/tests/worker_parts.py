@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from nats.aio.msg import Msg
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -11,8 +12,11 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
-from ragspan_nats.consumer import Delivery
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.connection import BrokerConnection
+from ragspan_nats.consumer import Consumer, Delivery
 from ragspan_nats.message import EARLIER_DELIVERIES
+from ragspan_nats.settings import Stream, WorkerOptions
 from ragspan_nats.spans import NamingSampler, RecordIds
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
@@ -55,6 +59,14 @@ def a_delivery(record=None, *, payload=b"", headers=None, number=1, earlier=0, s
 def scored(record, outcomes=None, *, span=None):
     outcomes = {"faithfulness": Score(value=1.0)} if outcomes is None else outcomes
     return ScoredRecord(record=record, outcomes=outcomes, span=span)
+
+
+def consumer_of(access):
+    """The workers' consumer, for tests that have made the streams."""
+    log = ThrottledLog()
+    made = Consumer(access, Stream(), options=WorkerOptions(), take=pytest.fail, on_new_stream=pytest.fail, log=log)
+    made._connection = BrokerConnection(access, name="test", log=log)  # which makes none
+    return made
 
 
 class SpanMaker:

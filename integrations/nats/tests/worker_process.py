@@ -11,9 +11,9 @@ from brokers import until
 
 from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
-from ragspan_nats.settings import StreamLimits, StreamNames
+from ragspan_nats.settings import Stream
 
-NAMES = StreamNames()
+STREAM = Stream()
 PATIENCE = 60.0
 
 
@@ -65,21 +65,21 @@ class Worker:
 
 def publish(broker, *records):
     async def put(client):
-        await ensure_streams(client.jetstream(), NAMES, StreamLimits())
+        await ensure_streams(client.jetstream(), STREAM)
         for record in records:
             message = message_of(record, compress_above=10**6)
-            await client.jetstream().publish(NAMES.records, message.payload, headers=dict(message.headers))
+            await client.jetstream().publish(STREAM.records, message.payload, headers=dict(message.headers))
 
     broker.ask(put)
 
 
-def is_empty(broker, stream=NAMES.stream):
+def is_empty(broker, stream=STREAM.name):
     state = broker.stream(stream)
     return state is not None and state.messages == 0
 
 
 def in_work(broker):
     async def ask(client):
-        return (await client.jetstream().consumer_info(NAMES.stream, NAMES.consumer)).num_ack_pending
+        return (await client.jetstream().consumer_info(STREAM.name, STREAM.consumer)).num_ack_pending
 
     return broker.ask(ask)

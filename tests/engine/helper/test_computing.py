@@ -154,7 +154,7 @@ def test_an_outage_of_a_judges_service_is_one_wherever_the_judge_computes(fakes,
     assert (outcome.error_type, outcome.outage) == ("model_unavailable", True)
     fleet = pytest.importorskip("ragspan_nats.scoring")
     verdict = fleet.verdict_on(emitter.scored[-1], 1, fleet.WorkerOptions())
-    assert (verdict.ending, verdict.reason) == ("nak", "judge_outage")
+    assert (verdict.ending, verdict.reason) == ("nacked", "judge_outage")
 
 
 def test_a_judge_that_does_not_pickle_computes_in_a_thread_and_that_is_logged_once(

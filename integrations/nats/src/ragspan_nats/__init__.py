@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan_nats.settings import BrokerAccess, StreamLimits
+from ragspan_nats.settings import BrokerAccess, Stream
 from ragspan_nats.sink import NatsSink, SinkStats
 
-__all__ = ["BrokerAccess", "NatsSink", "SinkStats", "StreamLimits"]
+__all__ = ["BrokerAccess", "NatsSink", "SinkStats", "Stream"]

@@ -1,12 +1,8 @@
 """The command `ragspan worker`, and the page that says whether the worker is well: for Kubernetes' probes and for people.
 
 `/healthz` is 200 as long as the worker's loop turns, also while the broker is away: to start it anew would not bring the broker
-back. `/readyz` is 200 while records can come. Both hold the counts as JSON.
-
-Guarantees of the page:
-- One thread of its own serves all requests, so that it can tell of a loop that hangs.
-- A connection is over after five seconds, whatever its client does. Where there are too many, the oldest ends for each new one:
-  a probe asks at once and has its answer in milliseconds, so the oldest are of those who ask nothing.
+back. `/readyz` is 200 while records can come. Both hold the counts as JSON. The page has threads of its own, so that it can tell
+of a loop that hangs: one for each connection, of which there are 64 at most; one that is silent for five seconds ends.
 """
 
 from __future__ import annotations
@@ -20,6 +16,8 @@ import socket
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Annotated, Any, cast
 
 import typer
@@ -28,20 +26,11 @@ from opentelemetry.metrics import set_meter_provider
 from ragspan.arguments import wrong
 from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
-from ragspan_nats.settings import (
-    BrokerAccess,
-    StreamNames,
-    WorkerOptions,
-    broker_address,
-    stream_limits,
-    stream_name,
-)
+from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 from ragspan_nats.worker import Health, Worker, WorkerStats
 
-_PATIENCE = 5.0  # seconds for a request and its answer
-_MAX_HEAD = 16 * 1024  # bytes of a request
-_MAX_CONNECTIONS = 256
-_BACKLOG = 128
+_SILENCE = 5.0  # seconds that a connection may say nothing
+_MAX_CONNECTIONS = 64
 _LAST_PORT = 65_535
 
 app = typer.Typer(add_completion=False)
@@ -104,14 +93,13 @@ def worker(
     try:
         chosen = {name: str(value) for name, value in named.items() if value is not None}
         settings = Settings.from_environment({**process_environment(), **chosen})
-        access = BrokerAccess.from_environment(broker_address(broker))
+        access = BrokerAccess.from_environment(broker)
         access.options()  # reads the certificates
-        names = StreamNames(stream=stream_name(stream))
+        records = Stream.from_environment(stream)
         made = Worker(
             access,
             settings,
-            names=names,
-            limits=stream_limits(),
+            stream=records,
             options=WorkerOptions(
                 concurrency=settings.concurrency,
                 ack_wait=ack_wait,
@@ -128,7 +116,7 @@ def worker(
     set_meter_provider(made.meter_provider)
     about = f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}"
     where = f"; health at http://{page.address}/healthz" if page is not None else ""
-    typer.echo(f"ragspan worker: records of stream {names.stream} at {access.place}, {about}{where}", err=True)
+    typer.echo(f"ragspan worker: records of stream {records.name} at {access.place}, {about}{where}", err=True)
     try:
         asyncio.run(_until_stopped(made, page))
     finally:
@@ -154,106 +142,84 @@ async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
             page.stop()
 
 
-class HealthPage:
+class HealthPage(ThreadingTCPServer):
     """Serves a worker's health by HTTP.
 
     Args:
         address: `host:port`; port 0 takes a free one.
-        look: how it is at the moment; called in the page's thread.
+        look: how it is at the moment; called in the page's threads.
 
     Raises:
         ConfigurationError: the address is none, or cannot be had.
     """
 
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 128
+
     def __init__(self, address: str, look: Callable[[], Health]) -> None:
         host, colon, port = address.rpartition(":")
-        if not (colon and port.isdecimal()):
+        if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
             raise wrong("the address of the health page", address, "like 127.0.0.1:8080")
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self.look = look
+        self._room = threading.BoundedSemaphore(_MAX_CONNECTIONS)
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="ragspan-health", daemon=True)
         try:
-            self._socket = _listening(host.strip("[]"), int(port))
-        except (OSError, OverflowError, ValueError) as error:
+            super().__init__((host.strip("[]"), int(port)), _Request)
+        except (OSError, ValueError) as error:
             raise ConfigurationError(f"the health page cannot be served at {address}: {error}") from None
-        self._address = self._socket.getsockname()
-        self._look = look
-        self._loop = asyncio.new_event_loop()
-        self._stopping = asyncio.Event()
-        self._open: dict[asyncio.Task[None], None] = {}
-        """The connections, the oldest first."""
-        self._thread = threading.Thread(target=self._main, name="ragspan-health", daemon=True)
 
     @property
     def address(self) -> str:
         """Where it is served."""
-        host, port = map(str, self._address[:2])
+        host, port = map(str, self.server_address[:2])
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: it was stopped before
-            self._loop.call_soon_threadsafe(self._stopping.set)
         if self._thread.ident is not None:
-            self._thread.join(_PATIENCE)
+            self.shutdown()
+        self.server_close()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._room.acquire(blocking=False):
+            super().process_request(request, client_address)
         else:
-            self._socket.close()
-            self._loop.close()
+            self.shutdown_request(request)
 
-    def _main(self) -> None:
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
-            self._loop.run_until_complete(self._serve())
+            super().process_request_thread(request, client_address)
         finally:
-            self._loop.close()
+            self._room.release()
 
-    async def _serve(self) -> None:
-        server = await asyncio.start_server(self._connected, sock=self._socket, limit=_MAX_HEAD, backlog=_BACKLOG)
-        await self._stopping.wait()
-        server.close()
-        for task in self._open:
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
-        await asyncio.sleep(0)  # the connections close in the loop's next turn
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The client hung up."""
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._open[task] = None
-        if len(self._open) > _MAX_CONNECTIONS:
-            oldest = next(iter(self._open))
-            del self._open[oldest]
-            oldest.cancel()
-        try:
-            await asyncio.wait_for(self._exchange(reader, writer), _PATIENCE)
-        except (OSError, EOFError, asyncio.LimitOverrunError, asyncio.TimeoutError, asyncio.CancelledError):
-            pass  # he hung up, or took too long, or asked for too much, or we stop
-        finally:
-            self._open.pop(task, None)
-            writer.close()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await reader.readuntil(b"\r\n\r\n")
-        method, target, *_ = *request.split(maxsplit=2), b"", b""
-        status, page = self._answer_to(method, target)
+class _Request(BaseHTTPRequestHandler):
+    timeout = _SILENCE
+
+    def do_GET(self) -> None:
+        health = cast("HealthPage", self.server).look()
+        known = {"/healthz": health.is_alive, "/readyz": health.is_alive and health.is_ready}
+        is_well = known.get(self.path.partition("?")[0])
+        status = HTTPStatus.NOT_FOUND
+        page: dict[str, Any] = {"error": "there are /healthz and /readyz"}
+        if is_well is not None:
+            status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+            page = {"alive": health.is_alive, "ready": health.is_ready, **health.figures}
         body = json.dumps(page).encode()
-        head = (
-            f"HTTP/1.0 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        writer.write(head.encode() + (b"" if method == b"HEAD" else body))
-        await writer.drain()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
 
-    def _answer_to(self, method: bytes, target: bytes) -> tuple[HTTPStatus, dict[str, Any]]:
-        if method not in {b"GET", b"HEAD"}:
-            return HTTPStatus.METHOD_NOT_ALLOWED, {"error": "there are GET and HEAD"}
-        health = self._look()
-        known = {b"/healthz": health.is_alive, b"/readyz": health.is_alive and health.is_ready}
-        is_well = known.get(target.partition(b"?")[0])
-        if is_well is None:
-            return HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
-        status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-        return status, {"alive": health.is_alive, "ready": health.is_ready, **health.figures}
+    do_HEAD = do_GET  # noqa: N815 - likewise
 
-
-def _listening(host: str, port: int) -> socket.socket:
-    if port > _LAST_PORT:
-        raise OverflowError(f"there are ports up to {_LAST_PORT}")
-    return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - likewise
+        """Say nothing: probes ask every few seconds."""

@@ -1,9 +1,10 @@
 """The connection to the broker, made again for as long as it takes; and the streams and the consumer, made where they are missing.
 
 Guarantees:
-- `client` waits for as long as there is no connection, and each try that fails is followed by another a second later. nats-py
-  reconnects by itself, but gives up for good where a server refuses us while we are connected, and closes its client then;
-  it can also wait for a quarter of an hour for bytes to leave that a dead network does not take. Such a client is replaced.
+- `client` waits until there is a connection, and a try that fails is followed by another a second later. nats-py reconnects by
+  itself, but gives up for good where a server refuses us while we are connected, and closes its client then; it can also wait
+  for a quarter of an hour for bytes to leave that a dead network does not take. Such a client is replaced.
+- Each time the connection is made, `prepare` has done its work before anybody gets the client.
 - Where the address or a certificate authority asks for encryption, nothing secret is sent without.
 - Who asks for a reply is told at once when the connection is lost, and after five seconds at the latest.
 - Nothing that is logged holds a secret, or comes more than once a minute.
@@ -16,19 +17,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client, Srv
 from nats.errors import Error, UnexpectedEOF
 
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames
+from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
     from nats.js import JetStreamContext
-    from nats.js.api import StreamConfig
 
 _CONNECT_TIMEOUT = 5  # seconds
 _PAUSE = 1  # seconds between tries
@@ -98,18 +98,24 @@ class BrokerConnection:
         access: the broker.
         name: what the broker's own statistics call us.
         log: told when the broker is away; never of a secret.
-        on_lost: called when a connection has ended.
+        prepare: what is to be done on each new connection before it is used. Where it raises, so does `client`.
     """
 
     def __init__(
-        self, access: BrokerAccess, *, name: str, log: ThrottledLog, on_lost: Callable[[], None] | None = None
+        self,
+        access: BrokerAccess,
+        *,
+        name: str,
+        log: ThrottledLog,
+        prepare: Callable[[Client], Awaitable[object]] | None = None,
     ) -> None:
         self._access = access
         self._name = name
         self._log = log
-        self._on_lost = on_lost
+        self._prepare = prepare
         self._client: Client | None = None
-        self._connecting = asyncio.Lock()
+        self._prepared: Client | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._last_try = 0.0
         self._closing: set[asyncio.Task[None]] = set()
         self._listens_on: Client | None = None
@@ -124,29 +130,34 @@ class BrokerConnection:
         return self._client is not None and self._client.is_connected
 
     @property
+    def ready_client(self) -> Client | None:
+        """The client, if it is connected and prepared at this moment."""
+        return self._client if self.is_up and self._client is self._prepared else None
+
+    @property
     def max_payload(self) -> int:
         """Bytes that a message may have, headers included."""
         return 1024 * 1024 if self._client is None else self._client.max_payload
 
     async def client(self) -> Client:
-        """The client, connected; waits for that."""
-        asked_at = time.monotonic()
-        while True:
-            client = self._client
-            if client is not None and client.is_connected:
-                return client
-            if client is None or client.is_closed:
-                async with self._connecting:
-                    if self._client is client:  # nobody else has made one in the meantime
-                        await self._connect()
-            else:
-                await asyncio.sleep(_PAUSE / 10)  # it is at it
-                if time.monotonic() - max(asked_at, self._last_try) > _STUCK:
-                    self._abandon(client)
+        """The client, connected and prepared; waits for that.
 
-    async def jetstream(self) -> JetStreamContext:
-        """JetStream of the client, connected; waits for that."""
-        return (await self.client()).jetstream()
+        Raises:
+            Exception: it could not be prepared.
+        """
+        while (client := self.ready_client) is None:
+            if self._opening is None or self._opening.done():
+                self._opening = asyncio.create_task(self._open())
+                self._opening.add_done_callback(
+                    lambda task: task.cancelled() or task.exception()
+                )  # nobody may wait for it
+            await asyncio.shield(self._opening)  # others wait for it, too
+        return client
+
+    def prepare_again(self) -> None:
+        """What was prepared may be gone: do it once more before the client is used."""
+        self._prepared = None
+        self._stop_waiting()
 
     async def ask(
         self, client: Client, subject: str, payload: bytes, headers: Mapping[str, str] | None = None
@@ -172,14 +183,12 @@ class BrokerConnection:
         finally:
             self._replies.pop(inbox, None)
 
-    def stop_waiting(self) -> None:
-        """Tell all who wait for a reply that none comes."""
-        for reply, _ in self._replies.values():
-            _resolve(reply, None)
-
     async def close(self) -> None:
         """Let go of the connection; what was published is sent before, if the broker takes it within a second or two."""
-        self.stop_waiting()
+        self._stop_waiting()
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait({self._opening}, timeout=_CLOSE_TIMEOUT)
         client, self._client = self._client, None
         if client is not None and not client.is_closed:
             await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
@@ -196,6 +205,28 @@ class BrokerConnection:
                 self._timer = loop.call_at(due, self._expire)
                 break
             _resolve(reply, None)
+
+    def _stop_waiting(self) -> None:
+        """Tell all who wait for a reply that none comes."""
+        for reply, _ in self._replies.values():
+            _resolve(reply, None)
+
+    async def _open(self) -> None:
+        """Connect and prepare."""
+        began = time.monotonic()
+        while self.ready_client is None:
+            client = self._client
+            if client is None or client.is_closed:
+                await self._connect()
+            elif client.is_connected:
+                if self._prepare is not None:
+                    await self._prepare(client)
+                self._prepared = client if client.is_connected else None
+            elif time.monotonic() - max(began, self._last_try) > _STUCK:
+                self._client = None  # another takes its place; it closes when it can
+                self._closing_of(client)
+            else:
+                await asyncio.sleep(_PAUSE / 10)  # it is at it
 
     async def _connect(self) -> None:
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
@@ -228,13 +259,6 @@ class BrokerConnection:
             raise
         self._client = client
 
-    def _abandon(self, client: Client) -> None:
-        """Have another client take its place; it closes when it can."""
-        if client is not self._client or client.is_connected:
-            return
-        self._client = None
-        self._closing_of(client)
-
     def _closing_of(self, client: Client) -> asyncio.Task[None]:
         # As a task of its own: nats-py may wait for the same thing twice, and what cancels the one wait cancels the other.
         closing = asyncio.create_task(_close(client))
@@ -244,9 +268,7 @@ class BrokerConnection:
 
     def _lost(self) -> None:
         self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
-        self.stop_waiting()
-        if self._on_lost is not None:
-            self._on_lost()
+        self.prepare_again()
 
     async def _failed(self, error: Exception) -> None:
         self._last_try = time.monotonic()
@@ -266,87 +288,68 @@ def has_no_listener(reply: Msg) -> bool:
     return (reply.headers or {}).get("Status") == _NO_RESPONDERS
 
 
-async def ensure_streams(jetstream: JetStreamContext, names: StreamNames, limits: StreamLimits) -> None:
+async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
     """Make the streams that are missing. One that is there is left as it is: its limits are its owner's business.
 
     Raises:
         nats.errors.Error: the broker does not let us, or cannot.
     """
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
-
-    records = StreamConfig(
-        name=names.stream,
-        description="Answers that wait to be scored by ragspan's workers",
-        subjects=[names.records],
-        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is gone
-        discard=DiscardPolicy.NEW,  # a full stream says so, and the sink counts it
-        max_msgs=limits.max_records,
-        max_bytes=limits.max_bytes,
-        max_age=limits.max_age,
-        duplicate_window=min(limits.duplicate_window, limits.max_age),
-        storage=StorageType.FILE,
-        num_replicas=limits.replicas,
-    )
-    dead_letters = StreamConfig(
-        name=names.dead_stream,
-        description="Records that ragspan's workers could not score, with the reasons",
-        subjects=[names.dead_letters],
-        retention=RetentionPolicy.LIMITS,
-        discard=DiscardPolicy.OLD,  # a worker that could not put a message aside would be stopped by it
-        max_bytes=limits.dead_letter_bytes,
-        max_age=limits.dead_letter_age,
-        duplicate_window=min(limits.duplicate_window, limits.dead_letter_age),
-        storage=StorageType.FILE,
-        num_replicas=limits.replicas,
-    )
-    await _ensure_stream(jetstream, records)
-    await _ensure_stream(jetstream, dead_letters)
-
-
-async def _ensure_stream(jetstream: JetStreamContext, config: StreamConfig) -> None:
     from nats.js.errors import APIError, NotFoundError
 
-    try:
-        await jetstream.stream_info(config.name or "")
-    except NotFoundError:
+    records = StreamConfig(
+        name=stream.name,
+        description="Answers that wait to be scored by ragspan's workers",
+        subjects=[stream.records],
+        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is gone
+        discard=DiscardPolicy.NEW,  # a full stream says so, and the sink counts it
+        max_msgs=stream.max_records,
+        max_bytes=stream.max_bytes,
+        max_age=stream.max_age,
+        duplicate_window=min(stream.duplicate_window, stream.max_age),
+    )
+    dead_letters = StreamConfig(
+        name=stream.dead_stream,
+        description="Records that ragspan's workers could not score, with the reasons",
+        subjects=[stream.dead_letters],
+        retention=RetentionPolicy.LIMITS,
+        discard=DiscardPolicy.OLD,  # a worker that could not put a message aside would be stopped by it
+        max_bytes=stream.dead_letter_bytes,
+        max_age=stream.dead_letter_age,
+        duplicate_window=min(stream.duplicate_window, stream.dead_letter_age),
+    )
+    for config in (records, dead_letters):
         try:
-            await jetstream.add_stream(config)
-        except APIError as error:
-            if error.err_code != _IN_USE:  # somebody else has made it in this very moment
-                raise
+            await jetstream.stream_info(config.name or "")
+        except NotFoundError:  # noqa: PERF203 - there are two
+            try:
+                await jetstream.add_stream(config, storage=StorageType.FILE, num_replicas=stream.replicas)
+            except APIError as error:
+                if error.err_code != _IN_USE:  # somebody else has made it in this very moment
+                    raise
 
 
-async def ensure_consumer(
-    jetstream: JetStreamContext, names: StreamNames, *, ack_wait: float, max_ack_pending: int
-) -> None:
+async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions) -> None:
     """Make the workers' consumer, or give it these settings.
 
     It delivers a message for as long as nobody acknowledges it: how often is enough the workers decide, who can then put it
     aside together with the reason. A limit of the consumer's own would leave the message in the stream, out of reach.
-
-    Args:
-        jetstream: the broker.
-        names: of the stream.
-        ack_wait: seconds without a heartbeat after which a message goes to another worker.
-        max_ack_pending: messages that all workers together may have in flight.
 
     Raises:
         nats.errors.Error: the broker does not let us, or cannot.
     """
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
-    await jetstream.add_consumer(
-        names.stream,
-        ConsumerConfig(
-            durable_name=names.consumer,
-            filter_subject=names.records,  # whoever made the stream may keep other things there
-            deliver_policy=DeliverPolicy.ALL,
-            ack_policy=AckPolicy.EXPLICIT,
-            ack_wait=ack_wait,
-            max_deliver=-1,
-            max_ack_pending=max_ack_pending,
-        ),
+    config = ConsumerConfig(
+        durable_name=stream.consumer,
+        filter_subject=stream.records,  # whoever made the stream may keep other things there
+        deliver_policy=DeliverPolicy.ALL,
+        ack_policy=AckPolicy.EXPLICIT,
+        ack_wait=options.ack_wait,
+        max_deliver=-1,
+        max_ack_pending=options.max_ack_pending,
     )
+    await jetstream.add_consumer(stream.name, config)
 
 
 def _resolve(reply: asyncio.Future[Msg | None], message: Msg | None) -> None:

@@ -18,12 +18,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+from ragspan.engine._threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, has_no_listener
 from ragspan_nats.dead_letters import publish_dead_letter
 from ragspan_nats.message import EARLIER_DELIVERIES, copy_of, earlier_deliveries_in, headers_in
-from ragspan_nats.settings import StreamLimits, StreamNames, WorkerOptions
+from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -44,11 +45,11 @@ _MARGIN = 1.0  # seconds after that, when a request counts as lost
 _PAUSE = 1.0  # seconds until the next try
 _HAS_A_MESSAGE: Final = "$JS.ACK."  # begins where a message is acknowledged; nobody else may use such subjects
 _USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request's time is over
-_CONFIRMATION = 5.0  # seconds that the broker has for a dead letter
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was removed confirms nothing any more
 _LATER = 30.0  # seconds until a message comes again that could not be put aside
 
-Ending: TypeAlias = Literal["ack", "nak", "dead_letter"]
+Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
+"""As `ragspan.telemetry.semconv` names the results of deliveries."""
 Reason: TypeAlias = Literal[
     "judge_outage",
     "export_failed",
@@ -77,8 +78,8 @@ class Verdict:
     """Seconds until the broker delivers it again, when it is given back."""
 
 
-ACKNOWLEDGE = Verdict(ending="ack")
-STOPPED = Verdict(ending="nak", reason="stopped")
+ACKNOWLEDGE = Verdict(ending="acknowledged")
+STOPPED = Verdict(ending="nacked", reason="stopped")
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -104,10 +105,8 @@ class Delivery:
     """Those of the answer that are to be exported."""
     is_judging: bool = True
     """It is not scored yet, and may be."""
-    is_ending: bool = False
-    """The broker is being told how it ends."""
-    is_nacked: bool = False
-    """The broker is being told that another worker may have it."""
+    verdict: Verdict | None = None
+    """How it ends, as the broker is being told."""
     is_orphan: bool = False
     """Its stream is gone, so the broker is told nothing."""
 
@@ -129,6 +128,11 @@ class Delivery:
         return self.sequence, self.stored_at
 
     @property
+    def is_nacked(self) -> bool:
+        """The broker is being told that another worker may have it."""
+        return self.verdict is not None and self.verdict.ending == "nacked"
+
+    @property
     def count(self) -> int:
         """Which delivery of the record this is, those included that came before it was put into the stream once more."""
         return earlier_deliveries_in(self.headers) + self.number
@@ -138,9 +142,8 @@ class Consumer:
     """The workers' consumer, as one worker uses it.
 
     Args:
-        connection: to the broker.
-        names: of streams and consumer.
-        limits: of the streams, where they have to be made.
+        access: the broker.
+        stream: of the fleet.
         options: of the worker.
         take: called with each message.
         on_new_stream: called when another stream has taken the place of the one that there was.
@@ -149,24 +152,21 @@ class Consumer:
 
     def __init__(
         self,
-        connection: BrokerConnection,
-        names: StreamNames,
+        access: BrokerAccess,
+        stream: Stream,
         *,
-        limits: StreamLimits,
         options: WorkerOptions,
         take: Callable[[Msg], None],
         on_new_stream: Callable[[], None],
         log: ThrottledLog,
     ) -> None:
-        self._connection = connection
-        self._names = names
-        self._limits = limits
+        self._connection = BrokerConnection(access, name="ragspan worker", log=log, prepare=self._prepare)
+        self._stream = stream
         self._options = options
         self._expiry = min(_EXPIRY, options.ack_wait / _SHARE)
         self._take = take
         self._on_new_stream = on_new_stream
         self._log = log
-        self._prepared_for: Client | None = None
         self._inbox = self._request = ""
         self._number = self._left = 0
         self._is_over = asyncio.Event()
@@ -177,26 +177,35 @@ class Consumer:
     @property
     def is_ready(self) -> bool:
         """Whether messages can come at this moment."""
-        return self._prepared_for is not None and self._connection.is_up
+        return self._connection.ready_client is not None
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the broker can be reached at this moment."""
+        return self._connection.is_up
 
     @property
     def longest_request(self) -> float:
         """Seconds for which messages may come that were asked for."""
         return self._expiry + _MARGIN if self.is_ready else 0.0
 
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._connection.close()
+
     async def request(self, number: int) -> None:
         """Have so many messages delivered; returns when they have come, after a second, or when the broker cannot be asked."""
         try:
-            client = await self._prepared_client()
+            client = await self._connection.client()
             self._number, self._left = self._number + 1, number
             self._request = f"{self._inbox}.{self._number}"
             self._is_over.clear()
             request = json.dumps({"batch": number, "expires": int(self._expiry * 1e9)}).encode()
-            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._names.stream}.{self._names.consumer}"
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{self._stream.consumer}"
             await client.publish(subject, request, reply=self._request)
             await asyncio.wait_for(self._is_over.wait(), self._expiry + _MARGIN)
         except Exception as error:  # noqa: BLE001 - whatever the broker or the client says, it is asked again
-            self._prepared_for = None
+            self._connection.prepare_again()
             self._log.trouble("consumer", "records cannot be fetched: %s", type(error).__name__)
             await asyncio.sleep(_PAUSE)
 
@@ -209,32 +218,23 @@ class Consumer:
             self._left = 0
             status = (message.headers or {}).get("Status", "")
             if status not in _USUAL_STATUS:
-                self._prepared_for = None
+                self._connection.prepare_again()
                 self._log.trouble("consumer", "the broker ended a request for records with status %.20s", status)
                 await asyncio.sleep(_PAUSE)
         if self._left <= 0:
             self._is_over.set()
 
-    async def _prepared_client(self) -> Client:
-        """The client, with stream and consumer there, and our inbox."""
-        client = await self._connection.client()
-        if client is not self._prepared_for:
-            jetstream = client.jetstream()
-            await ensure_streams(jetstream, self._names, self._limits)
-            self._look_at_stream((await jetstream.stream_info(self._names.stream)).created)
-            await ensure_consumer(
-                jetstream, self._names, ack_wait=self._options.ack_wait, max_ack_pending=self._options.max_ack_pending
-            )
-            self._inbox = client.new_inbox()
-            await client.subscribe(f"{self._inbox}.*", cb=self._hear)
-            self._prepared_for = client
-        return client
-
-    def _look_at_stream(self, made_at: datetime | None) -> None:
-        before, self._stream_made_at = self._stream_made_at, made_at
-        if before is not None and before != made_at:
-            self._log.trouble("stream", "stream %s is another one than before", self._names.stream)
+    async def _prepare(self, client: Client) -> None:
+        """Make the streams and the consumer where they are missing, and listen for messages."""
+        jetstream = client.jetstream()
+        await ensure_streams(jetstream, self._stream)
+        before, self._stream_made_at = self._stream_made_at, (await jetstream.stream_info(self._stream.name)).created
+        if before is not None and before != self._stream_made_at:
+            self._log.trouble("stream", "stream %s is another one than before", self._stream.name)
             self._on_new_stream()
+        await ensure_consumer(jetstream, self._stream, self._options)
+        self._inbox = client.new_inbox()
+        await client.subscribe(f"{self._inbox}.*", cb=self._hear)
 
     async def send_heartbeat(self, deliveries: Callable[[], Iterable[Delivery]]) -> float:
         """Tell the broker of what is in flight; the seconds until it wants to hear of that again.
@@ -247,48 +247,40 @@ class Consumer:
         client = await self._connection.client()
         for delivery in list(deliveries()):
             await client.publish(delivery.reply, b"+WPI")
-        consumer = await client.jetstream().consumer_info(self._names.stream, self._names.consumer)
+        consumer = await client.jetstream().consumer_info(self._stream.name, self._stream.consumer)
         ack_wait = min(consumer.config.ack_wait or self._options.ack_wait, self._options.ack_wait)
         return ack_wait / _SHARE
 
     async def end(self, delivery: Delivery, verdict: Verdict) -> Verdict:
-        """Tell the broker how a delivery ends; what has become of it in fact."""
-        if verdict.ending == "dead_letter" and not await self._dead_letter(delivery, verdict):
-            verdict = Verdict(ending="nak", reason="not_dead_lettered", delay=_LATER)
-        if verdict.ending != "nak":
+        """Tell the broker how a delivery ends, until it confirms that; what has become of it in fact."""
+        if verdict.ending == "dead_lettered" and not await self._dead_letter(delivery, verdict):
+            verdict = Verdict(ending="nacked", reason="not_dead_lettered", delay=_LATER)
+        if verdict.ending != "nacked":
             said = b"+ACK"
         elif verdict.delay:
             said = b"-NAK " + json.dumps({"delay": int(verdict.delay * 1e9)}).encode()
         else:
             said = b"-NAK"
-        is_confirmed = await self._tell(delivery, said)
-        return verdict if is_confirmed else Verdict(ending="nak", reason="not_confirmed")
+        deadline = Deadline(_RETRY_TIMEOUT)
+        while not await self._is_confirmed(delivery, said):
+            if self.is_stopping or not deadline.remaining:
+                return Verdict(ending="nacked", reason="not_confirmed")
+            await asyncio.sleep(_PAUSE)
+        return verdict
 
     async def _dead_letter(self, delivery: Delivery, verdict: Verdict) -> bool:
         from nats.js.errors import NoStreamResponseError
 
-        async def publish() -> None:
-            await publish_dead_letter(jetstream, self._names, delivery, verdict, timeout=_CONFIRMATION)
-
         try:
-            jetstream = await self._connection.jetstream()
+            client = await self._connection.client()
             try:
-                await publish()
+                await publish_dead_letter(client, self._stream, delivery, verdict)
             except NoStreamResponseError:  # somebody has removed it since this worker started
-                await ensure_streams(jetstream, self._names, self._limits)
-                await publish()
+                await ensure_streams(client.jetstream(), self._stream)
+                await publish_dead_letter(client, self._stream, delivery, verdict)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
             self._log.trouble("dead_letters", "a record could not be put aside: %s", type(error).__name__)
             return False
-        return True
-
-    async def _tell(self, delivery: Delivery, what: bytes) -> bool:
-        """Whether the broker confirmed it."""
-        deadline = asyncio.get_running_loop().time() + _RETRY_TIMEOUT
-        while not await self._is_confirmed(delivery, what):
-            if self.is_stopping or asyncio.get_running_loop().time() > deadline:
-                return False
-            await asyncio.sleep(_PAUSE)
         return True
 
     async def _is_confirmed(self, delivery: Delivery, what: bytes) -> bool:
@@ -315,17 +307,16 @@ class Consumer:
         from nats.js.api import RetentionPolicy
         from nats.js.errors import NotFoundError
 
-        jetstream, names = await self._connection.jetstream(), self._names
-        consumer = await jetstream.consumer_info(names.stream, names.consumer)
-        stream = await jetstream.stream_info(names.stream)
-        if consumer.num_ack_pending or consumer.delivered is None:
-            return
-        if stream.config.retention != RetentionPolicy.WORK_QUEUE:  # its owner made it otherwise
+        jetstream = (await self._connection.client()).jetstream()
+        consumer = await jetstream.consumer_info(self._stream.name, self._stream.consumer)
+        stream = await jetstream.stream_info(self._stream.name)
+        is_ours = stream.config.retention == RetentionPolicy.WORK_QUEUE  # else its owner made it otherwise
+        if consumer.num_ack_pending or consumer.delivered is None or not is_ours:
             return
         sequence, last = stream.state.first_seq, consumer.delivered.stream_seq
         while stream.state.messages and sequence <= last:
             try:
-                message = await jetstream.get_msg(names.stream, sequence, names.records, next=True)
+                message = await jetstream.get_msg(self._stream.name, sequence, self._stream.records, next=True)
             except NotFoundError:
                 return
             sequence = message.seq or sequence
@@ -337,8 +328,8 @@ class Consumer:
     async def _deliver_again(self, jetstream: JetStreamContext, sequence: int, message: RawStreamMsg) -> None:
         headers = headers_in(message)
         own = {EARLIER_DELIVERIES: str(earlier_deliveries_in(headers) + 1)}
-        copy = copy_of(message.data or b"", headers, place=f"{self._names.stream}-{sequence}", own=own)
+        copy = copy_of(message.data or b"", headers, place=f"{self._stream.name}-{sequence}", own=own)
         if copy.size > self._connection.max_payload:  # nothing that our sink has published
             return
-        await jetstream.publish(self._names.records, copy.payload, headers=dict(copy.headers))
-        await jetstream.delete_msg(self._names.stream, sequence)
+        await jetstream.publish(self._stream.records, copy.payload, headers=dict(copy.headers))
+        await jetstream.delete_msg(self._stream.name, sequence)

@@ -20,19 +20,11 @@ import typer
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.message import (
-    EARLIER_DELIVERIES,
-    MESSAGE_ID,
-    Message,
-    copy_of,
-    header_text,
-    headers_in,
-)
-from ragspan_nats.settings import BrokerAccess, StreamNames, broker_address, stream_name
+from ragspan_nats.message import EARLIER_DELIVERIES, MESSAGE_ID, Message, copy_of, header_text, headers_in
+from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:
-    from nats.js import JetStreamContext
-    from nats.js.api import RawStreamMsg
+    from nats.aio.client import Client
 
     from ragspan_nats.consumer import Delivery, Verdict
 
@@ -52,7 +44,7 @@ _MAX_SHOWN = 300  # characters of a text
 Broker: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="nats://host:4222 or tls://…; RAGSPAN_SINK by default.")
 ]
-Stream: TypeAlias = Annotated[
+StreamName: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAME", help="RAGSPAN_NATS_STREAM by default, else ragspan.")
 ]
 Reason: TypeAlias = Annotated[str | None, typer.Option(metavar="REASON", help="Only those that were put aside for it.")]
@@ -99,9 +91,7 @@ class DeadLetter:
         }
 
 
-async def publish_dead_letter(
-    jetstream: JetStreamContext, names: StreamNames, delivery: Delivery, verdict: Verdict, *, timeout: float
-) -> None:
+async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery, verdict: Verdict) -> None:
     """Put a message among the dead letters.
 
     Done twice, because a worker died in between, it is there once: for as long as the broker looks for duplicates.
@@ -116,15 +106,13 @@ async def publish_dead_letter(
         DELIVERIES: str(delivery.count),
         DEAD_LETTERED_AT: f"{time.time():.3f}",
     }
-    place = f"{names.stream}-{delivery.sequence}"
-    letter = copy_of(delivery.payload, delivery.headers, place=place, own=own)
-    if letter.size > _max_payload(jetstream):
-        headers = {**letter.headers, LEFT_OUT: str(len(letter.payload))}
-        letter = Message(payload=b"", headers=headers)
-    await jetstream.publish(names.dead_letters, letter.payload, timeout=timeout, headers=dict(letter.headers))
+    letter = copy_of(delivery.payload, delivery.headers, place=f"{stream.name}-{delivery.sequence}", own=own)
+    if letter.size > client.max_payload:
+        letter = Message(payload=b"", headers={**letter.headers, LEFT_OUT: str(len(letter.payload))})
+    await client.jetstream(timeout=_TIMEOUT).publish(stream.dead_letters, letter.payload, headers=dict(letter.headers))
 
 
-async def dead_letters(jetstream: JetStreamContext, names: StreamNames) -> AsyncIterator[DeadLetter]:
+async def dead_letters(client: Client, stream: Stream) -> AsyncIterator[DeadLetter]:
     """All that are there at this moment, the oldest first.
 
     Raises:
@@ -133,37 +121,22 @@ async def dead_letters(jetstream: JetStreamContext, names: StreamNames) -> Async
     """
     from nats.js.errors import NotFoundError
 
-    state = (await jetstream.stream_info(names.dead_stream)).state
+    jetstream = client.jetstream()
+    state = (await jetstream.stream_info(stream.dead_stream)).state
     sequence = state.first_seq
     while sequence <= state.last_seq:
         try:
-            message = await jetstream.get_msg(names.dead_stream, sequence, names.dead_letters, next=True)
+            message = await jetstream.get_msg(stream.dead_stream, sequence, stream.dead_letters, next=True)
         except NotFoundError:  # the last ones went back, or were too old, in the meantime
             return
         found = message.seq or sequence
-        if found > state.last_seq:  # put aside since
+        if found > state.last_seq:  # it became one since
             return
-        yield _letter(found, message)
+        yield DeadLetter(sequence=found, payload=message.data or b"", headers=headers_in(message))
         sequence = found + 1
 
 
-async def dead_letter(jetstream: JetStreamContext, names: StreamNames, sequence: int) -> DeadLetter | None:
-    """The one with this number; None if there is none.
-
-    Raises:
-        nats.js.errors.NotFoundError: there is no stream of dead letters.
-        nats.errors.Error: the broker does not let us, or cannot.
-    """
-    from nats.js.errors import NotFoundError
-
-    try:
-        return _letter(sequence, await jetstream.get_msg(names.dead_stream, sequence))
-    except NotFoundError:
-        await jetstream.stream_info(names.dead_stream)
-        return None
-
-
-async def return_dead_letter(jetstream: JetStreamContext, names: StreamNames, letter: DeadLetter) -> bool:
+async def return_dead_letter(client: Client, stream: Stream, letter: DeadLetter) -> bool:
     """Return a dead letter to the stream of records, and take it out of the dead letters.
 
     It goes by another message id than before, which the stream would take for a duplicate. A crash in between returns it
@@ -175,26 +148,30 @@ async def return_dead_letter(jetstream: JetStreamContext, names: StreamNames, le
     Raises:
         nats.errors.Error: the broker did not take it; it is a dead letter still.
     """
-    from nats.js.errors import APIError
+    from nats.js.errors import APIError, NotFoundError
 
+    jetstream = client.jetstream(timeout=_TIMEOUT)
     own = {EARLIER_DELIVERIES: str(letter.deliveries)}
-    message = copy_of(letter.payload, letter.headers, place=f"{names.dead_stream}-{letter.sequence}", own=own)
-    if not letter.is_whole or message.size > _max_payload(jetstream):
+    message = copy_of(letter.payload, letter.headers, place=f"{stream.dead_stream}-{letter.sequence}", own=own)
+    # The client would send more, since it does not count the headers, and the broker ends the connection then.
+    if not letter.is_whole or message.size > client.max_payload:
         return False
-    await jetstream.publish(names.records, message.payload, timeout=_TIMEOUT, headers=dict(message.headers))
+    await jetstream.publish(stream.records, message.payload, headers=dict(message.headers))
     try:
-        await jetstream.delete_msg(names.dead_stream, letter.sequence)
-    except APIError:
-        if await dead_letter(jetstream, names, letter.sequence) is not None:
-            raise
-        # Somebody else has returned it at the same time, to the same effect.
+        await jetstream.delete_msg(stream.dead_stream, letter.sequence)
+    except APIError as error:
+        try:
+            await jetstream.get_msg(stream.dead_stream, letter.sequence)
+        except NotFoundError:
+            return True  # somebody else has returned it at the same time, to the same effect
+        raise error from None
     return True
 
 
 @app.command("list")
 def list_letters(
     broker: Broker = None,
-    stream: Stream = None,
+    stream: StreamName = None,
     reason: Reason = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, for other programs.")] = False,  # noqa: FBT002 - an option
     limit: Annotated[int, typer.Option(metavar="N", min=1, help="The oldest so many.")] = 100,
@@ -203,7 +180,7 @@ def list_letters(
 
     Exit codes: 0 shown, even if there are none; 1 the broker cannot be used; 2 a setting or an argument cannot be used.
     """
-    _run("list", broker, stream, lambda jetstream, names: _list(jetstream, names, reason, limit, as_json=as_json))
+    _run("list", broker, stream, lambda client, names: _list(client, names, reason, limit, as_json=as_json))
 
 
 @app.command()
@@ -212,7 +189,7 @@ def retry(
         list[int] | None, typer.Argument(metavar="[NUMBER]...", min=1, help="As `list` shows them; see also --all.")
     ] = None,
     broker: Broker = None,
-    stream: Stream = None,
+    stream: StreamName = None,
     reason: Reason = None,
     every: Annotated[bool, typer.Option("--all", help="All of them, or all that have the reason.")] = False,  # noqa: FBT002 - an option
 ) -> None:
@@ -224,20 +201,15 @@ def retry(
         typer.echo("ragspan dead-letters retry: name the numbers that `list` shows, or give --all", err=True)
         raise typer.Exit(2)
     wanted = sorted(set(sequences or ()))
-    _run("retry", broker, stream, lambda jetstream, names: _retry(jetstream, names, wanted, reason))
+    _run("retry", broker, stream, lambda client, names: _retry(client, names, wanted, reason))
 
 
-def _run(
-    command: str,
-    broker: str | None,
-    stream: str | None,
-    do: Callable[[JetStreamContext, StreamNames], Awaitable[None]],
-) -> None:
+def _run(command: str, broker: str | None, name: str | None, do: Callable[[Client, Stream], Awaitable[None]]) -> None:
     def fail(why: str, status: int = 1) -> typer.Exit:
         typer.echo(f"ragspan dead-letters {command}: {why}", err=True)
         return typer.Exit(status)
 
-    async def run(access: BrokerAccess, names: StreamNames) -> None:
+    async def run(access: BrokerAccess, stream: Stream) -> None:
         from nats.errors import Error
         from nats.js.errors import APIError, NotFoundError
 
@@ -245,9 +217,9 @@ def _run(
 
         connection = BrokerConnection(access, name="ragspan dead-letters", log=ThrottledLog())
         try:
-            await do(await asyncio.wait_for(connection.jetstream(), _CONNECT), names)
+            await do(await asyncio.wait_for(connection.client(), _CONNECT), stream)
         except NotFoundError:
-            raise fail(f"there is no stream {names.dead_stream} at {access.place}") from None
+            raise fail(f"there is no stream {stream.dead_stream} at {access.place}") from None
         except APIError as error:  # such as that the stream of records is full
             raise fail(f"the broker says: {_plain(error.description or '')}") from None
         except (Error, OSError, asyncio.TimeoutError) as error:
@@ -256,20 +228,17 @@ def _run(
             await connection.close()
 
     try:
-        access = BrokerAccess.from_environment(broker_address(broker))
-        names = StreamNames(stream=stream_name(stream))
+        access, stream = BrokerAccess.from_environment(broker), Stream.from_environment(name)
         access.options()
     except ConfigurationError as error:
         raise fail(str(error), 2) from None
-    asyncio.run(run(access, names))
+    asyncio.run(run(access, stream))
 
 
-async def _list(
-    jetstream: JetStreamContext, names: StreamNames, reason: str | None, limit: int, *, as_json: bool
-) -> None:
+async def _list(client: Client, stream: Stream, reason: str | None, limit: int, *, as_json: bool) -> None:
     shown: list[DeadLetter] = []
     reasons: Counter[str] = Counter()
-    async for letter in dead_letters(jetstream, names):
+    async for letter in dead_letters(client, stream):
         if reason is None or letter.reason == reason:
             reasons[_plain(letter.reason)] += 1
             if len(shown) < limit:
@@ -281,7 +250,7 @@ async def _list(
     if shown:
         _print_table(shown)
     by_reason = ", ".join(f"{name} {number}" for name, number in reasons.most_common())
-    total = f"{sum(reasons.values())} dead letters in {names.dead_stream}"
+    total = f"{sum(reasons.values())} dead letters in {stream.dead_stream}"
     typer.echo(f"{total}: {by_reason}" if by_reason else total)
 
 
@@ -299,47 +268,27 @@ def _print_table(letters: Sequence[DeadLetter]) -> None:
     Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
-async def _retry(jetstream: JetStreamContext, names: StreamNames, wanted: Sequence[int], reason: str | None) -> None:
+async def _retry(client: Client, stream: Stream, wanted: Sequence[int], reason: str | None) -> None:
     returned = 0
-    left: list[int] = []
+    left = set(wanted)
     try:
-        async for number, letter in _chosen(jetstream, names, wanted, reason):
-            if letter is not None and await return_dead_letter(jetstream, names, letter):
+        async for letter in dead_letters(client, stream):
+            if (wanted and letter.sequence not in wanted) or reason not in {None, letter.reason}:
+                continue
+            if await return_dead_letter(client, stream, letter):
                 returned += 1
+                left.discard(letter.sequence)
             else:
-                left.append(number)
+                left.add(letter.sequence)
     finally:
-        typer.echo(f"{returned} records returned to the stream {names.stream}")
+        typer.echo(f"{returned} records returned to the stream {stream.name}")
     if left:
         typer.echo(
             "ragspan dead-letters retry: these numbers could not be returned, because there is no such dead letter, or not "
-            f"the whole message: {', '.join(map(str, left))}",
+            f"the whole message: {', '.join(map(str, sorted(left)))}",
             err=True,
         )
         raise typer.Exit(1)
-
-
-async def _chosen(
-    jetstream: JetStreamContext, names: StreamNames, wanted: Sequence[int], reason: str | None
-) -> AsyncIterator[tuple[int, DeadLetter | None]]:
-    """The wanted dead letters by their numbers, with None for one that is not there; without numbers all of them."""
-    if not wanted:
-        async for letter in dead_letters(jetstream, names):
-            if reason is None or letter.reason == reason:
-                yield letter.sequence, letter
-    for number in wanted:
-        found = await dead_letter(jetstream, names, number)
-        yield number, found if found is None or reason in {None, found.reason} else None
-
-
-def _letter(sequence: int, message: RawStreamMsg) -> DeadLetter:
-    return DeadLetter(sequence=sequence, payload=message.data or b"", headers=headers_in(message))
-
-
-def _max_payload(jetstream: JetStreamContext) -> int:
-    """Bytes that a message may have, headers included."""
-    # The client takes more, since it does not count the headers, and the broker ends the connection then.
-    return jetstream._nc.max_payload  # noqa: SLF001 - what JetStream's part of the client does not tell
 
 
 def _plain(text: str) -> str:

@@ -93,15 +93,6 @@ def json_in(payload: bytes, headers: Mapping[str, str]) -> bytes:
     return unpacked
 
 
-def record_of(message: Message) -> RagRecord:
-    """The record that a message holds.
-
-    Raises:
-        RecordError: it holds none, or one that `RagRecord.from_json` refuses. What it holds is not shown.
-    """
-    return RagRecord.from_json(json_in(message.payload, message.headers))
-
-
 def message_id_of(record: RagRecord) -> str:
     """By which the stream knows the record; its id, or a digest where that cannot be a header's value."""
     if _HEADER_TEXT.fullmatch(record.record_id):

@@ -1,10 +1,12 @@
-"""Publishes messages to the stream, on a connection that is kept for as long as the event loop runs.
+"""What a sink does with each capture: it becomes a record and a message, which is published until the stream has it.
 
 Guarantees:
 - Each time the connection is made, the streams are there or are made, if the broker lets us and answers within two seconds. If
   it does not, records are published all the same: who may publish need not be allowed to make streams.
 - A message that is published again has the same id, by which the stream knows it.
 - Not more than a megabyte, and a message, waits in nats-py for a connection that takes nothing.
+- Between two records the interpreter is free for a moment, so that a request waits for the work on one at most. (The
+  interpreter's own switch comes every five milliseconds, far too late for a request that takes thirty.)
 
 All of it runs in one event loop.
 """
@@ -15,184 +17,212 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ragspan.engine._threads import Deadline
+from ragspan.backoff import Backoff
+from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._redaction import Redaction
+from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine.stats import DropReason
+from ragspan.exceptions import RecordError
+from ragspan.redaction import Redact
+from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_streams, has_no_listener
-from ragspan_nats.message import Message
-from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames
+from ragspan_nats.message import Message, message_of
+from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
 
-_LOOK_TIMEOUT = 2.0  # seconds for seeing to the streams
+    from ragspan.records import RagRecord
+
+_REDACTION_TIMEOUT = 60.0  # seconds for one record
+_BREATH = 50e-6  # seconds; less, and a request's thread may not be awake before we go on
+_CLOSE = 1e-3  # seconds from one record to the next within which they count as one stretch of work
+_LOOK_TIMEOUT = 2.0  # seconds for making the streams
 _MAX_UNSENT = 1024 * 1024  # bytes
 _UNSENT_TIMEOUT, _LOOK_AGAIN = 5.0, 0.05  # seconds
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # the message for the stream, or its headers for any
-_SHORTEST_REST, _LONGEST_REST = 0.25, 10.0  # seconds
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
 
 Answer: TypeAlias = Literal["stored", "stream_full", "too_large", "no_stream", "broker_unavailable"]
 """What the stream says to a message. `broker_unavailable` is anything that may change."""
 
 
-class Brake:
-    """How long publishing rests while the stream takes nothing: longer after every refusal, not at all after a success."""
-
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._pause = self._until = 0.0
-
-    @property
-    def remaining(self) -> float:
-        """Seconds left of the pause; 0 without one."""
-        return max(0.0, self._until - self._clock()) if self._until else 0.0
-
-    def press(self) -> None:
-        """Something was refused. What is refused during a pause was sent before it, and makes it no longer."""
-        if self.remaining:
-            return
-        self._pause = min(max(_SHORTEST_REST, 2 * self._pause), _LONGEST_REST)
-        self._until = self._clock() + self._pause
-
-    def release(self) -> None:
-        """Something was taken."""
-        self._pause = self._until = 0.0
-
-
-class StreamPublisher:
-    """Publishes messages.
+class Publishing:
+    """The work of a sink.
 
     Args:
         access: the broker.
-        names: of the streams.
-        limits: of the streams, where they have to be made.
-        name: what the broker's own statistics call us.
-        retried: called when a message is to be published once more.
+        stream: that gets the records.
+        queue: counts them.
         log: told of trouble.
+        name: what the broker's own statistics call us.
+        redact: runs over every text.
+        compress_above: bytes of JSON.
+        retry_timeout: seconds for a record that the stream does not take.
     """
 
     def __init__(
         self,
         access: BrokerAccess,
-        names: StreamNames,
-        limits: StreamLimits,
+        stream: Stream,
+        queue: RecordQueue,
+        log: ThrottledLog,
         *,
         name: str,
-        retried: Callable[[], None],
-        log: ThrottledLog,
+        redact: Redact | None,
+        compress_above: int,
+        retry_timeout: float,
     ) -> None:
-        self._names = names
-        self._limits = limits
-        self._retried = retried
+        self._access = access
+        self._stream = stream
+        self._queue = queue
         self._log = log
-        self._brake = Brake()
+        self._name = name
+        self._compress_above = compress_above
+        self._retry_timeout = retry_timeout
+        self._redaction = Redaction(redact, timeout=_REDACTION_TIMEOUT, account=queue, log=log)
+        self._connection: BrokerConnection | None = None
+        self._backoff = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._last_refusal: DropReason = "broker_unavailable"
-        self._connection = BrokerConnection(access, name=name, log=log, on_lost=self._close)
-        self._client: Client | None = None
-        """None while the connection, or the stream, is not there."""
-        self._opened, self._closed = asyncio.Event(), asyncio.Event()
-        self._keeper = asyncio.get_running_loop().create_task(self._keep())
+        self._worked_until = 0.0
+        self._shows_texts = ContentPolicy().allows("spans")
+        self._keeper: asyncio.Task[None] | None = None
 
-    @property
-    def obstacle(self) -> DropReason:
+    async def score(self, item: Item) -> None:
+        """Publish one item."""
+        limit = Deadline(self._retry_timeout)
+        connection = self._connection = self._connection or self._new_connection()
+        if await self._client(connection, limit) is None:
+            self._queue.end_dropped(item, self._obstacle(connection))
+            return
+        if time.monotonic() - self._worked_until < _CLOSE:
+            time.sleep(_BREATH)  # noqa: ASYNC251 - in this event loop there is nothing that could run meanwhile
+        record = await self._redaction.record_of(item)
+        message = None if record is None else self._message_of(item, record)
+        self._worked_until = time.monotonic()
+        if message is None:
+            return
+        reason = await self._publish(connection, message, limit)
+        if reason is None:
+            self._queue.end_scored(item)
+        else:
+            self._queue.end_dropped(item, reason)
+
+    def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
+        self._redaction.close()
+
+    def flush(self, deadline: Deadline) -> bool:  # noqa: ARG002 - likewise
+        """True: what has ended is in the stream."""
+        return True
+
+    def shutdown(self, deadline: Deadline) -> None:
+        """The connection ends with the event loop."""
+
+    def close(self) -> None:
+        """The keeper closes the connection when it is cancelled."""
+
+    def join(self) -> None:
+        """A worker that died has a successor, with a loop, and a connection, of its own."""
+        self._connection = None
+
+    def _message_of(self, item: Item, record: RagRecord) -> Message | None:
+        """The record as a message; None if the item has ended without one."""
+        # Prompts and the like, which only spans show, go along where the application's spans may have them.
+        record = record if self._shows_texts else record.without_step_texts()
+        message, error = call_guarded(lambda: message_of(record, compress_above=self._compress_above))
+        if isinstance(error, RecordError):
+            self._queue.end_dropped(item, "too_large")
+        elif error is not None:
+            self._queue.end_dropped(item, "capture_error")
+            self._log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
+        return message if self._queue.has_in_work(item) else None
+
+    def _obstacle(self, connection: BrokerConnection) -> DropReason:
         """Why a record is given up that could not be published in time."""
-        return "broker_unavailable" if self._usable() is None else self._last_refusal
+        return "broker_unavailable" if connection.ready_client is None else self._last_refusal
 
-    async def ready(self, limit: Deadline) -> Client | None:
+    async def _client(self, connection: BrokerConnection, limit: Deadline) -> Client | None:
         """What publishes, once it is there and nothing rests; None if that does not come in time."""
         while limit.remaining:
-            if pause := self._brake.remaining:
+            if pause := self._backoff.remaining:
                 await asyncio.sleep(min(pause, limit.remaining))
-            elif (client := self._usable()) is not None:
+            elif (client := connection.ready_client) is not None:
                 return client
             else:
                 with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._opened.wait(), limit.remaining)
+                    await asyncio.wait_for(connection.client(), limit.remaining)
         return None
 
-    async def publish(self, message: Message, limit: Deadline) -> DropReason | None:
+    async def _publish(self, connection: BrokerConnection, message: Message, limit: Deadline) -> DropReason | None:
         """None once the stream has the message; else why it was given up."""
-        while (client := await self.ready(limit)) is not None:
-            answer = await self._try(client, message)
+        while (client := await self._client(connection, limit)) is not None:
+            answer = await self._try(connection, client, message)
             if answer == "stored":
-                self._brake.release()
+                self._backoff.succeeded()
                 return None
             if answer == "too_large":
                 self._log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
                 return answer
             if answer == "no_stream":
-                self._close()  # to see to the stream
+                connection.prepare_again()
             self._last_refusal = "stream_full" if answer == "stream_full" else "broker_unavailable"
-            self._retried()
-        return self.obstacle
+            self._queue.record_error("publish")
+        return self._obstacle(connection)
 
-    async def _try(self, client: Client, message: Message) -> Answer:
+    async def _try(self, connection: BrokerConnection, client: Client, message: Message) -> Answer:
         """What the stream says to the message."""
-        if message.size > self._connection.max_payload:
+        if message.size > connection.max_payload:
             return "too_large"
         answer: Answer = "broker_unavailable"
         try:
-            if not await self._has_room(client):
+            if not await _has_room(client):
                 return answer
-            reply = await self._connection.ask(client, self._names.records, message.payload, message.headers)
+            reply = await connection.ask(client, self._stream.records, message.payload, message.headers)
             if reply is None:
                 return answer
             answer = _answer_in(reply)
         except Exception as error:  # noqa: BLE001 - nats-py's, of a connection that is being lost
             self._log.trouble("publish", "a record could not be published: %s", type(error).__name__)
         if answer not in {"stored", "too_large"}:
-            self._brake.press()
+            self._backoff.refused()
         return answer
 
-    async def _has_room(self, client: Client) -> bool:
-        """Wait until what was published before has left; False if it does not."""
-        limit = Deadline(_UNSENT_TIMEOUT)
-        while client.pending_data_size > _MAX_UNSENT and limit.remaining:  # noqa: ASYNC110 - nats-py tells nobody
-            await asyncio.sleep(_LOOK_AGAIN)
-        return client.pending_data_size <= _MAX_UNSENT
+    def _new_connection(self) -> BrokerConnection:
+        made = BrokerConnection(self._access, name=self._name, log=self._log, prepare=self._make_streams)
 
-    def _usable(self) -> Client | None:
-        if self._client is not None and not self._connection.is_up:  # and nobody has told us yet
-            self._close()
-        return self._client
+        async def keep() -> None:
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                await made.close()
 
-    def _close(self) -> None:
-        """The connection is lost, or the stream: nothing is published until both are there again."""
-        self._client = None
-        self._opened.clear()
-        self._closed.set()
-        self._connection.stop_waiting()
+        self._keeper = asyncio.get_running_loop().create_task(keep())
+        return made
 
-    async def _keep(self) -> None:
-        """Open the way to the stream whenever it is closed."""
+    async def _make_streams(self, client: Client) -> None:
         try:
-            while True:
-                await self._open()
-                await self._closed.wait()
-        finally:
-            await self._connection.close()
-
-    async def _open(self) -> None:
-        client = await self._connection.client()
-        self._closed.clear()
-        jetstream = client.jetstream(timeout=_LOOK_TIMEOUT)
-        try:
-            await asyncio.wait_for(ensure_streams(jetstream, self._names, self._limits), _LOOK_TIMEOUT)
+            jetstream = client.jetstream(timeout=_LOOK_TIMEOUT)
+            await asyncio.wait_for(ensure_streams(jetstream, self._stream), _LOOK_TIMEOUT)
         except Exception as error:  # noqa: BLE001 - whatever it is, publishing may work
             self._log.trouble(
                 "streams",
                 "the stream %s could neither be found nor made: %s; records are published all the same",
-                self._names.stream,
+                self._stream.name,
                 type(error).__name__,
             )
-        if not self._closed.is_set():
-            self._client = client
-            self._opened.set()
+
+
+async def _has_room(client: Client) -> bool:
+    """Wait until what was published before has left; False if it does not."""
+    limit = Deadline(_UNSENT_TIMEOUT)
+    while client.pending_data_size > _MAX_UNSENT and limit.remaining:  # noqa: ASYNC110 - nats-py tells nobody
+        await asyncio.sleep(_LOOK_AGAIN)
+    return client.pending_data_size <= _MAX_UNSENT
 
 
 def _answer_in(message: Msg) -> Answer:

@@ -12,10 +12,8 @@ All of it runs in the worker's event loop; exporters and writers have threads of
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter
@@ -29,7 +27,7 @@ from ragspan.engine._threads import DaemonThreads, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
-from ragspan.telemetry import AnswerHandle, Emitter, OTelEmitter
+from ragspan.telemetry import AnswerHandle, OTelEmitter
 from ragspan.telemetry.base import EmitHandle, ScoreEmitter
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
@@ -42,81 +40,14 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor as Processor
 
 _TIMEOUT = "timeout"  # how the engine names the failure of a metric that took too long
-_PAUSES = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds, by how many failures came one after another
-_END = 5.0  # seconds for each part that is let go of
+_END = 5.0  # seconds for each part that is closed
 _NOTHING_LEFT = 1.0  # seconds for the engine and for writers: what is not done by now is given back
 _FLUSH = 30.0  # seconds
-_PAUSE = 0.1  # seconds until what waits for writers is looked at again
+_PAUSE = 0.1  # seconds until the spans and scores of a record are looked at again
 _MAX_SPAN_WAIT = 10.0  # seconds of looking for a span that was exported; it may have been sampled out on its way
 _SLACK = 60.0  # seconds for which a writer still holds what the worker has given back
 _SCORES_OF_A_RECORD = 128  # at most: of some metrics, there is one for each context
 _BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """Somebody who waits until scores, or spans, are written."""
-
-    statuses: Sequence[DeliveryStatus]
-    is_flushed: bool
-    written: asyncio.Future[bool]
-
-    def look(self) -> None:
-        states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in self.statuses}
-        if not self.written.done() and ("lost" in states or (self.is_flushed and "waiting" not in states)):
-            self.written.set_result("lost" not in states)
-
-
-class DeliveryWatch:
-    """Waits for what writers write. One look at all of them serves all who wait, and so does one flush.
-
-    Args:
-        others: emitters that can only tell of all that they were given at once.
-        log: told of trouble.
-    """
-
-    def __init__(self, others: Sequence[Emitter], *, log: ThrottledLog) -> None:
-        self._others = others
-        self._log = log
-        self._threads = DaemonThreads(1, name="ragspan-flush")
-        self._waiting: list[_Waiting] = []
-
-    async def run(self) -> None:
-        """Look until cancelled."""
-        while True:
-            await asyncio.sleep(_PAUSE)
-            to_flush = [one for one in self._waiting if not one.is_flushed]
-            if to_flush and await self._are_flushed():
-                for one in to_flush:
-                    one.is_flushed = True
-            for one in self._waiting:
-                one.look()
-
-    async def are_written(self, statuses: Sequence[DeliveryStatus], *, timeout: float, flush: bool = False) -> bool:
-        """Whether all of it is written, or finally refused, within so many seconds; with `flush`, by the other emitters as well.
-
-        A score whose span was not there for ten seconds of looking is waited for no longer. Its writer goes on looking for it.
-        """
-        is_flushed = not (flush and self._others)
-        one = _Waiting(statuses, is_flushed, asyncio.get_running_loop().create_future())
-        one.look()
-        self._waiting.append(one)
-        try:
-            await asyncio.wait([one.written], timeout=timeout)
-            return one.written.done() and one.written.result()
-        finally:
-            self._waiting.remove(one)
-
-    async def _are_flushed(self) -> bool:
-        flushing: Future[bool] = self._threads.submit(self._flush)
-        return await asyncio.wrap_future(flushing)
-
-    def _flush(self) -> bool:
-        answers = [(other, *call_guarded(other.flush, _FLUSH)) for other in self._others]  # all, whatever one says
-        for other, _, error in answers:
-            if error is not None:
-                self._log.trouble("emitter", "%s failed with %s", type(other).__name__, type(error).__name__)
-        return all(answer for _, answer, _ in answers)
 
 
 def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
@@ -134,35 +65,8 @@ def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Ver
         return ACKNOWLEDGE
     detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
     if is_last:
-        return Verdict(ending="dead_letter", reason="judge_outage", detail=detail)
-    return Verdict(ending="nak", reason="judge_outage", detail=detail, delay=options.back_off(number))
-
-
-class JudgeBackoff:
-    """How many records may be scored at a time: one, and ever more rarely, while the judge's service is away.
-
-    A record that is taken up then uses up a delivery for nothing. What fails together counts as one failure, after which
-    nothing is taken up for a while; then a single record shows whether the service is back.
-    """
-
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._failures = 0
-        self._until = 0.0
-
-    def note(self, verdict: Verdict) -> None:
-        """A delivery ends so."""
-        if verdict.ending == "ack":
-            self._failures, self._until = 0, 0.0
-        elif verdict.reason == "judge_outage" and self._clock() >= self._until:
-            self._until = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
-            self._failures += 1
-
-    def limit(self, concurrency: int) -> int:
-        """Records that may be scored at a time: usually `concurrency`."""
-        if self._clock() < self._until:
-            return 0
-        return 1 if self._failures else concurrency
+        return Verdict(ending="dead_lettered", reason="judge_outage", detail=detail)
+    return Verdict(ending="nacked", reason="judge_outage", detail=detail, delay=options.back_off(number))
 
 
 class _Started(ScoreEmitter):
@@ -215,17 +119,16 @@ class FleetScoring:
         self._span_writer = SpanWriter(
             exporters, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
         )
-        self._watch = DeliveryWatch(self._others, log=log)
+        self._threads = DaemonThreads(1, name="ragspan-flush")
+        self._flushing = asyncio.Lock()
+        self._finished, self._flushed = 0, 0
+        """Records that other emitters have been given, and how many of the first of them are flushed."""
         self._started = _Started(settings.score_wait)
         self._engine = engine_from(settings, self._providers, emitters=[self._started])
 
     @property
     def meter_provider(self) -> MeterProvider:
         return self._providers.meter_provider
-
-    async def run(self) -> None:
-        """Wait for writers until cancelled."""
-        await self._watch.run()
 
     async def score(self, delivery: Delivery, record: RagRecord) -> ScoredRecord | Dropped:
         """Start the answer's spans, and have the record scored."""
@@ -240,7 +143,7 @@ class FleetScoring:
     async def export(self, delivery: Delivery, scored: ScoredRecord) -> Verdict:
         """Emit the scores, if the delivery is to be acknowledged, and wait until they are written; how it ends."""
         verdict = verdict_on(scored, delivery.number, self._options)
-        if verdict.ending != "ack" or delivery.handle is None:
+        if verdict.ending != "acknowledged" or delivery.handle is None:
             return verdict
         handle, delivery.handle = delivery.handle, None
         with self._ids.at(delivery, scored.record, "emit"):
@@ -250,17 +153,15 @@ class FleetScoring:
             return self._failed(delivery, "emitter_error", "an emitter raised; the log says what")
         for other in self._others:
             self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
-        timeout = self._options.export_retry_timeout
-        if not await self._watch.are_written([self._span_writer.put(delivery.spans)], timeout=timeout):
-            return self._failed(
-                delivery, "export_failed", f"the backend did not take its spans for {timeout:g} seconds"
-            )
+        self._finished += 1
+        if not await self._in_time(_are_written([self._span_writer.put(delivery.spans)])):
+            return self._failed(delivery, "export_failed", "the backend did not take its spans in time")
         statuses = [self._emit(writer, scored) for writer in self._writers]
-        if None in statuses:
-            return self._failed(delivery, "emitter_error", "a native writer raised; the log says what")
         written = [status for status in statuses if status is not None]
-        if not await self._watch.are_written(written, timeout=timeout, flush=True):
-            return self._failed(delivery, "export_failed", f"its native scores were not taken for {timeout:g} seconds")
+        if len(written) < len(statuses):
+            return self._failed(delivery, "emitter_error", "a native writer raised; the log says what")
+        if not await self._in_time(self._are_delivered(written, self._finished)):
+            return self._failed(delivery, "export_failed", "its native scores were not taken in time")
         return ACKNOWLEDGE
 
     def abandon(self, delivery: Delivery) -> None:
@@ -269,7 +170,7 @@ class FleetScoring:
             call_guarded(delivery.handle.abandon)
 
     async def shutdown(self) -> None:
-        """Let go of everything; what metrics and events are left is sent."""
+        """Close everything; what metrics and events are left is sent."""
         await asyncio.to_thread(self._engine.shutdown, timeout=_NOTHING_LEFT)
         await asyncio.to_thread(self._span_writer.shutdown)
         for emitter in (self._spans, *self._others, *self._writers):
@@ -278,6 +179,28 @@ class FleetScoring:
         for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
             if provider is not None:
                 await asyncio.to_thread(provider.shutdown)
+
+    async def _in_time(self, waiting: Awaitable[bool]) -> bool:
+        try:
+            return await asyncio.wait_for(waiting, self._options.export_retry_timeout)
+        except asyncio.TimeoutError:
+            return False
+
+    async def _are_delivered(self, written: Sequence[DeliveryStatus], finished: int) -> bool:
+        """Whether writers have written this; and the other emitters all that they were given. One flush serves many records."""
+        while self._others and self._flushed < finished:
+            async with self._flushing:
+                given = self._finished
+                if self._flushed < finished and await asyncio.wrap_future(self._threads.submit(self._flush)):
+                    self._flushed = given
+            await asyncio.sleep(_PAUSE)
+        return await _are_written(written)
+
+    def _flush(self) -> bool:
+        answers = [(other, *call_guarded(other.flush, _FLUSH)) for other in self._others]  # all, whatever one says
+        for other, _, error in answers:
+            self._note(other, error)
+        return all(answer for _, answer, _ in answers)
 
     def _emit(self, writer: ScoreWriter, scored: ScoredRecord) -> DeliveryStatus | None:
         status, error = call_guarded(writer.emit_with_status, scored)
@@ -289,7 +212,19 @@ class FleetScoring:
             self._log.trouble("emitter", "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
     def _failed(self, delivery: Delivery, reason: Reason, detail: str) -> Verdict:
-        return Verdict(ending="nak", reason=reason, detail=detail, delay=self._options.back_off(delivery.number))
+        return Verdict(ending="nacked", reason=reason, detail=detail, delay=self._options.back_off(delivery.number))
+
+
+async def _are_written(statuses: Sequence[DeliveryStatus]) -> bool:
+    """Whether all of it is written, or finally refused, rather than given up.
+
+    A score whose span was not there for ten seconds of looking is waited for no longer. Its writer goes on looking for it.
+    """
+    while True:
+        states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
+        if "lost" in states or "waiting" not in states:
+            return "lost" not in states
+        await asyncio.sleep(_PAUSE)
 
 
 def _nowhere(_: ScoredRecord) -> None:

@@ -1,4 +1,4 @@
-"""What is set: where the broker is and who we are to it, what the streams are called and may hold, and how a worker works."""
+"""Settings: where the broker is and who we are to it, what the stream is called and may hold, and how a worker works."""
 
 from __future__ import annotations
 
@@ -73,15 +73,18 @@ class BrokerAccess:
             raise ConfigurationError("user and password go together, but there is only one of them")
 
     @classmethod
-    def from_environment(cls, url: str) -> BrokerAccess:
-        """The broker at this address, with the credentials of `RAGSPAN_NATS_*`.
+    def from_environment(cls, url: str | None = None) -> BrokerAccess:
+        """The broker at this address, else at that of `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`.
 
         Raises:
-            ConfigurationError: as above.
+            ConfigurationError: as above, or no address is given.
         """
+        address = url or variable("RAGSPAN_SINK")
+        if address is None:
+            raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
         names = [one.name for one in fields(cls) if one.name != "url"]
         given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in names}
-        return cls(url=url, **{name: value for name, value in given.items() if value is not None})
+        return cls(url=address, **{name: value for name, value in given.items() if value is not None})
 
     @property
     def place(self) -> str:
@@ -135,49 +138,15 @@ class BrokerAccess:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StreamNames:
-    """What a fleet's streams, subjects and consumer are called; all of it follows from the stream's name.
+class Stream:
+    """The stream of a fleet's records: its name, from which all other names follow, and its limits where it is made by us.
 
     Raises:
-        ConfigurationError: the name cannot be a stream's.
+        ConfigurationError: the name cannot be a stream's, or a limit is out of its range.
     """
 
-    stream: str = "ragspan"
+    name: str = "ragspan"
     """Letters, digits, `-` and `_`."""
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.stream):
-            raise wrong("stream", self.stream, "letters, digits, '-' and '_'")
-
-    @property
-    def records(self) -> str:
-        """The subject that records are published to."""
-        return f"{self.stream}.records"
-
-    @property
-    def consumer(self) -> str:
-        """The consumer that all workers share."""
-        return f"{self.stream}-workers"
-
-    @property
-    def dead_stream(self) -> str:
-        """The stream of dead letters."""
-        return f"{self.stream}-dead-letters"
-
-    @property
-    def dead_letters(self) -> str:
-        """The subject that dead letters are published to."""
-        return f"{self.stream}.dead_letters"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StreamLimits:
-    """How much the streams may hold, where they are made by us.
-
-    Raises:
-        ConfigurationError: a limit is out of its range.
-    """
-
     max_records: int = 100_000
     """Records that may wait; a stream that is full takes no more until workers have made room."""
     max_bytes: int = 1024 * 1024 * 1024
@@ -195,9 +164,50 @@ class StreamLimits:
     """Servers of the cluster that keep a copy, 1 to 5; 3 lose nothing when one server does."""
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise wrong("stream", self.name, "letters, digits, '-' and '_'")
         SOME_SECONDS.check_fields(self, "max_age", "duplicate_window", "dead_letter_age")
         WHOLE.check_fields(self, "max_records", "max_bytes", "dead_letter_bytes")
         whole(1, 5).check_fields(self, "replicas")
+
+    @classmethod
+    def from_environment(cls, name: str | None = None) -> Stream:
+        """The stream of this name, else that of `RAGSPAN_NATS_STREAM`, with the limits of `RAGSPAN_NATS_MAX_RECORDS` and the like.
+
+        Raises:
+            ConfigurationError: the name cannot be a stream's, or a limit is no whole number, or out of its range.
+        """
+        stream = cls(name=(variable("RAGSPAN_NATS_STREAM") or "ragspan") if name is None else name)
+        for limit in _LIMITS:
+            value = variable(f"RAGSPAN_NATS_{limit.upper()}")
+            if value is None:
+                continue
+            changed: dict[str, Any] = {limit: int(value) if value.isdecimal() else value}
+            try:
+                stream = replace(stream, **changed)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"RAGSPAN_NATS_{limit.upper()}: {error}") from None
+        return stream
+
+    @property
+    def records(self) -> str:
+        """The subject that records are published to."""
+        return f"{self.name}.records"
+
+    @property
+    def consumer(self) -> str:
+        """The consumer that all workers share."""
+        return f"{self.name}-workers"
+
+    @property
+    def dead_stream(self) -> str:
+        """The stream of dead letters."""
+        return f"{self.name}-dead-letters"
+
+    @property
+    def dead_letters(self) -> str:
+        """The subject that dead letters are published to."""
+        return f"{self.name}.dead_letters"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -242,42 +252,6 @@ class WorkerOptions:
     def back_off(self, number: int) -> float:
         """Seconds until a record comes again whose delivery `number`, from 1, failed."""
         return BACK_OFF[min(number, len(BACK_OFF)) - 1]
-
-
-def broker_address(given: str | None) -> str:
-    """The broker's address: the given one, else that of `RAGSPAN_SINK`.
-
-    Raises:
-        ConfigurationError: there is none.
-    """
-    address = given or variable("RAGSPAN_SINK")
-    if address is None:
-        raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
-    return address
-
-
-def stream_name(given: str | None = None) -> str:
-    """The name of the stream: the given one, else that of `RAGSPAN_NATS_STREAM`, else `ragspan`."""
-    return given or variable("RAGSPAN_NATS_STREAM") or "ragspan"
-
-
-def stream_limits() -> StreamLimits:
-    """The limits of streams that are missing, with those of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`.
-
-    Raises:
-        ConfigurationError: one of these is no whole number, or out of its range.
-    """
-    limits = StreamLimits()
-    for name in _LIMITS:
-        value = variable(f"RAGSPAN_NATS_{name.upper()}")
-        if value is None:
-            continue
-        changed: dict[str, Any] = {name: int(value) if value.isdecimal() else value}
-        try:
-            limits = replace(limits, **changed)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"RAGSPAN_NATS_{name.upper()}: {error}") from None
-    return limits
 
 
 def _split(url: str) -> SplitResult:

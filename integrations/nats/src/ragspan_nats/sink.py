@@ -19,36 +19,27 @@ process.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, TEXT, WHOLE, choice, instance, whole
 from ragspan.config import DropPolicy, Settings, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
-from ragspan.engine._record_queue import CompletionListener, Item, RecordQueue
-from ragspan.engine._redaction import Redaction
-from ragspan.engine._threads import Deadline, call_guarded
-from ragspan.exceptions import ConfigurationError, RecordError
-from ragspan.redaction import Redact, RedactOption, redact_from
+from ragspan.engine._record_queue import RecordQueue
+from ragspan.exceptions import ConfigurationError
+from ragspan.redaction import RedactOption, redact_from
 from ragspan.telemetry import semconv
-from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames, stream_limits, stream_name
+from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:  # what these load is needed where a sink is made, not where it is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.records import RagRecord
-    from ragspan_nats.message import Message
-    from ragspan_nats.publishing import StreamPublisher
+    from ragspan_nats.publishing import Publishing
 
 _IN_FLIGHT = 64
 """Records that are published and not acknowledged. A broker that takes five milliseconds gets 12,000 a second so."""
-_REDACTION_TIMEOUT = 60.0  # seconds for one record
-_BREATH = 50e-6  # seconds; less, and a request's thread may not be awake before we go on
-_CLOSE = 1e-3  # seconds from one record to the next within which they count as one stretch of work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,10 +71,9 @@ class NatsSink(BackgroundProcessor):
 
     Args:
         url: the broker, such as `nats://broker:4222`; how to sign in to it, `RAGSPAN_NATS_*` say.
-        stream: the stream's name; records go to the subject `<stream>.records`.
+        stream: the stream, or its name: then it has the limits of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`
+            where it is missing and made by us. Records go to the subject `<name>.records`.
         access: the broker and how to sign in to it, in place of `url` and the environment.
-        limits: of the streams, where they are missing and made by us; those of `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and
-            `_REPLICAS` if None.
         queue_size: captures that may wait, at least 1.
         queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
         drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
@@ -103,9 +93,8 @@ class NatsSink(BackgroundProcessor):
         self,
         url: str | None = None,
         *,
-        stream: str = "ragspan",
+        stream: str | Stream = "ragspan",
         access: BrokerAccess | None = None,
-        limits: StreamLimits | None = None,
         queue_size: int = 2048,
         queue_bytes: int = 64 * 1024 * 1024,
         drop: DropPolicy = "oldest",
@@ -118,10 +107,10 @@ class NatsSink(BackgroundProcessor):
     ) -> None:
         enabled = is_enabled()
         self._access = _access_to(url, access, reads_environment=enabled)
-        self._names = StreamNames(stream=stream)
-        if limits is None:
-            limits = stream_limits() if enabled else StreamLimits()
-        instance(StreamLimits, "StreamLimits").check("limits", limits)
+        if isinstance(stream, str):
+            stream = Stream.from_environment(stream) if enabled else Stream(name=stream)
+        instance(Stream, "a name or a Stream").check("stream", stream)
+        self._stream = stream
         WHOLE.check("queue_size", queue_size)
         WHOLE.check("queue_bytes", queue_bytes)
         whole(0).check("compress_above", compress_above)
@@ -129,7 +118,6 @@ class NatsSink(BackgroundProcessor):
         SECONDS.check("retry_timeout", retry_timeout)
         SECONDS.check("exit_timeout", exit_timeout)
         TEXT.check("name", name)
-        self._limits = limits
         self._compress_above = compress_above
         self._retry_timeout = retry_timeout
         self._redact = redact_from(redact) if enabled else None
@@ -164,109 +152,19 @@ class NatsSink(BackgroundProcessor):
             errors=counts.errors,
         )
 
-    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> _Publishing:
-        def connect() -> StreamPublisher:
-            from ragspan_nats.publishing import StreamPublisher
+    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Publishing:
+        from ragspan_nats.publishing import Publishing
 
-            return StreamPublisher(
-                self._access,
-                self._names,
-                self._limits,
-                name=self._processor_options.name,
-                retried=lambda: queue.record_error("publish"),
-                log=log,
-            )
-
-        return _Publishing(
-            connect,
+        return Publishing(
+            self._access,
+            self._stream,
             queue,
             log,
+            name=self._processor_options.name,
             redact=self._redact,
             compress_above=self._compress_above,
             retry_timeout=self._retry_timeout,
         )
-
-
-class _Publishing:
-    """What a sink does with each capture: it is made a record, redacted, written as a message, and published.
-
-    Between two records the interpreter is let go of for a moment, so that a request waits for the work on one at most. (The
-    interpreter's own switch comes every five milliseconds, far too late for a request that takes thirty.)
-    """
-
-    def __init__(
-        self,
-        connect: Callable[[], StreamPublisher],
-        account: CompletionListener,
-        log: ThrottledLog,
-        *,
-        redact: Redact | None,
-        compress_above: int,
-        retry_timeout: float,
-    ) -> None:
-        self._connect = connect
-        self._account = account
-        self._log = log
-        self._compress_above = compress_above
-        self._retry_timeout = retry_timeout
-        self._redaction = Redaction(redact, timeout=_REDACTION_TIMEOUT, account=account, log=log)
-        self._publisher: StreamPublisher | None = None
-        self._worked_until = 0.0
-        self._shows_texts = ContentPolicy().allows("spans")
-
-    async def score(self, item: Item) -> None:
-        """Bring one item to its end."""
-        publisher = self._publisher = self._publisher or self._connect()
-        limit = Deadline(self._retry_timeout)
-        if await publisher.ready(limit) is None:
-            self._account.end_dropped(item, publisher.obstacle)
-            return
-        if time.monotonic() - self._worked_until < _CLOSE:
-            time.sleep(_BREATH)  # noqa: ASYNC251 - in this event loop there is nothing that could run meanwhile
-        record = await self._redaction.record_of(item)
-        message = None if record is None else self._message_of(item, record)
-        self._worked_until = time.monotonic()
-        if message is None:
-            return
-        reason = await publisher.publish(message, limit)
-        if reason is None:
-            self._account.end_scored(item)
-        else:
-            self._account.end_dropped(item, reason)
-
-    def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
-        self._redaction.close()
-
-    def flush(self, deadline: Deadline) -> bool:  # noqa: ARG002 - likewise
-        """True: what is out is with the stream."""
-        return True
-
-    def shutdown(self, deadline: Deadline) -> None:
-        """The connection ends with the event loop."""
-
-    def close(self) -> None:
-        """The publisher closes the connection when its task is cancelled."""
-
-    def join(self) -> None:
-        """A worker that died has a successor, with a loop, and a publisher, of its own."""
-        self._publisher = None
-
-    def _message_of(self, item: Item, record: RagRecord) -> Message | None:
-        """The record as a message; None if the item has ended without one."""
-        message, error = call_guarded(self._written, record)
-        if isinstance(error, RecordError):
-            self._account.end_dropped(item, "too_large")
-        elif error is not None:
-            self._account.end_dropped(item, "capture_error")
-            self._log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
-        return message if self._account.has_in_work(item) else None
-
-    def _written(self, record: RagRecord) -> Message:
-        """The message; prompts and the like, which only spans show, go along where the application's spans may have them."""
-        from ragspan_nats.message import message_of
-
-        record = record if self._shows_texts else record.without_step_texts()
-        return message_of(record, compress_above=self._compress_above)
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:
@@ -279,7 +177,7 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         raise ConfigurationError("RAGSPAN_SINK should be an address, such as 'nats://broker:4222'")
     return NatsSink(
         access=BrokerAccess.from_environment(settings.sink),
-        stream=stream_name(),
+        stream=Stream.from_environment(),
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,

@@ -24,13 +24,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
+from ragspan.backoff import Backoff
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
 from ragspan.record_json import MAX_JSON
@@ -39,11 +40,10 @@ from ragspan.redaction import Redact, RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.consumer import STOPPED, Consumer, Delivery, Verdict
 from ragspan_nats.message import json_in
-from ragspan_nats.scoring import FleetScoring, JudgeBackoff
-from ragspan_nats.settings import BrokerAccess, StreamLimits, StreamNames, WorkerOptions
+from ragspan_nats.scoring import FleetScoring
+from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
     from nats.aio.msg import Msg
@@ -56,13 +56,9 @@ _HANGS = 10.0  # seconds without a tick after which the loop counts as hanging
 _HEARTBEAT = 5.0  # seconds between two heartbeats, at most; and for each
 _RECOVERY = 10.0  # seconds between two looks for what the broker has lost sight of, and for each
 _LAST_WORDS = 5.0  # seconds for giving back what is left
+_JUDGE_PAUSES = (1.0, 30.0)  # seconds, the first and the longest, while the judge is away
+_WORDS = {"nacked": "given back", "dead_lettered": "put among the dead letters"}
 _QUICKLY_READ = 64 * 1024  # bytes of JSON that are read within some milliseconds, whatever they are
-_WORDS = {"nak": "given back", "dead_letter": "put among the dead letters"}
-_RESULTS = {
-    "ack": semconv.RESULT_ACKNOWLEDGED,
-    "nak": semconv.RESULT_NACKED,
-    "dead_letter": semconv.RESULT_DEAD_LETTERED,
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,31 +92,22 @@ class Worker:
         access: the broker.
         settings: of the engine and its emitters; `OTEL_*` variables say where to export.
         options: of the worker.
-        names: of the streams.
-        limits: of the streams, where they have to be made.
+        stream: of the fleet; `ragspan` if None.
 
     Raises:
         ConfigurationError: no exporter is configured, or a setting cannot be used.
     """
 
     def __init__(
-        self,
-        access: BrokerAccess,
-        settings: Settings,
-        *,
-        options: WorkerOptions,
-        names: StreamNames,
-        limits: StreamLimits | None = None,
+        self, access: BrokerAccess, settings: Settings, *, options: WorkerOptions, stream: Stream | None = None
     ) -> None:
         self._options = options
         self._redact = redact_from(settings.redact)
         self._log = ThrottledLog()
         self._scoring = FleetScoring(settings, options, log=self._log)
-        self._connection = BrokerConnection(access, name="ragspan worker", log=self._log)
         self._consumer = Consumer(
-            self._connection,
-            names,
-            limits=limits or StreamLimits(),
+            access,
+            stream or Stream(),
             options=options,
             take=self._begin,
             on_new_stream=self._leave_old_stream,
@@ -129,7 +116,8 @@ class Worker:
         self._in_flight: dict[tuple[int, float], Delivery] = {}
         self._ended: Counter[tuple[str, str]] = Counter()
         """Deliveries by their end and its reason."""
-        self._judge_backoff = JudgeBackoff()
+        first, longest = _JUDGE_PAUSES
+        self._judge = Backoff(first=first, longest=longest)
         self._deliveries: set[asyncio.Task[None]] = set()
         self._reading = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -149,9 +137,9 @@ class Worker:
         ended = dict(self._ended)
         return WorkerStats(
             in_flight=len(self._in_flight),
-            acknowledged=ended.get(("ack", ""), 0),
-            nacked={reason: number for (ending, reason), number in ended.items() if ending == "nak"},
-            dead_lettered={reason: number for (ending, reason), number in ended.items() if ending == "dead_letter"},
+            acknowledged=ended.get(("acknowledged", ""), 0),
+            nacked={reason: number for (ending, reason), number in ended.items() if ending == "nacked"},
+            dead_lettered={reason: number for (ending, reason), number in ended.items() if ending == "dead_lettered"},
         )
 
     def health(self) -> Health:
@@ -175,7 +163,6 @@ class Worker:
         beside = [
             asyncio.create_task(work)
             for work in (
-                self._scoring.run(),
                 self._repeat("heartbeat", min(self._options.ack_wait / 3, _HEARTBEAT), self._send_heartbeat),
                 self._repeat("orphans", _RECOVERY, self._recover_orphans),
                 self._tick(),
@@ -197,7 +184,7 @@ class Worker:
                 task.cancel()
             await self._scoring.shutdown()
             with suppress(Exception):  # the broker may be away
-                await asyncio.wait_for(self._connection.close(), _LAST_WORDS)
+                await asyncio.wait_for(self._consumer.close(), _LAST_WORDS)
         for task in (receiving, *beside):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
@@ -219,10 +206,16 @@ class Worker:
         judging = sum(one.is_judging for one in in_flight)
         size = sum(one.size for one in in_flight)
         return min(
-            self._judge_backoff.limit(options.concurrency) - judging,
+            self._may_be_judged() - judging,
             options.room - len(in_flight),
             (options.max_in_flight_bytes - size) // MAX_JSON,
         )
+
+    def _may_be_judged(self) -> int:
+        """How many records at a time: one, and ever more rarely, while the judge's service is away, or they use up deliveries."""
+        if self._judge.remaining:
+            return 0
+        return 1 if self._judge.refusals else self._options.concurrency
 
     def _begin(self, message: Msg) -> None:
         """Bring a message on its way."""
@@ -239,19 +232,8 @@ class Worker:
     async def _deliver(self, delivery: Delivery) -> None:
         """The way of one message from its arrival to its end with the broker."""
         try:
-            verdict = await self._verdict_on(delivery)
-        except asyncio.CancelledError:
-            verdict = STOPPED
-        except Exception as error:  # noqa: BLE001 - a mistake of ours: one record's must not end the worker
-            self._log.trouble("worker", "a record could not be scored: %s", type(error).__name__)
-            verdict = Verdict(ending="nak", reason="lost")
-        self._scoring.abandon(delivery)
-        self._judge_backoff.note(verdict)
-        if verdict.ending == "nak" and verdict is not STOPPED and delivery.number >= self._options.max_deliveries:
-            verdict = replace(verdict, ending="dead_letter")
-        delivery.is_judging, delivery.is_ending, delivery.is_nacked = False, True, verdict.ending == "nak"
-        self._changed.set()
-        try:
+            verdict = delivery.verdict = await self._end_of(delivery)
+            self._changed.set()
             if verdict is STOPPED:
                 await self._requests_are_over.wait()  # or the broker would deliver it to this worker again
             if not delivery.is_orphan:
@@ -261,27 +243,45 @@ class Worker:
                 del self._in_flight[delivery.key]
             self._changed.set()
 
+    async def _end_of(self, delivery: Delivery) -> Verdict:
+        """How a delivery ends, whatever goes wrong; with its last one a message becomes a dead letter."""
+        try:
+            verdict = await self._verdict_on(delivery)
+        except asyncio.CancelledError:
+            verdict = STOPPED
+        except Exception as error:  # noqa: BLE001 - a mistake of ours: one record's must not end the worker
+            self._log.trouble("worker", "a record could not be scored: %s", type(error).__name__)
+            verdict = Verdict(ending="nacked", reason="lost")
+        delivery.is_judging = False
+        self._scoring.abandon(delivery)
+        if verdict.ending == "acknowledged":
+            self._judge.succeeded()
+        elif verdict.reason == "judge_outage":
+            self._judge.refused()
+        is_last = delivery.number >= self._options.max_deliveries and verdict is not STOPPED
+        return replace(verdict, ending="dead_lettered") if verdict.ending == "nacked" and is_last else verdict
+
     async def _verdict_on(self, delivery: Delivery) -> Verdict:
         """Read a message, score its record, and export the scores; how the delivery ends."""
         if self._stop.is_set():
             return STOPPED
         if delivery.number > self._options.max_deliveries:
             detail = f"delivered {delivery.number} times, and no worker came to an end with it"
-            return Verdict(ending="dead_letter", reason="deliveries_used_up", detail=detail)
+            return Verdict(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
         try:
             record = await self._record_of(delivery)
         except RedactionError as error:
-            return Verdict(ending="dead_letter", reason="redaction_failed", detail=str(error))
+            return Verdict(ending="dead_lettered", reason="redaction_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
-            return Verdict(ending="dead_letter", reason="invalid_record", detail=detail)
+            return Verdict(ending="dead_lettered", reason="invalid_record", detail=detail)
         if self._stop.is_set():  # as of now: reading it took a moment
             return STOPPED
         scored = await self._scoring.score(delivery, record)
         delivery.is_judging = False
         self._changed.set()
         if not isinstance(scored, ScoredRecord):
-            return Verdict(ending="nak", reason="lost", detail=scored.reason)
+            return Verdict(ending="nacked", reason="lost", detail=scored.reason)
         return await self._scoring.export(delivery, scored)
 
     async def _record_of(self, delivery: Delivery) -> RagRecord:
@@ -307,14 +307,14 @@ class Worker:
                 self._log.trouble(one.reason, "a record was %s: %s", _WORDS[one.ending], one.reason)
         reason = verdict.reason or ""
         self._ended[verdict.ending, reason] += 1
-        attributes = {semconv.RESULT: _RESULTS[verdict.ending]}
-        self._counter.add(1, {**attributes, semconv.REASON: reason} if reason else attributes)
+        attributes = {semconv.RESULT: verdict.ending, semconv.REASON: reason}
+        self._counter.add(1, {name: value for name, value in attributes.items() if value})
 
     def _leave_old_stream(self) -> None:
         """What is in flight is scored all the same; a word about it would end others, with the same places in the new stream."""
         for delivery in self._in_flight.values():
             delivery.is_orphan = True
-            if delivery.is_ending and delivery.task is not None:
+            if delivery.verdict is not None and delivery.task is not None:
                 delivery.task.cancel()
 
     async def _tick(self) -> None:
@@ -324,11 +324,11 @@ class Worker:
             await asyncio.sleep(_TICK)
 
     async def _repeat(self, what: str, pause: float, do: Callable[[], Awaitable[float]]) -> None:
-        """Do something with the broker once in so many seconds, and for no longer; it may give another pause."""
+        """Do something with the broker once in so many seconds, and for no longer; it may ask for a shorter pause."""
         longest = pause
         while True:
             await asyncio.sleep(pause)
-            if not self._connection.is_up:
+            if not self._consumer.is_connected:
                 continue
             try:
                 pause = min(await asyncio.wait_for(do(), longest), longest)
@@ -349,20 +349,22 @@ class Worker:
         return _RECOVERY
 
     async def _finish(self) -> None:
-        """Let what is in flight end within `drain_timeout`."""
-        hurried = asyncio.create_task(self._hurry.wait())
-        finished = asyncio.create_task(_all_done(self._deliveries))
-        await asyncio.wait(
-            [hurried, finished], timeout=self._options.drain_timeout, return_when=asyncio.FIRST_COMPLETED
-        )
-        for task in (hurried, finished):
+        """Let what is in flight end within `drain_timeout`, or until the worker is told to hurry."""
+
+        async def finish() -> None:
+            while self._deliveries:
+                await asyncio.wait(list(self._deliveries))
+
+        waits = [asyncio.create_task(self._hurry.wait()), asyncio.create_task(finish())]
+        await asyncio.wait(waits, timeout=self._options.drain_timeout, return_when=asyncio.FIRST_COMPLETED)
+        for task in waits:
             task.cancel()
 
     async def _nak_the_rest(self) -> None:
         """Give back what has not ended."""
         self._consumer.is_stopping = True
         for delivery in self._in_flight.values():
-            if delivery.task is not None and not delivery.is_ending:
+            if delivery.task is not None and delivery.verdict is None:
                 delivery.task.cancel()
         if self._deliveries:
             _, left = await asyncio.wait(self._deliveries, timeout=_LAST_WORDS)
@@ -385,11 +387,6 @@ class Worker:
             unit="{record}",
             description="Records that this worker has in flight.",
         )
-
-
-async def _all_done(tasks: Collection[asyncio.Task[None]]) -> None:
-    while tasks:
-        await asyncio.wait(list(tasks))
 
 
 def _read(text: bytes, redact: Redact | None) -> RagRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fleet_parts import NAMES
+from fleet_parts import STREAM
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -51,8 +51,8 @@ def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_flee
 def test_a_worker_makes_the_streams_that_are_missing(fleet):
     fleet.worker()
 
-    assert fleet.broker.stream(NAMES.stream).messages == 0
-    assert fleet.broker.stream(NAMES.dead_stream).messages == 0
+    assert fleet.broker.stream(STREAM.name).messages == 0
+    assert fleet.broker.stream(STREAM.dead_stream).messages == 0
 
 
 def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
@@ -97,13 +97,13 @@ def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fle
     worker = fleet.worker()
     old = fleet.publish(3)
     fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in flight")
-    fleet.broker.drop_stream(NAMES.stream)
+    fleet.broker.drop_stream(STREAM.name)
     new = fleet.publish(3)
     fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
     fleet.judge.release(*old)
     fleet.until(lambda: fleet.backend.records() == set(old), what="scores of the old records")
     fleet.until(lambda: worker.figures()["in_flight"] == 3, what="an end of the old records")
-    assert fleet.broker.stream(NAMES.stream).messages == 3
+    assert fleet.broker.stream(STREAM.name).messages == 3
     fleet.judge.release()
     fleet.until_empty()
 
@@ -118,13 +118,13 @@ def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(flee
     worker = fleet.worker("--concurrency", 3)
     old = fleet.publish(3)
     fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in flight")
-    fleet.broker.drop_stream(NAMES.stream)
+    fleet.broker.drop_stream(STREAM.name)
     new = fleet.publish(3)
     fleet.judge.release(*old)
     fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
     fleet.until(lambda: worker.figures()["in_flight"] == 3, what="an end of the old records")
     fleet.pause(2)
-    assert fleet.broker.stream(NAMES.stream).messages == 3
+    assert fleet.broker.stream(STREAM.name).messages == 3
     fleet.judge.release()
     fleet.until_empty()
 
@@ -135,8 +135,8 @@ def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(flee
 
 def test_a_stream_that_is_deleted_while_nothing_is_in_it_is_made_anew(fleet):
     fleet.worker()
-    fleet.broker.drop_stream(NAMES.stream)
-    fleet.until(lambda: fleet.broker.stream(NAMES.stream), what="a new stream")
+    fleet.broker.drop_stream(STREAM.name)
+    fleet.until(lambda: fleet.broker.stream(STREAM.name), what="a new stream")
     records = fleet.publish(3)
     fleet.until_empty()
 
@@ -145,7 +145,7 @@ def test_a_stream_that_is_deleted_while_nothing_is_in_it_is_made_anew(fleet):
 
 def test_a_consumer_that_is_deleted_is_made_anew(fleet):
     fleet.worker()
-    fleet.broker.ask(lambda client: client.jetstream().delete_consumer(NAMES.stream, NAMES.consumer))
+    fleet.broker.ask(lambda client: client.jetstream().delete_consumer(STREAM.name, STREAM.consumer))
     records = fleet.publish(3)
     fleet.until_empty()
 
@@ -154,7 +154,7 @@ def test_a_consumer_that_is_deleted_is_made_anew(fleet):
 
 def test_a_stream_of_dead_letters_that_is_deleted_is_made_anew(fleet):
     fleet.worker()
-    fleet.broker.drop_stream(NAMES.dead_stream)
+    fleet.broker.drop_stream(STREAM.dead_stream)
     fleet.put(b"poison")
     fleet.until_empty()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fleet_parts import NAMES
+from fleet_parts import STREAM
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -20,8 +20,8 @@ def fleet(make_fleet, cluster):
 def test_the_streams_are_kept_by_all_three(fleet, cluster):
     fleet.worker(environment=COPIES)
 
-    fleet.until(lambda: cluster.copies_of(NAMES.stream) == 3, what="three copies of the records")
-    fleet.until(lambda: cluster.copies_of(NAMES.dead_stream) == 3, what="three copies of the dead letters")
+    fleet.until(lambda: cluster.copies_of(STREAM.name) == 3, what="three copies of the records")
+    fleet.until(lambda: cluster.copies_of(STREAM.dead_stream) == 3, what="three copies of the dead letters")
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -30,7 +30,7 @@ def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, en
     fleet.start(2, *SHORT, environment=COPIES)
     records = fleet.publish(400)
     fleet.until(lambda: len(fleet.backend.records()) > 100, what="the first records to be scored")
-    getattr(cluster.leader_of(NAMES.stream), end)()
+    getattr(cluster.leader_of(STREAM.name), end)()
     fleet.until_empty(patience=120)
 
     # What the leader had delivered last, the others may not have heard of: they deliver it again as if for the first time.
@@ -42,8 +42,8 @@ def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, en
 def test_an_application_goes_on_while_a_broker_is_lost_for_good(fleet, cluster):
     """Its disk, too: the other two hold all that was acknowledged."""
     application, records = fleet.application(200, 0.02, environment=COPIES)
-    fleet.until(lambda: cluster.stream(NAMES.stream) and cluster.stream(NAMES.stream).messages > 20, what="records")
-    lost = cluster.leader_of(NAMES.stream)
+    fleet.until(lambda: cluster.stream(STREAM.name) and cluster.stream(STREAM.name).messages > 20, what="records")
+    lost = cluster.leader_of(STREAM.name)
     lost.kill()
     lost.forget()
     application.says()
