@@ -221,7 +221,7 @@ class BrokerConnection:
             elif client.is_connected:
                 if self._prepare is not None:
                     await self._prepare(client)
-                self._prepared = client if client.is_connected else None
+                self._prepared = client
             elif time.monotonic() - max(began, self._last_try) > _STUCK:
                 self._client = None  # another takes its place; it closes when it can
                 self._closing_of(client)
