@@ -12,6 +12,9 @@ Unchanged traffic comes in four courses: steady; with a day's curve of rate and 
 repeated, three times in a row in the mean. One pool more has few failures: most of the failing answers are left out. A table
 counts pages a month. For the rises, the share of failing answers is higher from some moment on; a table shows the hours until
 the page.
+
+Two more tables show the same for the evidence that the engine gathers by itself (`ragspan.metrics.drift`), score by score, on
+fewer streams, because it takes longer to compute. It takes an answer that repeats a recent one once, so that course is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,6 +36,7 @@ from rich.table import Table
 
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
+from ragspan.metrics.drift import DriftDetector
 from ragspan.outcomes import Score
 
 Numbers: TypeAlias = "NDArray[np.float64]"
@@ -43,6 +48,8 @@ EVIDENCE = 4.0
 LEAST_PAST, LEAST_NOW = 200, 20
 LEARNING, MONTH = WEEK + TWELVE_HOURS, 30 * DAY
 RATES = (5, 20, 50, 200, 1000)
+BETTING_RATES = (5, 20, 50, 200)
+STREAMS_A_BETTING_STREAM = 10
 RISES = (0.1, 0.2)
 RARE = 0.03
 RARELY = 0.1
@@ -98,6 +105,22 @@ def pages_of_the_old_rule(stream: Stream) -> NDArray[np.bool_]:
     return holds & _before(holds, 1).astype(bool) & _before(holds, 2).astype(bool)
 
 
+def pages_of_betting(stream: Stream) -> NDArray[np.bool_]:
+    """Whether the engine's own evidence raises the alarm, at every step; it begins anew after each."""
+    detector = DriftDetector()
+    found: NDArray[np.bool_] = np.zeros(len(stream.scores), dtype=bool)
+    order = np.random.default_rng(0)
+    for step, (scores, failures) in enumerate(zip(stream.scores, stream.failures, strict=True)):
+        if not scores:
+            continue
+        passed = order.permutation(int(scores)) >= failures
+        for value in passed.tolist():
+            if detector.add(float(value), step * STEP * 60.0):
+                found[step] = True
+                detector.reset()
+    return found
+
+
 def beginnings(on: NDArray[np.bool_], *, quiet: int = 60 // STEP) -> NDArray[np.int64]:
     """The steps at which a page goes out; one that comes back within an hour is the same page (`keep_firing_for`)."""
     steps = np.flatnonzero(on)
@@ -129,6 +152,7 @@ def _spread(root: Numbers) -> Numbers:
 # What traffic does.
 
 
+Rule: TypeAlias = Callable[[Stream], NDArray[np.bool_]]
 Course: TypeAlias = Callable[[np.random.Generator, Pool, float, int], Stream]
 
 
@@ -166,6 +190,7 @@ def _drawn(random: np.random.Generator, rates: Numbers, shares: Numbers) -> Stre
 
 
 COURSES: dict[str, Course] = {"steady": steady, "day curve": daily, "bursts": bursts, "repeated answers": repeated}
+BETTING_COURSES = ("steady", "day curve", "bursts")
 
 
 # What is measured.
@@ -173,13 +198,12 @@ COURSES: dict[str, Course] = {"steady": steady, "day curve": daily, "bursts": bu
 
 @dataclass(frozen=True, kw_only=True)
 class FalsePages:
-    """Pages a month on unchanged traffic."""
+    """Pages a month on unchanged traffic, by rule."""
 
     course: str
     metric: str
     rate: float
-    now: float
-    old: float
+    pages: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,36 +217,40 @@ class Delay:
     """The quartiles and the 90th percentile; infinite beyond three days."""
 
 
-def false_pages(pools: Sequence[Pool], streams: int, random: np.random.Generator) -> list[FalsePages]:
+def false_pages(
+    courses: Sequence[str],
+    pools: Sequence[Pool],
+    rules: Sequence[Rule],
+    rates: Sequence[float],
+    streams: int,
+    random: np.random.Generator,
+) -> list[FalsePages]:
     found = []
-    for name, course in COURSES.items():
-        for pool in pools:
-            for rate in RATES:
-                made = [course(random, pool, rate, LEARNING + MONTH) for _ in range(streams)]
-                now, old = (
-                    sum(len(beginnings(rule(stream)[LEARNING:])) for stream in made) / streams
-                    for rule in (pages, pages_of_the_old_rule)
-                )
-                found.append(FalsePages(course=name, metric=pool.metric, rate=rate, now=now, old=old))
+    for name, pool, rate in product(courses, pools, rates):
+        made = [COURSES[name](random, pool, rate, LEARNING + MONTH) for _ in range(streams)]
+        pages_of = [sum(len(beginnings(rule(one)[LEARNING:])) for one in made) / streams for rule in rules]
+        found.append(FalsePages(course=name, metric=pool.metric, rate=rate, pages=tuple(pages_of)))
     return found
 
 
-def delays(pools: Sequence[Pool], streams: int, random: np.random.Generator) -> list[Delay]:
+def delays(pools: Sequence[Pool], rule: Rule, streams: int, random: np.random.Generator) -> list[Delay]:
     return [
-        Delay(metric=pool.metric, rate=rate, rise=rise, hours=_hours(pool, rate, rise, streams, random))
+        Delay(metric=pool.metric, rate=rate, rise=rise, hours=_hours(pool, rule, rate, rise, streams, random))
         for pool in pools
         for rise in RISES
         for rate in (20, 50, 200)
     ]
 
 
-def _hours(pool: Pool, rate: float, rise: float, streams: int, random: np.random.Generator) -> tuple[float, ...]:
+def _hours(
+    pool: Pool, rule: Rule, rate: float, rise: float, streams: int, random: np.random.Generator
+) -> tuple[float, ...]:
     usual, ahead = pool.failed.mean(), 3 * DAY
     shares = np.concatenate([np.full(LEARNING, usual), np.full(ahead, min(usual + rise, 1.0))])
     waits = []
     for _ in range(streams):
         stream = _drawn(random, np.full(len(shares), rate * STEP / 60), shares)
-        found = np.flatnonzero(pages(stream)[LEARNING:])
+        found = np.flatnonzero(rule(stream)[LEARNING:])
         waits.append(found[0] * STEP / 60 if len(found) else np.inf)
     return tuple(float(np.percentile(waits, percent, method="lower")) for percent in (25, 50, 75, 90))
 
@@ -249,32 +277,45 @@ def main() -> None:
     arguments = parsed()
     random = np.random.default_rng(arguments.seed)
     pools = asyncio.run(pools_of(arguments.directory, arguments.rows)) if arguments.directory else made_up()
-    false = false_pages(pools, arguments.streams, random)
-    found = delays(pools, arguments.streams, random)
-    show(pools, false, found, arguments.streams)
+    streams, few = arguments.streams, max(arguments.streams // STREAMS_A_BETTING_STREAM, 2)
+    false = false_pages(tuple(COURSES), pools, (pages, pages_of_the_old_rule), RATES, streams, random)
+    found = delays(pools, pages, streams, random)
+    show(pools, false, found, "of `alerts.yaml`; the old rule in brackets", streams)
+    false_bets = false_pages(BETTING_COURSES, pools, (pages_of_betting,), BETTING_RATES, few, random)
+    found_bets = delays(pools, pages_of_betting, 2 * few, random)
+    show(pools, false_bets, found_bets, "of `ragspan.drift.evidence`", few)
     if arguments.json:
-        report = {"false_pages": [vars(one) for one in false], "delays": [vars(one) for one in found]}
+        report = {
+            "false_pages": [vars(one) for one in false],
+            "delays": [vars(one) for one in found],
+            "false_pages_of_betting": [vars(one) for one in false_bets],
+            "delays_of_betting": [vars(one) for one in found_bets],
+        }
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
-def show(pools: Sequence[Pool], false: Sequence[FalsePages], found: Sequence[Delay], streams: int) -> None:
+def show(pools: Sequence[Pool], false: Sequence[FalsePages], found: Sequence[Delay], what: str, streams: int) -> None:
     console = Console(width=None if Console().is_terminal else 120)
-    table = Table(title=f"False pages a month and metric, {streams} streams of a month each; the old rule in brackets")
-    for column in ("traffic", "metric", *(f"{rate}/h" for rate in RATES)):
+    rates = sorted({one.rate for one in false})
+    table = Table(title=f"False pages a month and metric, {what}; {streams} streams of a month each")
+    for column in ("traffic", "metric", *(f"{rate}/h" for rate in rates)):
         table.add_column(column, justify="left" if column in {"traffic", "metric"} else "right")
     shares = {pool.metric: float(pool.failed.mean()) for pool in pools}
-    for course in COURSES:
+    for course in dict.fromkeys(one.course for one in false):
         for metric, share in shares.items():
             row = [one for one in false if (one.course, one.metric) == (course, metric)]
-            cells = [f"{one.now:.2f} [{one.old:.0f}]".replace("[", "\\[") for one in row]
-            table.add_row(course, f"{metric}, {share:.0%} fail", *cells)
+            table.add_row(course, f"{metric}, {share:.0%} fail", *(_cell(*one.pages) for one in row))
     console.print(table)
-    table = Table(title="Hours until a rise of failures is found")
+    table = Table(title=f"Hours until a rise of failures is found, {what.partition(';')[0]}")
     for column in ("metric", "rise", "scores/h", "25 %", "50 %", "75 %", "90 %"):
         table.add_column(column, justify="left" if column == "metric" else "right")
     for one in found:
         table.add_row(one.metric, f"+{one.rise:.0%}", str(one.rate), *(f"{hours:.1f}" for hours in one.hours))
     console.print(table)
+
+
+def _cell(now: float, *old: float) -> str:
+    return " ".join([f"{now:.2f}", *(f"\\[{one:.0f}]" for one in old)])
 
 
 def parsed() -> argparse.Namespace:

@@ -64,6 +64,6 @@ def test_fewer_false_pages_than_by_the_old_rule_and_rises_are_found(tmp_path):
     )
 
     figures = json.loads(file.read_text())
-    now, old = (sum(one[rule] for one in figures["false_pages"]) for rule in ("now", "old"))
+    now, old = (sum(one["pages"][rule] for one in figures["false_pages"]) for rule in (0, 1))
     assert now < old / 10
     assert all(one["hours"][1] <= 12 for one in figures["delays"] if one["rate"] == 200)
