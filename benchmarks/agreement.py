@@ -41,10 +41,10 @@ from agreeing.comparison import METRIC_LABELS
 from agreeing.judgements import read_sets
 from agreeing.judging import UnknownJudgeError, columns_of, metrics_of
 from agreeing.report import means_of, report_on, set_tables, summary
-from agreeing.resampling import RESAMPLES
 from rich.console import Console
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.metrics.agreement import RESAMPLES
 from ragspan.outcomes import Usage
 
 CONCURRENCY = 16

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-from agreeing.figures import auroc, balanced_accuracy, spearman
 from agreeing.judgements import COMPLETE, Judgement, JudgementSet, Ratings
 from agreeing.judging import Column
-from agreeing.resampling import RESAMPLES, Bootstrap, Estimate
+from ragspan.metrics.agreement import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy, spearman
 
 Label: TypeAlias = Literal["supported", "complete"]
 Kind: TypeAlias = Literal["judge", "recorded", "baseline", "people"]

@@ -1,17 +1,25 @@
-"""Figures of agreement, each as a function of how often every answer counts.
+"""How well scores agree with labels, and how far that would vary with other answers.
 
-With all weights 1 it is the figure itself; with those of a resample, the figure of that resample, sorted only once. Where
-the weights leave it undefined, because one of two labels is missing, it is NaN.
+A figure is a function of how often every answer counts. With all weights 1 it is the figure itself; with those of a resample,
+the figure of that resample, sorted only once. Where the weights leave it undefined, because one of two labels is missing, it is
+NaN. The bootstrap draws sources and not answers: answers to one source are not independent.
 """
 
 from __future__ import annotations
 
 import math
+import random
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 Weights: TypeAlias = Sequence[int]
 Figure: TypeAlias = Callable[[Weights], float]
+
+RESAMPLES: Final = 1000
+_TAIL: Final = 0.025
+"""Of the resamples, at each end: what is left is the 95 % interval."""
 
 
 def auroc(values: Sequence[float], labels: Sequence[bool]) -> Figure:
@@ -54,6 +62,60 @@ def spearman(values: Sequence[float], others: Sequence[float]) -> Figure:
         return _correlation(_ranks(ties, weights), _ranks(other_ties, weights), weights)
 
     return figure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """A figure, and what it is in each resample."""
+
+    value: float
+    resampled: tuple[float, ...]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Within which 95 % of the resamples lie, those aside in which the figure is undefined."""
+        known = sorted(value for value in self.resampled if not math.isnan(value))
+        if not known:
+            return math.nan, math.nan
+        last = len(known) - 1
+        return known[math.floor(_TAIL * last)], known[math.ceil((1 - _TAIL) * last)]
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        """The difference of two figures of the same resamples: what varies in both alike cancels out."""
+        pairs = zip(self.resampled, other.resampled, strict=True)
+        return Estimate(value=self.value - other.value, resampled=tuple(one - two for one, two in pairs))
+
+
+class Bootstrap:
+    """Draws sources with replacement, each time as many as there are; all answers of a source come with it.
+
+    Args:
+        sources: of each answer.
+        seed: the same seed draws the same resamples.
+        resamples: how many.
+    """
+
+    def __init__(self, sources: Sequence[str], *, seed: str, resamples: int = RESAMPLES) -> None:
+        draw = random.Random(seed)  # noqa: S311 - nothing secret
+        different = sorted(set(sources))
+        self._once: Weights = [1] * len(sources)
+        self._weights: list[Weights] = []
+        for _ in range(resamples):
+            times = Counter(draw.choices(different, k=len(different)))
+            self._weights.append([times[source] for source in sources])
+
+    def estimate(self, figure: Figure) -> Estimate:
+        return Estimate(value=figure(self._once), resampled=tuple(map(figure, self._weights)))
+
+
+def mean_of(estimates: Sequence[Estimate]) -> Estimate:
+    """The mean of figures of different sets, each of which was resampled by itself."""
+    columns = zip(*(estimate.resampled for estimate in estimates), strict=True)
+    count = len(estimates)
+    return Estimate(
+        value=sum(estimate.value for estimate in estimates) / count,
+        resampled=tuple(sum(column) / count for column in columns),
+    )
 
 
 def _ties(values: Sequence[float]) -> list[list[int]]:
