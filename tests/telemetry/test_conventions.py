@@ -53,13 +53,13 @@ def test_a_kind_is_one_of_openinferences(kind):
 
 def test_names_in_lists_are_openinferences():
     call = f"{SpanAttributes.LLM_INPUT_MESSAGES}.2.{MessageAttributes.MESSAGE_TOOL_CALLS}.1."
-    assert semconv.tool_request_attribute("llm.input_messages", 2, 1, "function.arguments") == (
+    assert semconv.TOOL_CALL_ARGUMENTS.format(semconv.LLM_INPUT_MESSAGES, 2, 1) == (
         call + ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON
     )
-    assert semconv.message_attribute("llm.output_messages", 0, "tool_call_id") == (
+    assert semconv.MESSAGE_TOOL_CALL_ID.format(semconv.LLM_OUTPUT_MESSAGES, 0) == (
         f"{SpanAttributes.LLM_OUTPUT_MESSAGES}.0.{MessageAttributes.MESSAGE_TOOL_CALL_ID}"
     )
-    assert semconv.document_attribute(3, "score", "reranker.input_documents") == (
+    assert semconv.DOCUMENT_SCORE.format(semconv.RERANKER_INPUT_DOCUMENTS, 3) == (
         f"{RerankerAttributes.RERANKER_INPUT_DOCUMENTS}.3.{DocumentAttributes.DOCUMENT_SCORE}"
     )
 

@@ -9,7 +9,7 @@ import pytest
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import Score
 from ragspan.telemetry import OTelEmitter
-from ragspan.telemetry.dimensions import MAX_VALUES
+from ragspan.telemetry.content import MAX_DIMENSION_VALUES
 
 NAMES = ("release", "tenant")
 METADATA = {"release": "2.1", "tenant": 7, "secret": "not named", "nested": {}}
@@ -52,13 +52,16 @@ def test_a_record_without_the_entry_has_no_attribute(telemetry, make_record, ans
 
 def test_metrics_tell_a_bounded_number_of_values_apart_and_spans_all(telemetry, make_record, answer):
     emitter = telemetry.emitter(dimensions=("tenant",))
-    for number in range(MAX_VALUES + 5):
+    for number in range(MAX_DIMENSION_VALUES + 5):
         answer(emitter, make_record(metadata={"tenant": f"t{number}"}), {"faithfulness": Score(value=1)})
 
     counts = {point.attributes["ragspan.dimension.tenant"]: point.count for point in telemetry.points("ragspan.score")}
-    assert len(counts) == MAX_VALUES + 1
+    assert len(counts) == MAX_DIMENSION_VALUES + 1
     assert counts["_OTHER"] == 5
-    assert {span.attributes.get("ragspan.dimension.tenant") for span in telemetry.spans} >= {"t0", f"t{MAX_VALUES + 4}"}
+    assert {span.attributes.get("ragspan.dimension.tenant") for span in telemetry.spans} >= {
+        "t0",
+        f"t{MAX_DIMENSION_VALUES + 4}",
+    }
 
 
 @pytest.mark.parametrize("names", ["release", ("a", "b", "c", "d", "e", "f"), ("prompt version",), (7,)])

@@ -112,8 +112,8 @@ def test_copies_agree_with_openinferences_own_names():
 
     span = conventions.SpanAttributes
     assert semconv.OPENINFERENCE_SPAN_KIND == span.OPENINFERENCE_SPAN_KIND
-    assert semconv.evaluation_attribute(0, "name").startswith(f"{span.EVALUATIONS}.0.")
-    assert semconv.document_attribute(0, "id") == f"{span.RETRIEVAL_DOCUMENTS}.0.document.id"
+    assert semconv.EVALUATION_NAME.format(0).startswith(f"{span.EVALUATIONS}.0.")
+    assert semconv.DOCUMENT_ID.format(semconv.RETRIEVAL_DOCUMENTS, 0) == f"{span.RETRIEVAL_DOCUMENTS}.0.document.id"
     assert {semconv.LLM_TOKEN_COUNT_PROMPT, semconv.LLM_MODEL_NAME, semconv.INPUT_VALUE, semconv.TAG_TAGS} <= {
         span.LLM_TOKEN_COUNT_PROMPT,
         span.LLM_MODEL_NAME,

@@ -24,7 +24,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.console import outcome_line, shortened
-from ragspan.telemetry.step_spans import step_name
+from ragspan.telemetry.spans import step_name
 from ragspan.testing import RecordingEmitter
 
 _GROUP = "ragspan_demo"

@@ -1,4 +1,4 @@
-"""What of the users' texts may leave the process: the one place where emitters and writers ask.
+"""What of a record may leave the process besides its scores: the one place where emitters and writers ask.
 
 Without content nothing that leaves quotes anybody: an explanation gives counts and places, which are read from the score's
 evidence here for all metrics and judges. `Score.explanation` itself stays as the judge wrote it.
@@ -6,19 +6,28 @@ evidence here for all metrics and judges. `Score.explanation` itself stays as th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar, get_args, runtime_checkable
+from typing import Any, get_args
 
 from ragspan.arguments import FLAG, SECONDS, Rule, choice, whole
-from ragspan.config import CaptureContent, ContentPlace, HiddenContent, Settings, SpanStyle, hidden_content
+from ragspan.config import (
+    DIMENSION_NAMES,
+    CaptureContent,
+    ContentPlace,
+    HiddenContent,
+    Settings,
+    SpanStyle,
+    hidden_content,
+)
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.outcomes import Score
-from ragspan.telemetry.dimensions import Dimensions
-from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, well_formed
+from ragspan.records import RagRecord
+from ragspan.telemetry import semconv
+from ragspan.telemetry.values import MAX_TEXT_CHARS, named
 
-_T = TypeVar("_T")
-
+MAX_DIMENSION_VALUES = 50
+"""Values of one dimension that metrics tell apart, in each process: each is a series of its own."""
 _SHOWN_PLACES = 20
 # `"false"` is true to Python, and would let users' texts out.
 _CAPTURE_CONTENT = Rule(
@@ -67,18 +76,49 @@ class ContentPolicy:
         """What may be said there of how the score came about. A backend's own scores count as spans."""
         if self.explanations is False:
             return None
-        text = score.explanation if self._quotes(place) else without_quotes(score)
-        return self._fitted(text)
+        text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
+        return named(text, self.max_explanation_chars) if text else None
 
     def explanation_of_verdict(self, text: str | None) -> str | None:
         """The explanation of a single verdict, if it may quote: what it says besides is in the verdict."""
-        return self._fitted(text) if self._quotes("spans") else None
+        quotes = self.allows("spans") if self.explanations is None else self.explanations
+        return named(text, self.max_explanation_chars) if text and quotes else None
 
-    def _quotes(self, place: ContentPlace) -> bool:
-        return self.allows(place) if self.explanations is None else self.explanations
 
-    def _fitted(self, text: str | None) -> str | None:
-        return well_formed(bounded(text, self.max_explanation_chars)) if text else None
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """The entries of a record's metadata that go on spans, events and metrics: a release, a prompt's version, a tenant.
+
+    Any number of threads may use it: two that bring a new value at the same moment may both find room for it.
+
+    Raises:
+        ConfigurationError: a name is no such key, or there are too many.
+    """
+
+    names: Sequence[str] = ()
+    """Keys of the metadata, at most five; all others stay where they are."""
+    _values: dict[str, dict[str, None]] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        DIMENSION_NAMES.check("dimensions", self.names)
+        object.__setattr__(self, "names", tuple(self.names))
+
+    def of(self, record: RagRecord) -> dict[str, str]:
+        """The attributes of spans and events: what the record has, as text."""
+        values = ((name, record.metadata.get(name)) for name in self.names)
+        found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
+        return {semconv.DIMENSION + name: named(str(value)) for name, value in found}
+
+    def bounded(self, record: RagRecord) -> Mapping[str, str]:
+        """The attributes of metrics: the first values of each dimension, and `_OTHER` for all that come later."""
+        attributes = self.of(record)
+        for name, value in attributes.items():
+            known = self._values.setdefault(name, {})
+            if len(known) < MAX_DIMENSION_VALUES:
+                known[value] = None
+            if value not in known:
+                attributes[name] = semconv.DIMENSION_OTHER
+        return attributes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,43 +142,33 @@ class EmitterOptions:
 
 
 def without_quotes(score: Score) -> str | None:
-    """What the evidence says in counts and places; None where it is of no kind that is known here."""
-    if claims := _all_of(ClaimVerdict, score.evidence):
-        is_sentences = score.judge == "overlap"  # what the embedded judge takes for claims
-        found = [not claim.supported for claim in claims]
-        return _counted("claims unsupported", found, unit="sentence" if is_sentences else "claim")
-    if votes := _all_of(Vote, score.evidence):
-        return f"{sum(vote.grounded for vote in votes)} of {len(votes)} votes find the response grounded"
-    if ratings := _all_of(Rating, score.evidence):
-        return f"ratings: {_joined([f'{rating.value:.2g}' for rating in ratings])}"
-    if verdicts := _all_of(ContextVerdict, score.evidence):
-        useful = {verdict.index: verdict.useful for verdict in verdicts}
-        return _counted("contexts useful", [useful[index] for index in sorted(useful)], unit="context")
-    if contexts := _all_of(_RatedContext, score.evidence):  # type: ignore[type-abstract]
-        values = {context.index: context.value > 0 for context in contexts}
-        return _counted("contexts rated above 0", [values[index] for index in sorted(values)], unit="context")
+    """What the evidence says in counts and places; None where it is of several kinds, or of none that is known here."""
+    evidence: Sequence[Any] = score.evidence
+    if len({type(one) for one in evidence}) != 1:
+        return None
+    match evidence[0]:
+        case ClaimVerdict():
+            # What the embedded judge takes for claims is sentences.
+            unit = "sentence" if score.judge == "overlap" else "claim"
+            return _counted("claims unsupported", [not claim.supported for claim in evidence], unit)
+        case Vote():
+            return f"{sum(vote.grounded for vote in evidence)} of {len(evidence)} votes find the response grounded"
+        case Rating():
+            return f"ratings: {_joined([f'{rating.value:.2g}' for rating in evidence])}"
+        case ContextVerdict():
+            useful = {verdict.index: verdict.useful for verdict in evidence}
+            return _counted("contexts useful", [useful[index] for index in sorted(useful)], "context")
+        case object(index=int(), value=int() | float()):  # the rating of one context, a judge's or a metric's
+            rated = {context.index: context.value > 0 for context in evidence}
+            return _counted("contexts rated above 0", [rated[index] for index in sorted(rated)], "context")
     return None
 
 
-@runtime_checkable
-class _RatedContext(Protocol):
-    """The rating of one context, a judge's or a metric's."""
-
-    index: int
-    value: float
-
-
-def _all_of(kind: type[_T], evidence: Sequence[object]) -> list[_T]:
-    """The evidence, if all of it is of this kind; else nothing."""
-    found = [one for one in evidence if isinstance(one, kind)]
-    return found if len(found) == len(evidence) else []
-
-
-def _counted(what: str, found: Sequence[bool], *, unit: str) -> str:
+def _counted(what: str, found: Sequence[bool], unit: str) -> str:
     """How many of what was looked at, and at which places, from 1: "2 of 5 claims unsupported: sentences 2 and 4"."""
     places = [str(place) for place, is_found in enumerate(found, start=1) if is_found]
-    named = f": {unit}{'s' if len(places) > 1 else ''} {_joined(places)}" if places else ""
-    return f"{len(places)} of {len(found)} {what}{named}"
+    which = f": {unit}{'s' if len(places) > 1 else ''} {_joined(places)}" if places else ""
+    return f"{len(places)} of {len(found)} {what}{which}"
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -14,24 +14,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from opentelemetry._logs import LoggerProvider
+from opentelemetry._logs import Logger, LoggerProvider
 from opentelemetry.context import Context
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import Span, TracerProvider
+from opentelemetry.trace import Span, Tracer, TracerProvider
 
 from ragspan.config import CaptureContent, SpanStyle
 from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
-from ragspan.telemetry.answer_spans import AnswerSpans, add_evaluation, end_answer, finish_answer, start_answer
 from ragspan.telemetry.base import AnswerHandle, EmitHandle
-from ragspan.telemetry.content import ContentPolicy, EmitterOptions
-from ragspan.telemetry.dimensions import Dimensions
+from ragspan.telemetry.content import ContentPolicy, Dimensions, EmitterOptions
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.score_attributes import evaluation_result, response_id
-from ragspan.telemetry.step_spans import start_steps
+from ragspan.telemetry.spans import (
+    AnswerSpans,
+    add_evaluation,
+    end_answer,
+    finish_answer,
+    start_answer,
+    start_steps,
+)
 from ragspan.telemetry.values import encodable, named
 from ragspan.throttled_log import ThrottledLog
 
@@ -137,14 +142,17 @@ class OTelEmitter:
 
         Under `spans="scores"` nothing is started for an answer that ran under a span: it is that one.
         """
-        answers = self._answers
+        answers, tracer = self._answers, self._answers.providers.tracer()
         if answers.is_closed:
             return EmitHandle(_nowhere)
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self._options.spans == "scores" and is_valid(record.parent):
             return _Answer(answers, record, record.parent, searches)
-        self._tell_if_drawn_twice(record)
-        span = start_answer(self._providers.tracer(), record, self._options.content)
+        if not self._told_of_doubles and any(searches):
+            # Once: it may be meant, but it doubles what is sent, and nobody sees it in the code.
+            self._told_of_doubles = True
+            self._log.trouble("drawn_twice", _DRAWN_TWICE)
+        span = start_answer(tracer, record, self._options.content)
         span_context = span.get_span_context()
         # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
@@ -152,10 +160,22 @@ class OTelEmitter:
             return _Answer(answers, record, None, searches)
         if not span.is_recording():
             return _Answer(answers, record, anchor_of(span_context), searches)
-        spans = AnswerSpans(answer=span, steps=self._steps(span, record))
-        answer = _Answer(answers, record, anchor_of(span_context), spans.searches(record))
-        answers.add(answer, spans)
+        spans = AnswerSpans(span, self._start_steps(tracer, span, record) if record.steps else ())
+        pairs = zip(spans.steps, record.steps, strict=False)
+        found = tuple(anchor_of(one.get_span_context()) for one, step in pairs if isinstance(step, Retrieval))
+        answer = _Answer(answers, record, anchor_of(span_context), found)
+        answers.unfinished[answer] = spans
+        if self._answers.is_closed:  # in this very moment
+            answer.abandon()
         return answer
+
+    def _start_steps(self, tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
+        """The spans of the steps, started with the answer's so that other emitters know them before it ends."""
+        try:
+            return start_steps(tracer, answer, record)
+        except Exception as error:  # noqa: BLE001 - of the application's processors; the answer's span is there and is needed
+            self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
+            return ()
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers, one after the other; True only if none of them failed.
@@ -171,20 +191,6 @@ class OTelEmitter:
             answer.abandon()
         self.flush(timeout)
 
-    def _tell_if_drawn_twice(self, record: RagRecord) -> None:
-        """Once: it may be meant, but it doubles what is sent, and nobody sees it in the code."""
-        if not self._told_of_doubles and any(retrieval.span is not None for retrieval in record.retrievals):
-            self._told_of_doubles = True
-            self._log.trouble("drawn_twice", _DRAWN_TWICE)
-
-    def _steps(self, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-        """The spans of the steps, started with the answer's so that other emitters know them before it ends."""
-        try:
-            return start_steps(self._providers.tracer(), answer, record)
-        except Exception as error:  # noqa: BLE001 - of the application's processors; the answer's span is there and is needed
-            self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
-            return ()
-
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class _Answers:
@@ -196,56 +202,44 @@ class _Answers:
     """The spans to be ended. Only single operations of the dictionary are used, which need no lock."""
     is_closed: bool = False
 
-    def add(self, answer: _Answer, spans: AnswerSpans) -> None:
-        self.unfinished[answer] = spans
-        if self.is_closed:  # in this very moment
-            answer.abandon()
 
-
+@dataclass(slots=True, eq=False)
 class _Answer:
     """An answer that is being scored."""
 
-    def __init__(
-        self,
-        answers: _Answers,
-        record: RagRecord,
-        span: SpanAnchor | None,
-        retrieval_spans: tuple[SpanAnchor | None, ...],
-    ) -> None:
-        self._answers = answers
-        self._record = record
-        self.span = span
-        self.retrieval_spans = retrieval_spans
+    answers: _Answers
+    record: RagRecord
+    span: SpanAnchor | None
+    retrieval_spans: tuple[SpanAnchor | None, ...]
 
     def finish(self, scored: ScoredRecord) -> None:
         """Write the outcomes on the answer's span and end it; below a span of somebody else's, on evaluation spans."""
-        answers = self._answers
+        answers = self.answers
         spans = answers.unfinished.pop(self, None)
         if answers.is_closed:
             return
         if spans is not None:
-            finish_answer(answers.providers.tracer(), spans, scored, answers.options)
+            finish_answer(spans, scored, answers.options)
         elif answers.options.spans == "scores":
             self._add_evaluations(scored)
         self._signal(scored)
 
     def late(self, scored: ScoredRecord) -> None:
         """Write the outcomes on evaluation spans below the answer's."""
-        if not self._answers.is_closed:
+        if not self.answers.is_closed:
             self._add_evaluations(scored)
             self._signal(scored)
 
     def abandon(self) -> None:
         """End the spans as they are."""
-        spans = self._answers.unfinished.pop(self, None)
+        spans = self.answers.unfinished.pop(self, None)
         if spans is not None:
-            end_answer(spans, self._record)
+            end_answer(spans, self.record)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
-        target = self.span or self._record.parent
+        target, answers = self.span or self.record.parent, self.answers
         if target is None or not target.sampled or not is_valid(target):
             return
-        answers = self._answers
         for metric, outcome in scored.outcomes.items():
             # An application that asked for nothing but scores is spared several spans for each answer without any.
             if answers.options.spans == "answer" or not isinstance(outcome, NotApplicable):
@@ -256,51 +250,40 @@ class _Answer:
 
         The span of an unsampled answer exists nowhere, so nothing points at it, but at the answer's parent.
         """
-        place = self.span if self.span is not None and self.span.sampled else self._record.parent
-        _send_events(self._answers.providers, scored, context_with(place), self._answers.options)
-        _record_scores(self._answers.providers, scored, context_with(place), self._answers.options.dimensions)
+        providers, options = self.answers.providers, self.answers.options
+        context = context_with(self.span if self.span is not None and self.span.sampled else self.record.parent)
+        logger, histogram = providers.event_logger(), providers.score_histogram()
+        dimensions = options.dimensions.bounded(scored.record)
+        for metric, outcome in scored.outcomes.items():
+            if logger is not None and isinstance(outcome, (Score, MetricFailure)):
+                _send_event(logger, scored, metric, context, options)
+            if isinstance(outcome, Score):
+                attributes = {
+                    semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                    semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
+                    semconv.JUDGE: outcome.judge and named(outcome.judge),
+                    **dimensions,
+                }
+                histogram.record(float(outcome.value), encodable(attributes), context)
 
 
-def _send_events(providers: Providers, scored: ScoredRecord, context: Context, options: EmitterOptions) -> None:
-    logger = providers.event_logger()
-    if logger is None:
-        return
-    for metric, outcome in scored.outcomes.items():
-        if isinstance(outcome, (Score, MetricFailure)):
-            logger.emit(
-                timestamp=time.time_ns(),
-                context=context,
-                event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
-                attributes=encodable(
-                    {
-                        **evaluation_result(metric, outcome, options, "events"),
-                        semconv.RECORD_ID: scored.record.record_id,
-                        semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
-                        **options.dimensions.of(scored.record),
-                        semconv.LOG_RECORD_UID: _uid(scored, metric, outcome),
-                    }
-                ),
-            )
-
-
-def _uid(scored: ScoredRecord, metric: str, outcome: Score | MetricFailure) -> str:
-    """The same whenever this record is scored by this judge: a worker of a fleet may score a record a second time."""
+def _send_event(logger: Logger, scored: ScoredRecord, metric: str, context: Context, options: EmitterOptions) -> None:
+    record, outcome = scored.record, scored.outcomes[metric]
     judge = outcome.judge if isinstance(outcome, Score) else None
-    return "/".join([scored.record.record_id, metric, *([judge] if judge else [])])
-
-
-def _record_scores(providers: Providers, scored: ScoredRecord, context: Context, dimensions: Dimensions) -> None:
-    histogram = providers.score_histogram()
-    told = dimensions.bounded(scored.record)
-    for metric, outcome in scored.outcomes.items():
-        if isinstance(outcome, Score):
-            attributes = {
-                semconv.GEN_AI_EVALUATION_NAME: named(metric),
-                semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-                semconv.JUDGE: outcome.judge and named(outcome.judge),
-                **told,
-            }
-            histogram.record(float(outcome.value), encodable(attributes), context)
+    attributes = {
+        **evaluation_result(metric, outcome, options, "events"),
+        semconv.RECORD_ID: record.record_id,
+        semconv.GEN_AI_RESPONSE_ID: response_id(record),
+        **options.dimensions.of(record),
+        # The same whenever this judge scores this record: a worker of a fleet may score a record a second time.
+        semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
+    }
+    logger.emit(
+        timestamp=time.time_ns(),
+        context=context,
+        event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
+        attributes=encodable(attributes),
+    )
 
 
 def _nowhere(_: ScoredRecord) -> None:

@@ -12,6 +12,7 @@ import netrc  # noqa: F401 - `requests` leaves it to the first export, in a thre
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from opentelemetry import _logs, metrics, trace
@@ -26,8 +27,6 @@ _Provider = TypeVar("_Provider")
 _Made = TypeVar("_Made")
 
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
-
-
 _FLUSH = 30.0  # seconds that a provider is given at most, as by its SDK's default
 
 _logger = logging.getLogger("ragspan")
@@ -72,24 +71,15 @@ class Providers:
         meter_provider: MeterProvider | None,
         logger_provider: LoggerProvider | None,
     ) -> None:
-        _check("tracer_provider", tracer_provider, "get_tracer")
-        _check("meter_provider", meter_provider, "get_meter")
-        _check("logger_provider", logger_provider, "get_logger")
+        for name, given in (("tracer", tracer_provider), ("meter", meter_provider), ("logger", logger_provider)):
+            rule = has_methods(f"a provider, with a method get_{name}, or None", f"get_{name}").or_none()
+            rule.check(f"{name}_provider", given)
         self.are_given = any(given is not None for given in (tracer_provider, meter_provider, logger_provider))
         """False when all of them are the global ones."""
-        self._tracer = _InForce(tracer_provider, trace.get_tracer_provider, _tracer_of)
-        self._score_histogram = _InForce(meter_provider, metrics.get_meter_provider, _score_histogram_of)
-        self._event_logger = _InForce(logger_provider, _logs.get_logger_provider, _event_logger_of)
-
-    def tracer(self) -> Tracer:
-        return self._tracer.made()
-
-    def score_histogram(self) -> Histogram:
-        return self._score_histogram.made()
-
-    def event_logger(self) -> Logger | None:
-        """None as long as events would go nowhere."""
-        return self._event_logger.made()
+        self.tracer = _InForce(tracer_provider, trace.get_tracer_provider, _tracer_of)
+        self.score_histogram = _InForce(meter_provider, metrics.get_meter_provider, _score_histogram_of)
+        self.event_logger = _InForce(logger_provider, _logs.get_logger_provider, _event_logger_of)
+        """Gives None as long as events would go nowhere."""
 
     def flush(self, timeout: float) -> bool:
         """Flush them one after the other, and what asked to be flushed as well; True if none failed.
@@ -97,32 +87,30 @@ class Providers:
         An exporter that hangs may keep this longer than `timeout` seconds: the engine asks in a thread, and stops waiting.
         """
         ends_at = time.monotonic() + timeout
-        in_force = (self._tracer.provider(), self._score_histogram.provider(), self._event_logger.provider())
+        in_force = (
+            one.current() if one.given is None else one.given
+            for one in (self.tracer, self.score_histogram, self.event_logger)
+        )
         providers = [one for one in in_force if callable(getattr(one, "force_flush", None))]
         others = [one for reference in list(_beyond) if (one := reference()) is not None]
         done = [_force_flush(one, max(0.0, ends_at - time.monotonic())) for one in (*providers, *others)]  # type: ignore[arg-type]
         return all(done)
 
 
+@dataclass(slots=True)
 class _InForce(Generic[_Provider, _Made]):
     """A provider, and what is made from it: once, and again when another provider comes into force."""
 
-    def __init__(
-        self, given: _Provider | None, current: Callable[[], _Provider], make: Callable[[_Provider], _Made]
-    ) -> None:
-        self._given = given
-        self._current = current
-        self._make = make
-        self._latest: tuple[_Provider, _Made] | None = None
+    given: _Provider | None
+    current: Callable[[], _Provider]
+    make: Callable[[_Provider], _Made]
+    latest: tuple[_Provider, _Made] | None = None
 
-    def provider(self) -> _Provider:
-        return self._current() if self._given is None else self._given
-
-    def made(self) -> _Made:
-        provider = self.provider()
-        latest = self._latest
+    def __call__(self) -> _Made:
+        provider = self.current() if self.given is None else self.given
+        latest = self.latest
         if latest is None or latest[0] is not provider:
-            self._latest = latest = (provider, self._make(provider))
+            self.latest = latest = (provider, self.make(provider))
         return latest[1]
 
 
@@ -157,7 +145,3 @@ def _event_logger_of(provider: LoggerProvider) -> Logger | None:
     logger = provider.get_logger(semconv.SCOPE, own_version(), semconv.SCHEMA_URL)
     # The loggers of the API package itself stand in for a missing SDK, and do nothing.
     return None if type(logger).__module__.startswith("opentelemetry._logs") else logger
-
-
-def _check(name: str, provider: object, method: str) -> None:
-    has_methods(f"a provider, with a method {method}, or None", method).or_none().check(name, provider)

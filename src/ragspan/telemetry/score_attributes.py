@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from ragspan.config import ContentPlace
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import EmitterOptions
@@ -24,57 +24,67 @@ def annotator_kind(score: Score) -> str:
     return semconv.ANNOTATOR_CODE if kind is None or kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
 
 
+def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Attributes]:
+    """Everything for the answer's span, in groups; at the limit of attributes the last ones give way first."""
+    record, allows, explain = scored.record, options.content.allows, options.content.explanation
+    scores = {metric: outcome for metric, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
+    singles: dict[str, object] = {}
+    for metric, outcome in scored.outcomes.items():
+        singles |= flat_outcome(metric, outcome)
+    singles |= {
+        semconv.ERROR_TYPE: error_type(record.error_type) if record.status == "error" else None,
+        semconv.ANSWER_REFUSAL: scored.refusal,
+        semconv.LANGUAGE: scored.language,
+        semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
+        semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
+        semconv.TAG_TAGS: record.tags or None,
+        **options.dimensions.of(record),
+        semconv.AGENT_NAME: named(record.name) if record.is_agent and options.openinference else None,
+        semconv.JUDGE: _joined(score.judge for score in scores.values()),
+        semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
+        **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
+        **{semconv.FALLBACK + metric: score.fallback and named(score.fallback) for metric, score in scores.items()},
+    }
+    yield from ({key: value} for key, value in singles.items())
+    question = record.question if allows("spans", hidden_as="inputs") else None
+    response = record.response if allows("spans", hidden_as="outputs") else None
+    yield {
+        semconv.INPUT_VALUE: question,
+        semconv.INPUT_MIME_TYPE: None if question is None else semconv.MIME_TEXT,
+        semconv.OUTPUT_VALUE: response,
+        semconv.OUTPUT_MIME_TYPE: None if response is None else semconv.MIME_TEXT,
+    }
+    for metric, score in scores.items():
+        yield {semconv.EXPLANATION + metric: explain(score)}
+    for metric, score in scores.items():
+        for name, figure in score.details.items():
+            yield {f"{semconv.DETAIL}{metric}.{name}": figure}
+    if options.openinference:
+        for index, (metric, score) in enumerate(scores.items()):
+            yield openinference_copy(index, metric, score)
+
+
 def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
     """The one attribute that says what became of the metric."""
     match outcome:
         case Score():
-            return {semconv.score_attribute(metric): float(outcome.value)}
+            return {semconv.SCORE + metric: float(outcome.value)}
         case NotApplicable():
-            return {semconv.not_applicable_attribute(metric): named(outcome.reason)}
+            return {semconv.NOT_APPLICABLE + metric: named(outcome.reason)}
         case MetricFailure():
             # Never the message: it may quote what a provider or a parser quoted of the user's text.
-            return {semconv.error_attribute(metric): error_type(outcome.error_type)}
+            return {semconv.ERROR + metric: error_type(outcome.error_type)}
 
 
-def openinference_copies(outcomes: Mapping[str, Outcome], options: EmitterOptions) -> Iterator[Attributes]:
-    """One whole OpenInference evaluation a score, without the explanation, which would double the span's size."""
-    if not options.openinference:
-        return
-    for index, (metric, score) in enumerate(_scores(outcomes).items()):
-        yield {
-            semconv.evaluation_attribute(index, "name"): named(metric),
-            semconv.evaluation_attribute(index, "score"): float(score.value),
-            semconv.evaluation_attribute(index, "label"): score.label,
-            semconv.evaluation_attribute(index, "annotator_kind"): annotator_kind(score),
-            semconv.evaluation_attribute(index, "identifier"): named(score.judge or _OWN_IDENTIFIER),
-        }
-
-
-def by_importance(
-    outcomes: Mapping[str, Outcome], answer: Attributes, content: Attributes, options: EmitterOptions
-) -> Iterator[Attributes]:
-    """Everything for the answer's span, in groups; at the limit of attributes the last ones give way first.
-
-    `answer` holds facts about the answer, `content` the user's texts if they are wanted.
-    """
-    scores = _scores(outcomes)
-    for metric, outcome in outcomes.items():
-        yield flat_outcome(metric, outcome)
-    for key, value in answer.items():
-        yield {key: value}
-    yield {semconv.JUDGE: _joined(score.judge for score in scores.values())}
-    yield {semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values())}
-    for metric, score in scores.items():
-        yield {semconv.label_attribute(metric): score.label}
-    for metric, score in scores.items():
-        yield _fallback(metric, score)
-    yield content
-    for metric, score in scores.items():
-        yield {semconv.explanation_attribute(metric): options.content.explanation(score)}
-    for metric, score in scores.items():
-        for name, figure in score.details.items():
-            yield {semconv.detail_attribute(metric, name): figure}
-    yield from openinference_copies(outcomes, options)
+def openinference_copy(index: int, metric: str, score: Score) -> Attributes:
+    """A whole OpenInference evaluation, without the explanation, which would double the span's size."""
+    return {
+        semconv.EVALUATION_NAME.format(index): named(metric),
+        semconv.EVALUATION_SCORE.format(index): float(score.value),
+        semconv.EVALUATION_LABEL.format(index): score.label,
+        semconv.EVALUATION_ANNOTATOR_KIND.format(index): annotator_kind(score),
+        semconv.EVALUATION_IDENTIFIER.format(index): named(score.judge or _OWN_IDENTIFIER),
+    }
 
 
 def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, place: ContentPlace) -> Attributes:
@@ -88,7 +98,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
                 semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
                 semconv.PROMPT_VERSION: outcome.prompt_version and named(outcome.prompt_version),
-                **_fallback(metric, outcome),
+                semconv.FALLBACK + metric: outcome.fallback and named(outcome.fallback),
             }
         case MetricFailure():
             return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
@@ -100,15 +110,6 @@ def response_id(record: RagRecord) -> str | None:
     """The provider's id of the reply that was judged: the last that a model gave."""
     last = max(record.generations, key=lambda one: one.ended_ns, default=None)
     return last.response_id and named(last.response_id) if last is not None else None
-
-
-def _scores(outcomes: Mapping[str, Outcome]) -> dict[str, Score]:
-    return {metric: outcome for metric, outcome in outcomes.items() if isinstance(outcome, Score)}
-
-
-def _fallback(metric: str, score: Score) -> Attributes:
-    """Why another judge than the metric's own stood in, if one did."""
-    return {semconv.fallback_attribute(metric): score.fallback and named(score.fallback)}
 
 
 def _joined(names: Iterable[str | None]) -> str | None:

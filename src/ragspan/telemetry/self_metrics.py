@@ -9,20 +9,18 @@ Guarantees:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import count
-from typing import Protocol, TypeVar
+from itertools import chain, count
+from typing import Protocol
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.telemetry.values import encodable, error_type, named
-
-_Told = TypeVar("_Told")
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """Buckets as the GenAI conventions advise them for the calls of models."""
@@ -49,7 +47,9 @@ class SelfMetrics:
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._provider = _in_force(meter_provider)
+        self._provider: Callable[[], MeterProvider | None] = (
+            metrics.get_meter_provider if meter_provider is None else weakref.ref(meter_provider)
+        )
         meter = meter_of(meter_provider or metrics.get_meter_provider())
         self._outcomes = meter.create_counter(
             semconv.METRIC_OUTCOMES,
@@ -96,22 +96,31 @@ class SelfMetrics:
             TypeError: a function was given, which nobody else may hold.
         """
         engine = _Engine(
-            _weakly(stats, lambda _: _engines.pop(engine.name, None)),
-            _weakly(queue_bytes),
+            weakref.WeakMethod(stats, lambda _: _engines.pop(engine.name, None)),
+            weakref.WeakMethod(queue_bytes),
             self._provider,
             max_records,
             max_bytes,
             finished_as,
         )
-        engine.join(named(name))
+        for number in count(1):
+            engine.name = named(name) if number == 1 else f"{named(name)}-{number}"
+            if _engines.setdefault(engine.name, engine) is engine:
+                return
 
     def ended(self, metric: str, outcome: Outcome) -> None:
         """Count what came of one metric for one record."""
-        result, reason = _result_of(outcome)
-        self._outcomes.add(
-            1,
-            encodable({semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.RESULT: result, semconv.REASON: reason}),
-        )
+        result: str
+        reason: str | None
+        match outcome:
+            case NotApplicable():
+                result, reason = semconv.RESULT_NOT_APPLICABLE, named(outcome.reason)
+            case MetricFailure():
+                result, reason = semconv.RESULT_FAILED, error_type(outcome.error_type)
+            case Score():  # where another judge than the metric's own gave it, that has a reason
+                result, reason = semconv.RESULT_SCORED, outcome.fallback and named(outcome.fallback)
+        told = {semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.RESULT: result, semconv.REASON: reason}
+        self._outcomes.add(1, encodable(told))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count what one metric took for one record."""
@@ -119,78 +128,62 @@ class SelfMetrics:
         self._duration.record(seconds, attributes)
         if usage is None:
             return
-        for kind, tokens in _tokens_by_type(usage).items():
-            if tokens > 0:
-                self._tokens.add(tokens, attributes | {semconv.GEN_AI_TOKEN_TYPE: kind})
+        # Three kinds that add up to all tokens; `Usage` counts the cached ones among the input.
+        tokens = {
+            semconv.TOKEN_INPUT: usage.input_tokens - usage.cached_tokens,
+            semconv.TOKEN_CACHED: usage.cached_tokens,
+            semconv.TOKEN_OUTPUT: usage.output_tokens,
+        }
+        for kind, number in tokens.items():
+            if number > 0:
+                self._tokens.add(number, attributes | {semconv.GEN_AI_TOKEN_TYPE: kind})
         if usage.usd is not None and usage.usd > 0:
             self._cost.add(usage.usd, attributes)
-
-
-def _result_of(outcome: Outcome) -> tuple[str, str | None]:
-    """The kind of outcome, and why: a score has a reason where another judge than the metric's own gave it."""
-    if isinstance(outcome, NotApplicable):
-        return semconv.RESULT_NOT_APPLICABLE, named(outcome.reason)
-    if isinstance(outcome, MetricFailure):
-        return semconv.RESULT_FAILED, error_type(outcome.error_type)
-    return semconv.RESULT_SCORED, outcome.fallback and named(outcome.fallback)
-
-
-def _tokens_by_type(usage: Usage) -> dict[str, int]:
-    """Three kinds that add up to all tokens; `Usage` counts the cached ones among the input."""
-    return {
-        semconv.TOKEN_INPUT: usage.input_tokens - usage.cached_tokens,
-        semconv.TOKEN_CACHED: usage.cached_tokens,
-        semconv.TOKEN_OUTPUT: usage.output_tokens,
-    }
 
 
 @dataclass(eq=False, slots=True)
 class _Engine:
     """An engine that is watched."""
 
-    stats: Callable[[], CountsOfAnEngine | None]
-    queue_bytes: Callable[[], int | None]
+    stats: weakref.WeakMethod[Callable[[], CountsOfAnEngine]]
+    queue_bytes: weakref.WeakMethod[Callable[[], int]]
     provider: Callable[[], MeterProvider | None]
     max_records: int
     max_bytes: int
     finished_as: str
     name: str = ""
 
-    def join(self, name: str) -> None:
-        """Appear in the metrics, under the first free name."""
-        for number in count(1):
-            self.name = name if number == 1 else f"{name}-{number}"
-            if _engines.setdefault(self.name, self) is self:
-                return
+    def gauges(self) -> Mapping[str, int]:
+        """By metric; nothing for an engine that was just collected."""
+        stats, queue_bytes = self.stats(), self.queue_bytes()
+        if stats is None or queue_bytes is None:
+            return {}
+        return {
+            semconv.METRIC_QUEUE_SIZE: stats().queued,
+            semconv.METRIC_QUEUE_BYTES: queue_bytes(),
+            semconv.METRIC_QUEUE_CAPACITY: self.max_records,
+            semconv.METRIC_QUEUE_CAPACITY_BYTES: self.max_bytes,
+        }
 
-    def queued(self) -> int | None:
-        counts = self.stats()
-        return None if counts is None else counts.queued
+    def records(self) -> Iterator[Observation]:
+        stats = self.stats()
+        if stats is None:
+            return
+        counts, engine = stats(), {semconv.ENGINE: self.name}
+        finished = {self.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
+        for result, number in finished.items():
+            yield Observation(number, engine | {semconv.RESULT: result})
+        for reason, number in counts.dropped.items():
+            yield Observation(number, engine | {semconv.RESULT: semconv.RESULT_DROPPED, semconv.REASON: reason})
 
 
 _engines: dict[str, _Engine] = {}
 
-
-def _weakly(method: Callable[[], _Told], left: Callable[[object], object] | None = None) -> Callable[[], _Told | None]:
-    """What the bound method returns as long as its object lives; then None."""
-    reference = weakref.WeakMethod(method, left)
-    return lambda: None if (living := reference()) is None else living()
-
-
-def _in_force(given: MeterProvider | None) -> Callable[[], MeterProvider | None]:
-    return metrics.get_meter_provider if given is None else weakref.ref(given)
-
-
-_GAUGES: tuple[tuple[str, str, str, Callable[[_Engine], int | None]], ...] = (
-    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored.", _Engine.queued),
-    (
-        semconv.METRIC_QUEUE_BYTES,
-        "By",
-        "Text of the records that wait to be scored.",
-        lambda engine: engine.queue_bytes(),
-    ),
-    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait.", lambda engine: engine.max_records),
-    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait.", lambda engine: engine.max_bytes),
+_GAUGES = (
+    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored."),
+    (semconv.METRIC_QUEUE_BYTES, "By", "Text of the records that wait to be scored."),
+    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait."),
+    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait."),
 )
 
 
@@ -204,33 +197,18 @@ def _observe(meter: Meter, provider: Callable[[], MeterProvider | None]) -> None
         own = provider()
         return [engine for engine in list(_engines.values()) if own is not None and engine.provider() is own]
 
-    def gauge(value: Callable[[_Engine], int | None]) -> Callable[[CallbackOptions], Iterator[Observation]]:
-        def observe(_: CallbackOptions) -> Iterator[Observation]:
-            for engine in engines():
-                if (told := value(engine)) is not None:
-                    yield Observation(told, {semconv.ENGINE: engine.name})
+    def gauge(metric: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        return lambda _: [
+            Observation(gauges[metric], {semconv.ENGINE: engine.name})
+            for engine in engines()
+            if (gauges := engine.gauges())
+        ]
 
-        return observe
-
-    def records(_: CallbackOptions) -> Iterator[Observation]:
-        for engine in engines():
-            if (counts := engine.stats()) is not None:
-                yield from _records_of(engine, counts)
-
-    for name, unit, description, value in _GAUGES:
-        meter.create_observable_up_down_counter(name, [gauge(value)], unit=unit, description=description)
+    for name, unit, description in _GAUGES:
+        meter.create_observable_up_down_counter(name, [gauge(name)], unit=unit, description=description)
     meter.create_observable_counter(
         semconv.METRIC_RECORDS,
-        [records],
+        [lambda _: chain.from_iterable(engine.records() for engine in engines())],
         unit="{record}",
         description="Records that are done with: scored, without anything to score, or dropped.",
     )
-
-
-def _records_of(engine: _Engine, counts: CountsOfAnEngine) -> Iterator[Observation]:
-    finished = {engine.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
-    for result, number in finished.items():
-        yield Observation(number, {semconv.ENGINE: engine.name, semconv.RESULT: result})
-    dropped = {semconv.ENGINE: engine.name, semconv.RESULT: semconv.RESULT_DROPPED}
-    for reason, number in counts.dropped.items():
-        yield Observation(number, dropped | {semconv.REASON: reason})

@@ -8,7 +8,7 @@ constants of OpenTelemetry's own package are deprecated. What each name means to
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 SCOPE: Final = "ragspan"
 """Name of the instrumentation scope of all spans, events and metrics."""
@@ -104,33 +104,27 @@ ANNOTATOR_LLM: Final = "LLM"
 MIME_TEXT: Final = "text/plain"
 MIME_JSON: Final = "application/json"
 
-EvaluationField = Literal["name", "score", "label", "annotator_kind", "identifier"]
-DocumentField = Literal["id", "score", "content", "metadata"]
-DocumentList = Literal["retrieval.documents", "reranker.input_documents", "reranker.output_documents"]
-MessageList = Literal["llm.input_messages", "llm.output_messages"]
-MessageField = Literal["role", "content", "tool_call_id"]
-RequestField = Literal["id", "function.name", "function.arguments"]
-
-
-def evaluation_attribute(index: int, field: EvaluationField) -> str:
-    """OpenInference: a field of a span's evaluation number `index`, 0-based."""
-    return f"evaluations.{index}.evaluation.{field}"
-
-
-def document_attribute(index: int, field: DocumentField, among: DocumentList = "retrieval.documents") -> str:
-    """OpenInference: a field of the document number `index`, 0-based, of a search or a reranker."""
-    return f"{among}.{index}.document.{field}"
-
-
-def message_attribute(among: MessageList, index: int, field: MessageField) -> str:
-    """OpenInference: a field of a model's message number `index`, 0-based."""
-    return f"{among}.{index}.message.{field}"
-
-
-def tool_request_attribute(among: MessageList, index: int, place: int, field: RequestField) -> str:
-    """OpenInference: a field of a message's request number `place`, 0-based, for a tool call."""
-    return f"{among}.{index}.message.tool_calls.{place}.tool_call.{field}"
-
+# Fields of OpenInference's lists, with places for the list and the numbers, 0-based
+EVALUATION_NAME: Final = "evaluations.{}.evaluation.name"
+EVALUATION_SCORE: Final = "evaluations.{}.evaluation.score"
+EVALUATION_LABEL: Final = "evaluations.{}.evaluation.label"
+EVALUATION_ANNOTATOR_KIND: Final = "evaluations.{}.evaluation.annotator_kind"
+EVALUATION_IDENTIFIER: Final = "evaluations.{}.evaluation.identifier"
+RETRIEVAL_DOCUMENTS: Final = "retrieval.documents"
+RERANKER_INPUT_DOCUMENTS: Final = "reranker.input_documents"
+RERANKER_OUTPUT_DOCUMENTS: Final = "reranker.output_documents"
+DOCUMENT_ID: Final = "{}.{}.document.id"
+DOCUMENT_SCORE: Final = "{}.{}.document.score"
+DOCUMENT_CONTENT: Final = "{}.{}.document.content"
+DOCUMENT_METADATA: Final = "{}.{}.document.metadata"
+LLM_INPUT_MESSAGES: Final = "llm.input_messages"
+LLM_OUTPUT_MESSAGES: Final = "llm.output_messages"
+MESSAGE_ROLE: Final = "{}.{}.message.role"
+MESSAGE_CONTENT: Final = "{}.{}.message.content"
+MESSAGE_TOOL_CALL_ID: Final = "{}.{}.message.tool_call_id"
+TOOL_CALL_ID: Final = "{}.{}.message.tool_calls.{}.tool_call.id"
+TOOL_CALL_NAME: Final = "{}.{}.message.tool_calls.{}.tool_call.function.name"
+TOOL_CALL_ARGUMENTS: Final = "{}.{}.message.tool_calls.{}.tool_call.function.arguments"
 
 # Our own names on spans
 RECORD_ID: Final = "ragspan.record_id"
@@ -145,39 +139,16 @@ PROMPT_VERSION: Final = "ragspan.prompt_version"
 EVALUATION_DURATION_MS: Final = "ragspan.evaluation.duration_ms"
 DELIVERY_COUNT: Final = "ragspan.delivery.count"
 
-
-def dimension_attribute(name: str) -> str:
-    """An entry of the request's metadata that is told on purpose."""
-    return f"ragspan.dimension.{name}"
-
-
-def score_attribute(metric: str) -> str:
-    return f"ragspan.score.{metric}"
-
-
-def label_attribute(metric: str) -> str:
-    return f"ragspan.label.{metric}"
-
-
-def explanation_attribute(metric: str) -> str:
-    return f"ragspan.explanation.{metric}"
-
-
-def detail_attribute(metric: str, name: str) -> str:
-    return f"ragspan.detail.{metric}.{name}"
-
-
-def not_applicable_attribute(metric: str) -> str:
-    return f"ragspan.not_applicable.{metric}"
-
-
-def fallback_attribute(metric: str) -> str:
-    return f"ragspan.fallback.{metric}"
-
-
-def error_attribute(metric: str) -> str:
-    return f"ragspan.error.{metric}"
-
+# Beginnings of names that end with a metric's, or with the key of an entry of the metadata
+SCORE: Final = "ragspan.score."
+LABEL: Final = "ragspan.label."
+EXPLANATION: Final = "ragspan.explanation."
+NOT_APPLICABLE: Final = "ragspan.not_applicable."
+ERROR: Final = "ragspan.error."
+FALLBACK: Final = "ragspan.fallback."
+DETAIL: Final = "ragspan.detail."
+"""The metric's name, a dot, and the figure's."""
+DIMENSION: Final = "ragspan.dimension."
 
 # Our own metrics, and the attributes that only they have
 METRIC_SCORE: Final = "ragspan.score"

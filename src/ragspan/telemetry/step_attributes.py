@@ -1,4 +1,4 @@
-"""What a step was given and what it returned, as attributes, in groups, the most important first.
+"""What a step is, what it was given and what it returned, as attributes, in groups, the most important first.
 
 Of documents ids and scores; texts only where content is wanted.
 """
@@ -28,8 +28,33 @@ _MIN_TEXT_CHARS = 100
 _MAX_REQUESTS = 10
 
 
+def essentials(step: Step) -> Mapping[str, object]:
+    """The attributes that a sampler may want to see."""
+    match step:
+        case ToolCall():
+            return {
+                semconv.GEN_AI_TOOL_NAME: named(step.name),
+                semconv.GEN_AI_TOOL_CALL_ID: step.call_id and named(step.call_id),
+            }
+        case Retrieval():
+            return {
+                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id and named(step.data_source_id),
+                semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
+                semconv.GEN_AI_TOOL_NAME: step.tool_name and named(step.tool_name),
+                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id and named(step.tool_call_id),
+            }
+        case Generation():
+            return {
+                semconv.GEN_AI_PROVIDER_NAME: step.provider and named(step.provider),
+                semconv.GEN_AI_REQUEST_MODEL: step.model and named(step.model),
+                semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
+            }
+        case _:
+            return {}
+
+
 def step_groups(step: Step, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
-    """The attributes of a step, but for what a sampler may want to see."""
+    """The other attributes."""
     match step:
         case ToolCall():
             return _tool_groups(step, options)
@@ -102,7 +127,7 @@ def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator
             semconv.INPUT_MIME_TYPE: semconv.MIME_TEXT,
             semconv.GEN_AI_RETRIEVAL_QUERY_TEXT: query,
         }
-    yield from _openinference_documents("retrieval.documents", retrieval.contexts, options)
+    yield from _documents(semconv.RETRIEVAL_DOCUMENTS, retrieval.contexts, options)
 
 
 def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
@@ -115,34 +140,27 @@ def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator
         semconv.INPUT_VALUE: query,
         semconv.INPUT_MIME_TYPE: None if query is None else semconv.MIME_TEXT,
     }
-    yield from _openinference_documents("reranker.output_documents", reranking.contexts, options)
-    yield from _openinference_documents("reranker.input_documents", reranking.given, options)
+    yield from _documents(semconv.RERANKER_OUTPUT_DOCUMENTS, reranking.contexts, options)
+    yield from _documents(semconv.RERANKER_INPUT_DOCUMENTS, reranking.given, options)
 
 
-def _openinference_documents(
-    among: semconv.DocumentList, contexts: tuple[RetrievedContext, ...], options: EmitterOptions
+def _documents(
+    among: str, contexts: tuple[RetrievedContext, ...], options: EmitterOptions
 ) -> Iterator[Mapping[str, object]]:
+    """OpenInference's list: of each document at least one thing is said, for a reader closes the gaps of a list."""
     content = options.content.allows("spans", hidden_as="documents")
-    if content or options.openinference:
-        most = MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS
-        for index, context in enumerate(contexts[:most]):
-            yield _openinference_document(among, index, context, content=content)
-
-
-def _openinference_document(
-    among: semconv.DocumentList, index: int, context: RetrievedContext, *, content: bool
-) -> Mapping[str, object]:
-    """A document of which at least one thing is said: a tool that reads a list closes its gaps, and moves what follows."""
-    document = {
-        semconv.document_attribute(index, "id", among): context.id and named(context.id),
-        semconv.document_attribute(index, "score", among): context.score,
-        semconv.document_attribute(index, "content", among): (
-            bounded(context.text, MAX_PASSAGE_CHARS) if content else None
-        ),
-    }
-    is_blank = not content and not context.id and context.score is None
-    rank = {semconv.document_attribute(index, "metadata", among): json.dumps({"rank": index})}
-    return document | (rank if is_blank else {})
+    if not content and not options.openinference:
+        return
+    for index, context in enumerate(contexts[: MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS]):
+        document: dict[str, object] = {
+            semconv.DOCUMENT_ID.format(among, index): context.id and named(context.id),
+            semconv.DOCUMENT_SCORE.format(among, index): context.score,
+        }
+        if content:
+            document[semconv.DOCUMENT_CONTENT.format(among, index)] = bounded(context.text, MAX_PASSAGE_CHARS)
+        elif not context.id and context.score is None:
+            document[semconv.DOCUMENT_METADATA.format(among, index)] = json.dumps({"rank": index})
+        yield document
 
 
 def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
@@ -150,19 +168,14 @@ def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
 
     A document that has neither id nor score still has its (empty) object, so that places stay ranks.
     """
-    documents = [_id_and_score(context) for context in contexts[:MAX_DOCUMENTS]]
+    documents: list[dict[str, str | float]] = []
+    for context in contexts[:MAX_DOCUMENTS]:
+        documents.append({} if context.id is None else {"id": named(context.id)})
+        if context.score is not None and math.isfinite(context.score):
+            documents[-1]["score"] = float(context.score)
     while len(text := json.dumps(documents)) > MAX_TEXT_CHARS:  # cut by the bound on text, it would be no JSON
         documents = documents[: len(documents) * MAX_TEXT_CHARS // len(text)]
     return text
-
-
-def _id_and_score(context: RetrievedContext) -> dict[str, str | float]:
-    document: dict[str, str | float] = {}
-    if context.id is not None:
-        document["id"] = named(context.id)
-    if context.score is not None and math.isfinite(context.score):
-        document["score"] = float(context.score)
-    return document
 
 
 def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
@@ -173,7 +186,7 @@ def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator
         about = {} if generation.finish_reason is None else {"finish_reason": generation.finish_reason}
         yield {semconv.GEN_AI_OUTPUT_MESSAGES: _json([_as_json(one) | about for one in reply])}
         if options.openinference:
-            yield from _openinference("llm.output_messages", reply)
+            yield from _openinference(semconv.LLM_OUTPUT_MESSAGES, reply)
     if allows("spans", hidden_as="inputs") and generation.prompt:
         prompt = fitted(generation.prompt)
         instructions = [_text_part(one.text) for one in prompt if one.role == "system"]
@@ -183,7 +196,7 @@ def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator
             semconv.GEN_AI_SYSTEM_INSTRUCTIONS: _json(instructions) if instructions else None,
         }
         if options.openinference:
-            yield from reversed([*_openinference("llm.input_messages", prompt)])
+            yield from reversed([*_openinference(semconv.LLM_INPUT_MESSAGES, prompt)])
 
 
 def fitted(messages: Sequence[Message]) -> list[Message]:
@@ -241,18 +254,17 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _openinference(among: semconv.MessageList, messages: Sequence[Message]) -> Iterator[Mapping[str, object]]:
+def _openinference(among: str, messages: Sequence[Message]) -> Iterator[Mapping[str, object]]:
     for index, message in enumerate(messages):
         attributes: dict[str, object] = {
-            semconv.message_attribute(among, index, "role"): message.role,
-            semconv.message_attribute(among, index, "content"): message.text or None,
-            semconv.message_attribute(among, index, "tool_call_id"): message.tool_call_id
-            and named(message.tool_call_id),
+            semconv.MESSAGE_ROLE.format(among, index): message.role,
+            semconv.MESSAGE_CONTENT.format(among, index): message.text or None,
+            semconv.MESSAGE_TOOL_CALL_ID.format(among, index): message.tool_call_id and named(message.tool_call_id),
         }
         for place, request in enumerate(message.tool_requests):
             attributes |= {
-                semconv.tool_request_attribute(among, index, place, "id"): request.id,
-                semconv.tool_request_attribute(among, index, place, "function.name"): request.name,
-                semconv.tool_request_attribute(among, index, place, "function.arguments"): request.arguments,
+                semconv.TOOL_CALL_ID.format(among, index, place): request.id,
+                semconv.TOOL_CALL_NAME.format(among, index, place): request.name,
+                semconv.TOOL_CALL_ARGUMENTS.format(among, index, place): request.arguments,
             }
         yield attributes

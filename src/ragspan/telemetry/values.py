@@ -78,9 +78,11 @@ def _visible(match: re.Match[str]) -> str:
     return f"[U+{ord(character):04X}]" if _DIRECTION.match(character) else "\N{REPLACEMENT CHARACTER}"
 
 
-def named(text: str) -> str:
-    """`text` as a name: bounded and well formed."""
-    return well_formed(bounded(text, MAX_NAME_CHARS))
+def named(text: str, limit: int = MAX_NAME_CHARS) -> str:
+    """`text` as a name, or as any text of limited length: bounded and well formed."""
+    if len(text) > limit:
+        text = bounded(text, limit)
+    return text if text.isascii() and "\0" not in text else well_formed(text)
 
 
 def error_type(kind: str | None) -> str:
@@ -101,7 +103,7 @@ def _encodable_value(value: object) -> AttributeValue | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return well_formed(bounded(value, MAX_TEXT_CHARS))
+        return named(value, MAX_TEXT_CHARS)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bool):

@@ -1,0 +1,213 @@
+"""The spans of an answer, of its steps, and of outcomes that come late: built late, from noted times.
+
+Every span is started on a context of its own, so that nothing ambient in the worker's thread becomes its parent, and
+with the attributes that a sampler may want to see; the others follow within the limit of attributes. OpenTelemetry accepts
+an end before the start in silence, and a negative time only fails when a whole batch is encoded, so noted times are clamped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
+
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.records import Generation, RagRecord, Reranking, Retrieval, SpanAnchor, Step, ToolCall
+from ragspan.step_texts import ErrorReport
+from ragspan.telemetry import semconv
+from ragspan.telemetry.anchors import context_with, span_context_of
+from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.score_attributes import (
+    Attributes,
+    answer_groups,
+    evaluation_result,
+    flat_outcome,
+    openinference_copy,
+    response_id,
+)
+from ragspan.telemetry.step_attributes import essentials, step_groups
+from ragspan.telemetry.values import encodable, error_type, named, set_within_limit
+
+_ALL_TIME = (0, 2**63 - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpans:
+    """The spans of one answer that have been started."""
+
+    answer: Span
+    steps: tuple[Span, ...]
+    """One for each of the record's `steps`, in their order; none if they could not be started."""
+
+
+def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
+    """Start and end in Unix nanoseconds, clamped to `within`, unless that is no time at all: it was never noted."""
+    earliest, latest = within if within[0] < within[1] else _ALL_TIME
+    started_ns = min(max(timed.started_ns, earliest), latest)
+    return started_ns, min(max(timed.ended_ns, started_ns), latest)
+
+
+def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
+    """Start the answer's span, under the record's parent if it has one."""
+    operation = semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
+    return tracer.start_span(
+        named(f"{operation} {record.name}"),
+        context=context_with(record.parent),
+        start_time=interval(record)[0],
+        attributes=encodable(
+            {
+                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_AGENT if record.is_agent else semconv.KIND_CHAIN,
+                semconv.GEN_AI_OPERATION_NAME: operation,
+                semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: named(record.name),
+                semconv.RECORD_ID: record.record_id,
+                semconv.FRAMEWORK: record.framework,
+                semconv.ANSWER_STATUS: record.status,
+                semconv.SESSION_ID: record.session_id,
+                semconv.GEN_AI_CONVERSATION_ID: record.session_id,
+                semconv.USER_ID: record.user_id if content.allows("spans") else None,
+            }
+        ),
+    )
+
+
+def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
+    """Start the spans of all steps, in the order of `record.steps`: below the tool that made them, else the answer."""
+    tools: list[Span] = []
+    others: list[Span] = []
+    for step in record.steps:
+        kind = _KINDS[type(step)]
+        # A tool that began later cannot be the one.
+        is_inside = step.within is not None and 0 <= step.within < len(tools)
+        span = tracer.start_span(
+            step_name(step),
+            context=context_with(tools[step.within or 0] if is_inside else answer),
+            kind=kind.span_kind,
+            start_time=interval(step, interval(record))[0],
+            attributes=encodable(
+                {
+                    semconv.OPENINFERENCE_SPAN_KIND: kind.kind,
+                    semconv.GEN_AI_OPERATION_NAME: kind.operation,
+                    **essentials(step),
+                }
+            ),
+        )
+        (tools if isinstance(step, ToolCall) else others).append(span)
+    return (*tools, *others)
+
+
+def finish_answer(spans: AnswerSpans, scored: ScoredRecord, options: EmitterOptions) -> None:
+    """Give the answer's span its outcomes and its children, and end it whatever happens."""
+    record = scored.record
+    try:
+        set_within_limit(spans.answer, answer_groups(scored, options))
+        if record.status == "error":
+            spans.answer.set_status(StatusCode.ERROR, error_type(record.error_type))
+            _add_exception(spans.answer, record.error, interval(record)[1], options.content)
+        for span, step in zip(spans.steps, record.steps, strict=False):
+            _finish_step(span, step, interval(step, interval(record))[1], options)
+    finally:
+        end_answer(spans, record)
+
+
+def end_answer(spans: AnswerSpans, record: RagRecord) -> None:
+    """End the spans that have not ended, without anything further."""
+    answer = interval(record)
+    for span, step in zip(spans.steps, record.steps, strict=False):
+        if span.is_recording():
+            span.end(end_time=interval(step, answer)[1])
+    spans.answer.end(end_time=answer[1])
+
+
+def _finish_step(span: Span, step: Step, ended_ns: int, options: EmitterOptions) -> None:
+    failure = None if step.error_type is None else error_type(step.error_type)
+    set_within_limit(span, [{semconv.ERROR_TYPE: failure}, *step_groups(step, options)])
+    if failure is not None:
+        span.set_status(StatusCode.ERROR, failure)
+        _add_exception(span, step.error, ended_ns, options.content)
+    span.end(end_time=ended_ns)
+
+
+def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: ContentPolicy) -> None:
+    """Say on a span what the error said, which may quote what went in and what came out, if both may stand there."""
+    if error is None or not all(content.allows("spans", hidden_as=hidden) for hidden in ("inputs", "outputs")):
+        return
+    about = {
+        semconv.EXCEPTION_TYPE: named(error.type),
+        semconv.EXCEPTION_MESSAGE: error.message,
+        semconv.EXCEPTION_STACKTRACE: error.stacktrace,
+    }
+    span.add_event(semconv.EVENT_EXCEPTION, encodable(about), timestamp=at_ns)
+
+
+def step_name(step: Step) -> str:
+    """What the step's span is called."""
+    match step:
+        case Retrieval():
+            name = step.data_source_id or step.name
+        case Generation():
+            name = step.model or ""
+        case _:
+            name = step.name
+    return named(f"{_KINDS[type(step)].operation} {name}".rstrip())
+
+
+class _Kind(NamedTuple):
+    """What the span of a kind of step is, by OpenTelemetry's conventions and by OpenInference's."""
+
+    operation: str
+    kind: str
+    span_kind: SpanKind = SpanKind.INTERNAL
+
+
+_KINDS: Mapping[type[Step], _Kind] = {
+    ToolCall: _Kind(semconv.OPERATION_EXECUTE_TOOL, semconv.KIND_TOOL),
+    Retrieval: _Kind(semconv.OPERATION_RETRIEVAL, semconv.KIND_RETRIEVER, SpanKind.CLIENT),
+    Reranking: _Kind(semconv.OPERATION_RERANK, semconv.KIND_RERANKER),
+    Generation: _Kind(semconv.OPERATION_CHAT, semconv.KIND_LLM, SpanKind.CLIENT),
+}
+
+
+def add_evaluation(
+    tracer: Tracer, target: SpanAnchor, scored: ScoredRecord, metric: str, options: EmitterOptions
+) -> None:
+    """Add a finished span for one outcome below the answer's span, with a link that names it as the target.
+
+    It lies at the answer's end, whenever the metric really ran: backends measure a trace from its first start to its
+    last end, and an evaluation a minute later would make the answer look a minute slow.
+    """
+    outcome = scored.outcomes[metric]
+    _, ended_ns = interval(scored.record)
+    span = tracer.start_span(
+        named(f"{semconv.OPERATION_EVALUATION} {metric}"),
+        context=context_with(target),
+        start_time=ended_ns,
+        links=[Link(span_context_of(target))],
+        attributes=encodable(
+            {
+                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
+                semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
+                semconv.RECORD_ID: scored.record.record_id,
+                semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
+            }
+        ),
+    )
+    set_within_limit(span, _evaluation_groups(scored, metric, options))
+    if isinstance(outcome, MetricFailure):
+        span.set_status(StatusCode.ERROR, error_type(outcome.error_type))
+    span.end(end_time=ended_ns)
+
+
+def _evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
+    outcome = scored.outcomes[metric]
+    yield flat_outcome(metric, outcome)  # so that one query over the flat names finds late scores, too
+    yield evaluation_result(metric, outcome, options, "spans")
+    yield options.dimensions.of(scored.record)
+    seconds = scored.durations.get(metric)
+    yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
+    if isinstance(outcome, Score):
+        yield {semconv.LABEL + metric: outcome.label}
+        if options.openinference:
+            yield openinference_copy(0, metric, outcome)
