@@ -22,9 +22,8 @@ from ragspan.defaults import emitters_from, engine_from, set_default_engine
 from ragspan.demo import SCRIPT, AnsweringFramework, Asked
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
-from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.console import outcome_line, shortened
-from ragspan.telemetry.spans import step_name
+from ragspan.telemetry.spans import answer_name, step_name
 from ragspan.testing import RecordingEmitter
 
 _GROUP = "ragspan_demo"

@@ -49,11 +49,17 @@ def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tu
     return started_ns, min(max(timed.ended_ns, started_ns), latest)
 
 
+def answer_name(record: RagRecord) -> str:
+    """What the answer's span is called."""
+    operation = semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
+    return named(f"{operation} {record.name}")
+
+
 def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
     """Start the answer's span, under the record's parent if it has one."""
     operation = semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
     return tracer.start_span(
-        named(f"{operation} {record.name}"),
+        answer_name(record),
         context=context_with(record.parent),
         start_time=interval(record)[0],
         attributes=encodable(
