@@ -55,6 +55,14 @@ class NotedError(NamedTuple):
     places: Sequence[tuple[CodeType, int]]
     """The code and the line of the last frames, the outermost first."""
 
+    @property
+    def name(self) -> str:
+        return self.kind.__name__
+
+    def is_a(self, name: str) -> bool:
+        """Whether its class, or one of the bases of that, has this name."""
+        return any(base.__name__ == name for base in self.kind.__mro__)
+
     def report(self) -> ErrorReport:
         """The report; reads the lines of the source, so it is for the worker."""
         kind = self.kind
@@ -69,6 +77,28 @@ class NotedError(NamedTuple):
         said = f"{name}: {self.message}" if self.message else name
         stacktrace = "".join(["Traceback (most recent call last):\n", *lines, said])
         return ErrorReport(type=name, message=self.message, stacktrace=stacktrace)
+
+
+class ToldError(NamedTuple):
+    """An error of which another instrumentation tells."""
+
+    type: str
+    """Maybe with its module."""
+    message: str
+    stacktrace: str
+
+    @property
+    def name(self) -> str:
+        return self.type.rpartition(".")[2]
+
+    def is_a(self, name: str) -> bool:
+        """Whether its class has this name; its bases are not known."""
+        return self.name == name
+
+    def report(self) -> ErrorReport:
+        return ErrorReport(
+            type=self.type, message=self.message[:_MAX_MESSAGE], stacktrace=self.stacktrace[-_MAX_STACKTRACE:]
+        )
 
 
 def note_error(error: BaseException) -> NotedError:

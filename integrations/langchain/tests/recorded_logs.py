@@ -13,8 +13,8 @@ from typing import Any
 from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.snapshots import CUT, LONG_TEXT, OPAQUE, Hidden, ObjectFields, Opaque
 from ragspan.records import RetrievedContext, SpanAnchor
+from ragspan.runs.payloads import MESSAGE, Call, Document, Message
 from ragspan.step_texts import NotedError
-from ragspan_langchain.payloads import MESSAGE, Call, Document, Message
 
 FOLDER = Path(__file__).with_name("recorded_logs")
 _CLASSES = {kind.__name__: kind for kind in (Call, Message, RetrievedContext, SpanAnchor)}

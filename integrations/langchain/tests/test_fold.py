@@ -9,7 +9,7 @@ from captures import Answered
 from rag_programs import ANSWER, FOUND, PUMP, QUESTION
 from recorded_logs import load
 
-from ragspan_langchain.record import record_of
+from ragspan.runs.record import record_of
 
 EXPECTED = {
     "chain": Answered(QUESTION, FOUND, ANSWER),

@@ -1,11 +1,9 @@
-"""What snapshots of LangChain's payloads hold, documents and messages, and how they are taken on the request path."""
+"""How snapshots of LangChain's payloads are taken on the request path."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.messages import BaseMessage
@@ -13,235 +11,8 @@ from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
 from ragspan.capturing.log import RequestLog
-from ragspan.capturing.snapshots import CUT, Copying, Hidden, ObjectFields, Opaque, Snapshot, Snapshots
-
-_MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
-_MAX_DEPTH = 6
-_ROLES = {
-    "human": "human",
-    "user": "human",
-    "ai": "ai",
-    "assistant": "ai",
-    "system": "system",
-    "developer": "system",
-    "tool": "tool",
-    "function": "tool",
-}
-
-MESSAGE = Opaque()
-"""Stands for a message in the payload of a step: what it carries may be the history of earlier turns."""
-
-# Not frozen: these are made on the request path, where that takes three times as long.
-
-
-@dataclass(slots=True, eq=False)
-class Document:
-    """A document at first sight; equal to none but itself."""
-
-    text: str
-    id: str | None
-    metadata: Mapping[str, Any]
-
-
-@dataclass(slots=True)
-class Call:
-    """A model's call of a tool: its words, not the user's."""
-
-    name: Any
-    id: Any
-    arguments: Snapshot
-
-
-@dataclass(slots=True)
-class Message:
-    """A chat message."""
-
-    role: str
-    """human, ai, system or tool."""
-    content: str | list[Snapshot] = ""
-    """A text, or blocks."""
-    calls: list[Call] | None = None
-    call_id: Any = None
-    """Of a tool's message: the call that it answers."""
-    artifact: Snapshot = None
-    documents: Snapshot = None
-    """Those that lie beside the content."""
-
-    @property
-    def text(self) -> str:
-        """The text of the content, without thinking, pictures and sound."""
-        return text_of(self.content)
-
-    @property
-    def prompt_text(self) -> str:
-        """All text that the message shows to a model: also that of search results and documents within."""
-        content = self.content
-        text = content if isinstance(content, str) else "\n".join(_texts_of_blocks(content, nested=True))
-        return text if self.documents is None else "\n".join([text, *texts_of_documents(self.documents)])
-
-    @property
-    def arguments(self) -> list[Snapshot]:
-        """What it calls tools with."""
-        return [call.arguments for call in self.calls or ()]
-
-
-# Reading snapshots, in the worker
-
-
-def text_of(content: Any) -> str:
-    """The text of a message's content or of a token."""
-    if isinstance(content, str):
-        return content
-    return "".join(_texts_of_blocks(content, nested=False)) if isinstance(content, list) else ""
-
-
-def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> Iterator[str]:
-    for block in blocks:
-        if isinstance(block, str):
-            yield block
-        elif isinstance(block, dict):
-            if isinstance(block.get("text"), str):
-                yield block["text"]
-            elif nested and depth < _MAX_DEPTH and block.get("type") not in _MEDIA:
-                for key in ("title", "content", "source", "data"):
-                    inner = block.get(key)
-                    inside = inner if isinstance(inner, list) else [inner]
-                    yield from _texts_of_blocks(inside, nested=True, depth=depth + 1)
-
-
-def texts_of_documents(value: Snapshot, depth: int = 0) -> Iterator[str]:
-    """Every text in documents of whatever form."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Document):
-        yield value.text
-    elif isinstance(value, (dict, list)) and depth < _MAX_DEPTH:
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from texts_of_documents(item, depth + 1)
-
-
-Found: TypeAlias = list[tuple[Document, float | None]]
-"""Documents, each with its score where it came with one."""
-
-
-def documents_in(value: Snapshot) -> list[Found]:
-    """The documents in a payload, list by list: inside dictionaries, states and `(document, score)` pairs.
-
-    Messages are not entered: what they carry may be the history of earlier turns.
-    """
-    if isinstance(value, Document):
-        return [[(value, None)]]
-    if isinstance(value, dict):
-        return [found for item in value.values() for found in documents_in(item)]
-    if isinstance(value, Hidden):
-        return documents_in(value.inside)
-    if not isinstance(value, list):
-        return []
-    pairs = [scored_document(item) for item in value]
-    own: Found = [pair for pair in pairs if pair is not None]
-    others = [found for item, pair in zip(value, pairs, strict=True) if pair is None for found in documents_in(item)]
-    return [own, *others] if own else others
-
-
-def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
-    """A document, alone or as `(document, score)`."""
-    if isinstance(item, Document):
-        return item, None
-    if isinstance(item, list) and len(item) == 2 and isinstance(item[0], Document):  # noqa: PLR2004  (document, score)
-        return item[0], float(item[1]) if isinstance(item[1], (int, float)) else None
-    return None
-
-
-def tool_messages(output: Snapshot) -> list[Message]:
-    """The messages in a tool's output: itself, or those of the state update that a command carries."""
-    if isinstance(output, Hidden):
-        update = output.inside.get("update") if isinstance(output.inside, dict) else None
-        output = update.get("messages") if isinstance(update, dict) else None
-    return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, Message)]
-
-
-def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
-    """The documents that a conversation's messages carry beside their text.
-
-    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it is
-    only told whether there are any.
-    """
-    spoken = [message for message in messages if isinstance(message, Message)]
-    last = max((place for place, message in enumerate(spoken) if message.role == "human"), default=-1)
-    beside = [documents_in(message.artifact) if message.role == "tool" else [] for message in spoken]
-    if last >= 0:
-        beside[last] = documents_in(spoken[last].documents)
-    return [found for lists in beside[max(last, 0) :] for found in lists], any(beside[: max(last, 0)])
-
-
-def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[Message]:
-    """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
-    prompt = [
-        Message("human", each)
-        if isinstance(each, str)
-        else Message(each.role, each.prompt_text, each.calls, each.call_id)
-        for each in messages
-        if isinstance(each, (str, Message))
-    ]
-    return prompt if documents is None else [*prompt, Message("system", "\n".join(texts_of_documents(documents)))]
-
-
-def is_conversation(inputs: Snapshot) -> bool:
-    """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
-    lists = [value for value in inputs.values() if isinstance(value, list)] if isinstance(inputs, dict) else []
-    return any(items and (isinstance(items[-1], Message) or items[-1] is MESSAGE) for items in lists)
-
-
-def calls_text(calls: Snapshot) -> str | None:
-    """What a message calls tools with: one call's arguments, or a list of them."""
-    return as_json(calls[0] if len(calls) == 1 else calls) if isinstance(calls, list) and calls else None
-
-
-def json_in(text: str) -> Any:
-    """The object in a text that is JSON, fenced or not; None in any other text."""
-    body = text.strip().removeprefix("```json").removeprefix("```").removesuffix("```").strip()
-    try:
-        return json.loads(body) if body.startswith(("{", "[")) else None
-    except (ValueError, RecursionError):
-        return None
-
-
-def as_json(value: Snapshot) -> str | None:
-    """A snapshot of an object as JSON text, without what is no data; None when nothing is left."""
-    plain = _plain(value)
-    return None if plain in (_NOTHING, {}, []) else json.dumps(plain, ensure_ascii=False)
-
-
-_NOTHING = object()
-
-
-def _plain(value: Snapshot) -> Any:
-    if value is CUT:
-        return "…"
-    if isinstance(value, Call):
-        return _plain(value.arguments)
-    if isinstance(value, (Opaque, Document)):
-        return _NOTHING
-    if isinstance(value, Message):
-        return value.text
-    if isinstance(value, dict):
-        items = {key: _plain(item) for key, item in value.items()}
-        return {key: item for key, item in items.items() if item is not _NOTHING}
-    if isinstance(value, list):
-        return [item for item in map(_plain, value) if item is not _NOTHING]
-    return value
-
-
-def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
-    """Every text in a snapshot; if not `in_objects`, without those inside the program's own objects."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from texts_in(item, in_objects=in_objects)
-
-
-# Taking snapshots, on the request path
+from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
+from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, Call, Document, Message
 
 
 def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
@@ -302,7 +73,7 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
         return MESSAGE
     beside, content = value.additional_kwargs, value.content
     text = copying.copy(content, depth) if type(content) is str else _content(copying, content, depth)
-    message = Message(_ROLES.get(value.type) or _role_of(value), text)
+    message = Message(ROLES.get(value.type) or _role_of(value), text)
     if beside and "documents" in beside:
         message.documents = copying.copy(beside["documents"], depth + 1)
     if message.role == "ai":
@@ -316,13 +87,13 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
 def _role_of(message: BaseMessage) -> str:
     """The role of a streamed message, or of one that has its role in a field."""
     kind = message.type.lower().removesuffix("messagechunk")
-    return _ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
+    return ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
 
 
 def _content(copying: Copying, content: Any, depth: int) -> Any:
     if not isinstance(content, list):
         return copying.copy(content, depth) if isinstance(content, str) else ""
-    shown = [block for block in content if not (isinstance(block, dict) and block.get("type") in _MEDIA)]
+    shown = [block for block in content if not (isinstance(block, dict) and block.get("type") in MEDIA)]
     return [copying.copy(block, depth + 1) for block in shown]
 
 
@@ -348,14 +119,14 @@ def _read_fields(copying: Copying, value: dict[Any, Any], depth: int) -> Snapsho
         if kind == "base64":
             return Opaque()
         role = value.get("role", kind)
-        if isinstance(role, str) and role.lower() in _ROLES and "content" in value:
-            return Message(_ROLES[role.lower()], _content(copying, value["content"], depth))
+        if isinstance(role, str) and role.lower() in ROLES and "content" in value:
+            return Message(ROLES[role.lower()], _content(copying, value["content"], depth))
     return copying.fields(value, depth)
 
 
 def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
-    if copying.whole and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in _ROLES:  # noqa: PLR2004  (role, content)
-        return Message(_ROLES[value[0].lower()], _content(copying, value[1], depth))
+    if copying.whole and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES:  # noqa: PLR2004  (role, content)
+        return Message(ROLES[value[0].lower()], _content(copying, value[1], depth))
     return copying.items(value, depth)
 
 

@@ -19,11 +19,11 @@ from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.requests import OpenRequests
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
+from ragspan.runs.record import record_of
+from ragspan.runs.trace import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.anchors import anchor_of
-from ragspan_langchain.fold import MAX_SAVED_STATES, NO_INPUT_YET, is_interrupt
 from ragspan_langchain.payloads import SNAPSHOTS, rewritten_documents, take_each, take_reply
-from ragspan_langchain.record import record_of
 
 RunId: TypeAlias = UUID | str
 
@@ -179,6 +179,7 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
     if log.grouped:
         return
     log.root = key
+    log.about["framework"] = "langchain"
     log.about["run_type"] = about.get("run_type")
     log.about["tags"] = tuple(about.get("tags") or ())
     log.about["metadata"] = dict(about.get("metadata") or ())
@@ -242,7 +243,7 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
     noted = note_error(error)
     if _key_of(run_id) == log.root:
         log.about["failed"] = True
-    elif is_interrupt(noted.kind):
+    elif noted.is_a(INTERRUPT):
         log.about["interrupted"] = True
     return noted, _openinference_anchor(run_id)
 

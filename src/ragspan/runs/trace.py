@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from ragspan.capturing.log import Event, RequestLog, RunKey
 from ragspan.capturing.snapshots import LONG_TEXT, OPAQUE, Opaque, Snapshot
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.step_texts import NotedError
-from ragspan_langchain.payloads import (
+from ragspan.runs.payloads import (
     Document,
     Found,
     Message,
@@ -23,7 +22,10 @@ from ragspan_langchain.payloads import (
     text_of,
     tool_messages,
 )
+from ragspan.step_texts import NotedError, ToldError
 
+INTERRUPT = "GraphInterrupt"
+"""A graph raises an error of this name to wait for a person."""
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}
 """What a stream is said to begin with; its real input comes with its end."""
@@ -57,7 +59,7 @@ class Run:
     inputs: Snapshot = OPAQUE
     consumed: int = 0
     """Identity of the unread search result that it was given."""
-    noted: NotedError | None = None
+    noted: NotedError | ToldError | None = None
     """The error that ended it."""
     inside_search: bool = field(init=False)
 
@@ -67,7 +69,7 @@ class Run:
 
     @property
     def error(self) -> str | None:
-        return None if self.noted is None else self.noted.kind.__name__
+        return None if self.noted is None else self.noted.name
 
     def around(self) -> Iterator[Run]:
         """The runs around it, the innermost first."""
@@ -149,7 +151,7 @@ class Trace:
         self.saved_states: list[Snapshot] = []
         """Inputs of the first steps, where the request had no question."""
         self.streamed = False
-        self.noted: NotedError | None = None
+        self.noted: NotedError | ToldError | None = None
         self.runs: dict[RunKey, Run] = {}
         self.models: list[ModelRun] = []
         self.searches: list[RetrieverRun] = []
@@ -179,7 +181,7 @@ class Trace:
     def error(self) -> str | None:
         if self.log.abandoned:
             return "GeneratorExit"  # as for a stream that its reader left
-        return None if self.noted is None else self.noted.kind.__name__
+        return None if self.noted is None else self.noted.name
 
     @property
     def name(self) -> str:
@@ -323,7 +325,7 @@ class Trace:
         if run.parent is None:
             self.noted = run.noted
             self._end_top(run, OPAQUE, None if isinstance(event.about, SpanAnchor) else event.about)
-        elif is_interrupt(event.payload.kind):
+        elif event.payload.is_a(INTERRUPT):
             self.interrupted.append(run.parent)
 
     def _end_top(self, run: Run, output: Snapshot, inputs: Snapshot) -> None:
@@ -393,8 +395,3 @@ _SEARCHED = re.compile(
     r"(?:_(?:list|texts?|found|used))?$|^(?:(?:re)?search_|web_|retrieval_|query_)*results$"
 )
 _case = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def is_interrupt(kind: type[BaseException]) -> bool:
-    """Whether a graph raises this to wait for a person."""
-    return any(base.__name__ == "GraphInterrupt" for base in kind.__mro__)

@@ -12,12 +12,12 @@ from ragspan.matching import PromptText
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
+from ragspan.runs.answers import question_in, status_and_response
+from ragspan.runs.payloads import Call, Document
+from ragspan.runs.payloads import Message as ChatMessage
+from ragspan.runs.prompt_provenance import documents_behind
+from ragspan.runs.trace import ModelRun, RetrieverRun, Run, SeenDocument, ToolRun, Trace, trace_of
 from ragspan.step_texts import Message, ToolRequest
-from ragspan_langchain.answers import question_in, status_and_response
-from ragspan_langchain.fold import ModelRun, RetrieverRun, Run, SeenDocument, ToolRun, Trace, trace_of
-from ragspan_langchain.payloads import Call, Document
-from ragspan_langchain.payloads import Message as ChatMessage
-from ragspan_langchain.prompt_provenance import documents_behind
 
 _SESSION_KEYS = ("session_id", "thread_id", "conversation_id", "langfuse_session_id")
 _USER_KEYS = ("user_id", "langfuse_user_id")
@@ -48,7 +48,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
         response=response,
         status=status,
         error_type=trace.error if status == "error" else None,
-        framework="langchain",
+        framework=log.about.get("framework", "langchain"),
         name=trace.name,
         started_ns=log.started_ns,
         ended_ns=log.ended_ns,

@@ -15,8 +15,8 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
-from ragspan_langchain.fold import ModelRun, SeenDocument, Trace
-from ragspan_langchain.payloads import Message, calls_text, json_in, texts_in
+from ragspan.runs.payloads import Message, calls_text, json_in, texts_in
+from ragspan.runs.trace import ModelRun, SeenDocument, Trace
 
 Found = tuple[SeenDocument, str, bool]
 """A document in a prompt, its text, and whether nothing of it is missing."""

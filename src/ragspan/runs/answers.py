@@ -11,8 +11,8 @@ from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
-from ragspan_langchain.fold import ModelRun, Trace
-from ragspan_langchain.payloads import Document, Message, as_json, calls_text, json_in, text_of, texts_in
+from ragspan.runs.payloads import Document, Message, as_json, calls_text, json_in, text_of, texts_in
+from ragspan.runs.trace import ModelRun, Trace
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
 _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
