@@ -1,0 +1,199 @@
+"""OpenInference's spans: `openinference.span.kind`, `input.value`, `llm.input_messages.*`, `retrieval.documents.*`.
+
+They hold what chains were called with and gave, as text or JSON, so that a program's own searches are seen, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ragspan.capturing.snapshots import OPAQUE, Snapshot
+from ragspan.runs.payloads import Message
+from ragspan_otlp.readers.payloads import (
+    Payloads,
+    as_fields,
+    as_text,
+    json_of,
+    number,
+    numbered,
+    text,
+    whole,
+)
+from ragspan_otlp.readers.steps import Kind, Scored, Step
+from ragspan_otlp.traces import TracedSpan
+
+KIND = "openinference.span.kind"
+
+_KINDS: dict[str, Kind] = {
+    "AGENT": "agent",
+    "CHAIN": "chain",
+    "PROMPT": "chain",
+    "LLM": "model",
+    "RETRIEVER": "retriever",
+    "RERANKER": "reranker",
+    "TOOL": "tool",
+    "EVALUATOR": "ignored",
+    "GUARDRAIL": "ignored",
+}
+_FIRST_TOKEN = "First Token Stream Event"  # noqa: S105  the name of an event
+_POSTPROCESSING = ("._postprocess_nodes", "._apostprocess_nodes")
+_node = re.compile(r"Node\(id_=([^)]+)\), score=([-\d.e]+)")
+_STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
+_EVALUATOR = ("Evaluator.evaluate", "Evaluator.aevaluate")
+
+
+def read(span: TracedSpan, payloads: Payloads) -> Step | None:
+    """The step of a span; None for embeddings."""
+    attributes = span.attributes
+    kind = _KINDS.get(str(attributes.get(KIND)).upper())
+    if kind is None:
+        return None
+    if kind == "agent" and "llm.invocation_parameters" in attributes:  # a model with "agent" in its name
+        kind = "model"
+    elif kind == "chain" and any(key.startswith("reranker.") for key in attributes):
+        kind = "reranker"
+    elif span.name.endswith(_EVALUATOR):
+        kind = "ignored"
+    framework = span.scope.rpartition(".")[2]
+    name = span.name.partition(".")[0] if framework == "llama_index" else span.name
+    metadata = as_fields(attributes.get("metadata"))
+    step = Step(
+        span=span,
+        kind=kind,
+        name=text(attributes.get("tool.name")) or text(attributes.get("agent.name")) or name,
+        framework=framework,
+        inputs=payloads.read(attributes.get("input.value")),
+        output=payloads.read(attributes.get("output.value")),
+        session_id=text(attributes.get("session.id")),
+        user_id=text(attributes.get("user.id")),
+        tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
+        metadata=metadata,
+    )
+    if kind == "model":
+        _read_model(step, payloads, metadata)
+    elif kind == "retriever":
+        step.query = _query(step.inputs, attributes)
+        step.found = _found(attributes, payloads)
+    elif kind == "reranker":
+        step.query = text(attributes.get("reranker.query"))
+        step.model, step.top_k = text(attributes.get("reranker.model_name")), whole(attributes.get("reranker.top_k"))
+        step.given = _documents(attributes, "reranker.input_documents", payloads)
+        step.found = _documents(attributes, "reranker.output_documents", payloads)
+    elif kind == "tool":
+        _read_tool(step)
+    elif span.name.endswith(_POSTPROCESSING):
+        _read_postprocessing(step, payloads)
+    elif isinstance(step.inputs, dict):  # LlamaIndex's synthesizers are given the documents as the model sees them
+        step.written = [chunk for chunk in _listed(step.inputs.get("text_chunks")) if isinstance(chunk, str)]
+        if "init_state" in step.inputs:
+            step.inputs = OPAQUE  # a workflow's state before it began, without what it was asked
+    if isinstance(step.output, dict):  # LlamaIndex's streams, as they were before somebody read them
+        said = next((step.output[key] for key, beside in _STREAMS if {key, beside} <= step.output.keys()), step.output)
+        step.output = said or OPAQUE
+    return step
+
+
+def _read_postprocessing(step: Step, payloads: Payloads) -> None:
+    """LlamaIndex's postprocessors name the nodes that they leave by their ids."""
+    left = step.span.attributes.get("output.value")
+    if isinstance(left, str) and left.startswith("["):
+        scores = [(payloads.by_id(id), number(score)) for id, score in _node.findall(left)]
+        found = [(document, score) for document, score in scores if document is not None]
+        if found or left == "[]":
+            step.kind, step.found = "reranker", found
+
+
+def _read_model(step: Step, payloads: Payloads, metadata: Mapping[str, Any]) -> None:
+    attributes = step.span.attributes
+    asked = step.inputs.get("messages") if isinstance(step.inputs, dict) else None
+    while isinstance(asked, list) and asked and isinstance(asked[0], list):
+        asked = asked[0]
+    if isinstance(asked, list) and asked and all(isinstance(one, Message) for one in asked):
+        step.prompt = asked  # LangChain's own messages, with what they carry
+    step.prompt = (
+        step.prompt
+        or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
+        or [Message("human", prompt) for prompt in _listed(attributes.get("llm.prompts")) if isinstance(prompt, str)]
+    )
+    replies = numbered(attributes, "llm.output_messages")
+    step.reply = _message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value"))
+    step.model = text(attributes.get("llm.model_name")) or text(metadata.get("ls_model_name"))
+    step.provider = text(attributes.get("llm.provider")) or text(attributes.get("llm.system"))
+    step.told = {
+        "prompt_tokens": whole(attributes.get("llm.token_count.prompt")),
+        "completion_tokens": whole(attributes.get("llm.token_count.completion")),
+        "cached_tokens": whole(attributes.get("llm.token_count.prompt_details.cache_read")),
+        "finish_reason": attributes.get("llm.finish_reason"),
+    }
+    step.first_token_ns = next((event.time_ns for event in step.span.events if event.name == _FIRST_TOKEN), None)
+
+
+def _plain_reply(output: Any) -> Message | None:
+    """What a model without messages said: a text, or LangChain's generations."""
+    generations = as_fields(output).get("generations")
+    while isinstance(generations, list) and generations:
+        generations = generations[0]
+    said = generations.get("text") if isinstance(generations, dict) else output
+    return Message("ai", said) if isinstance(said, str) else None
+
+
+def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
+    """A message, of its attributes."""
+    content = fields.get("message.content")
+    if not isinstance(content, str):
+        parts = (part.get("message_content.text") for part in numbered(fields, "message.contents"))
+        content = "\n".join(part for part in parts if isinstance(part, str))
+    calls = [
+        {
+            "id": call.get("tool_call.id"),
+            "name": call.get("tool_call.function.name"),
+            "args": call.get("tool_call.function.arguments"),
+        }
+        for call in numbered(fields, "message.tool_calls")
+    ]
+    about = {"content": content, "tool_calls": calls, "tool_call_id": fields.get("message.tool_call_id")}
+    return payloads.message(about, str(fields.get("message.role")))
+
+
+def _read_tool(step: Step) -> None:
+    """LlamaIndex's tools are called with `args` and `kwargs`, and give an object with blocks of text."""
+    inputs, output = step.inputs, step.output
+    if isinstance(inputs, dict) and inputs.keys() <= {"args", "kwargs"}:
+        named, others = inputs.get("kwargs"), inputs.get("args")
+        step.inputs = named or (others[0] if isinstance(others, list) and len(others) == 1 else others)
+    if isinstance(output, dict) and isinstance(output.get("blocks"), list):
+        texts = (block.get("text") for block in output["blocks"] if isinstance(block, dict))
+        step.output = "\n".join(said for said in texts if isinstance(said, str))
+
+
+def _query(inputs: Snapshot, attributes: Mapping[str, Any]) -> str | None:
+    """What was searched with: a text, or the one text in what the search was called with."""
+    if isinstance(inputs, dict):
+        inner = inputs.get("query_bundle", inputs.get("str_or_query_bundle", inputs))
+        inputs = inner.get("query_str", inner.get("query")) if isinstance(inner, dict) else inner
+    return inputs if isinstance(inputs, str) else as_text(attributes.get("input.value"))
+
+
+def _found(attributes: Mapping[str, Any], payloads: Payloads) -> list[Scored] | None:
+    """What a search found; None where the span has ids of documents, or nothing, in place of their texts."""
+    output = json_of(attributes.get("output.value"))
+    inside = output.get("documents") if isinstance(output, dict) else output
+    found = payloads.documents_in(inside) if isinstance(inside, list) else []
+    found = found or _documents(attributes, "retrieval.documents", payloads)
+    return found or ([] if inside == [] else None)
+
+
+def _documents(attributes: Mapping[str, Any], prefix: str, payloads: Payloads) -> list[Scored]:
+    found: list[Scored] = []
+    for fields in numbered(attributes, prefix):
+        content = fields.get("document.content")
+        if isinstance(content, str):
+            own = payloads.document(content, id=fields.get("document.id"), metadata=fields.get("document.metadata"))
+            found.append((own, number(fields.get("document.score"))))
+    return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else []

@@ -1,0 +1,229 @@
+"""Reads what instrumentations write into attributes, as text or as JSON: documents, messages, calls of tools, and data."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ragspan.capturing.snapshots import CUT, OPAQUE, Hidden, Snapshot
+from ragspan.runs.payloads import MEDIA, ROLES, Call, Document, Message
+
+Fields = Mapping[str, Any]
+
+_MAX_VALUES = 200_000
+_MAX_DEPTH = 40
+_COMMAND = frozenset({"graph", "update", "resume", "goto"})
+_MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
+_REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$")
+"""How Python prints an object: it says nothing to a user."""
+_TEXTS = ("text", "content", "page_content", "document", "contents", "passage", "long_text")
+_IDS = ("id", "id_", "node_id", "doc_id", "document_id")
+_ABOUT = ("metadata", "meta")
+
+
+class Payloads:
+    """The payloads of one trace. A document is the same one wherever its text is; equal texts count once anyway."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Document] = {}
+        self._by_id: dict[str, Document] = {}
+        self._left = _MAX_VALUES
+
+    def document(self, text: str, *, id: Any = None, metadata: Any = None) -> Document:
+        """The document with this text; what is first said of it stays."""
+        known = self._documents.get(text)
+        if known is None:
+            known = self._documents[text] = Document(text, None, {})
+        if known.id is None and isinstance(id, (str, int)) and id != "":
+            known.id = str(id)
+            self._by_id.setdefault(known.id, known)
+        if not known.metadata:
+            known.metadata = as_fields(metadata)
+        return known
+
+    def by_id(self, id: str) -> Document | None:
+        """The document with this id, if it has been read."""
+        return self._by_id.get(id)
+
+    def read(self, value: Any) -> Snapshot:
+        """The data in an attribute: what is JSON by its looks is read as such."""
+        data = value
+        if isinstance(value, str):
+            data = json_of(value)
+            if data is None or not isinstance(data, (dict, list)):
+                return OPAQUE if _REPR.match(value) else value
+        return self.snapshot(data)
+
+    def snapshot(self, value: Any, depth: int = 0) -> Snapshot:
+        """A value that JSON can hold, with the documents and messages in it."""
+        self._left -= 1
+        if self._left < 0 or depth > _MAX_DEPTH:
+            return CUT
+        if isinstance(value, str):
+            return OPAQUE if _REPR.match(value) else value
+        if isinstance(value, Mapping):
+            return self._of_fields(value, depth)
+        if isinstance(value, (list, tuple)):
+            if len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES and value[1]:  # noqa: PLR2004  (role, content)
+                return self.message({"content": value[1]}, value[0], depth)
+            return [self.snapshot(item, depth + 1) for item in value]
+        return value if value is None or isinstance(value, (bool, int, float)) else OPAQUE
+
+    def _of_fields(self, value: Fields, depth: int) -> Snapshot:
+        inner = value.get("data", value.get("kwargs"))
+        if isinstance(inner, Mapping) and (role := _role_of_wrapped(value)):  # as LangChain writes a message
+            return self.message(inner, role, depth)
+        found = self.document_in(value)
+        if found is not None:
+            return found[0]
+        role = value.get("role", value.get("type"))
+        if isinstance(role, str) and role.lower() in ROLES and ("content" in value or "parts" in value):
+            return self.message(value, role, depth)
+        if value.get("type") == "tool_call" and "args" in value:
+            return self._call(value, depth)
+        if "update" in value and value.keys() <= _COMMAND:  # LangGraph's, which steers a graph and holds no question
+            return Hidden({"update": self.snapshot(value["update"], depth + 1)})
+        return {str(key): self.snapshot(item, depth + 1) for key, item in value.items()}
+
+    def document_in(self, value: Fields) -> tuple[Document, float | None] | None:
+        """The document that these fields are, as LangChain, LlamaIndex or Haystack writes one; with its score."""
+        score = value.get("score")
+        inner = value.get("node", value.get("document"))
+        if isinstance(inner, Mapping):  # with its score beside it
+            value = inner
+        keys = value.keys()
+        if not ("page_content" in keys or ("id_" in keys and "text" in keys) or ("meta" in keys and "content" in keys)):
+            return None
+        text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), None)
+        if text is None:
+            return None
+        return self.document(text, id=_first(value, _IDS), metadata=_first(value, _ABOUT)), number(score)
+
+    def documents_in(self, values: Any, *, loosely: bool = False) -> list[tuple[Document, float | None]]:
+        """The documents in a list; `loosely`, texts and whatever has a text are documents, too."""
+        found = []
+        for value in values if isinstance(values, (list, tuple)) else [values]:
+            entry = self.document_in(value) if isinstance(value, Mapping) else None
+            if entry is None and loosely:
+                fields = value if isinstance(value, Mapping) else {"text": value}
+                text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
+                if text:
+                    about = self.document(text, id=_first(fields, _IDS), metadata=_first(fields, _ABOUT))
+                    entry = about, number(_first(fields, ("score", "distance")))
+            if entry is not None:
+                found.append(entry)
+        return found
+
+    def message(self, value: Fields, role: str, depth: int = 0) -> Message:
+        """A message: LangChain's fields, or the parts of OpenTelemetry's conventions."""
+        message = Message(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
+        content = value.get("content")
+        if isinstance(value.get("parts"), list):
+            self._read_parts(message, value["parts"], depth)
+        elif isinstance(content, str):
+            message.content = content
+        elif isinstance(content, list):
+            shown = (one for one in content if not (isinstance(one, Mapping) and one.get("type") in MEDIA))
+            message.content = [self.snapshot(one, depth + 1) for one in shown]
+        calls = value.get("tool_calls")
+        if message.role == "ai" and isinstance(calls, list) and calls:
+            message.calls = [self._call(call, depth) for call in calls if isinstance(call, Mapping)]
+        message.call_id = message.call_id or value.get("tool_call_id") or (message.role == "tool" and value.get("id"))
+        message.artifact = self.snapshot(value.get("artifact"), depth + 1)
+        beside = value.get("additional_kwargs")
+        if isinstance(beside, Mapping) and beside.get("documents") is not None:
+            message.documents = self.snapshot(beside["documents"], depth + 1)
+        return message
+
+    def _read_parts(self, message: Message, parts: Iterable[Any], depth: int) -> None:
+        texts = []
+        for part in parts:
+            if not isinstance(part, Mapping):
+                continue
+            if part.get("type") == "tool_call":
+                message.calls = [*(message.calls or ()), self._call(part, depth)]
+            elif part.get("type") == "tool_call_response":
+                message.role, message.call_id = "tool", part.get("id")
+                texts.append(as_text(part.get("response", part.get("result"))) or "")
+            elif part.get("type") in {"text", None} and isinstance(part.get("content", part.get("text")), str):
+                texts.append(part.get("content", part.get("text")))
+        message.content = "\n".join(texts)
+
+    def _call(self, value: Fields, depth: int) -> Call:
+        function = value.get("function")
+        named = function if isinstance(function, Mapping) else value
+        arguments = next((named[key] for key in ("args", "arguments") if named.get(key) is not None), None)
+        data = json_of(arguments) if isinstance(arguments, str) else arguments
+        return Call(named.get("name"), value.get("id"), self.snapshot(arguments if data is None else data, depth + 1))
+
+
+def _role_of_wrapped(value: Fields) -> str | None:
+    """The role of a message that LangChain wrote with its class beside its fields."""
+    kind = value.get("type")
+    if kind == "constructor":
+        path = value.get("id")
+        match = _MESSAGE_CLASS.fullmatch(str(path[-1])) if isinstance(path, list) and path else None
+        return (match[1] or "human") if match else None
+    return kind if isinstance(kind, str) and kind.lower().removesuffix("messagechunk") in ROLES else None
+
+
+def _first(value: Fields, keys: Iterable[str]) -> Any:
+    return next((value[key] for key in keys if value.get(key) is not None), None)
+
+
+def json_of(value: Any) -> Any:
+    """The data of an attribute that holds JSON; None where it holds none."""
+    if not isinstance(value, str):
+        return value if isinstance(value, (dict, list)) else None
+    if value.lstrip()[:1] not in {"{", "[", '"'}:
+        return None
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def as_fields(value: Any) -> dict[str, Any]:
+    """The fields in an attribute; none where it holds something else."""
+    data = json_of(value)
+    return {key: item for key, item in data.items() if isinstance(key, str)} if isinstance(data, dict) else {}
+
+
+def as_text(value: Any) -> str | None:
+    """A text as it is, anything else as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def number(value: Any) -> float | None:
+    try:
+        return None if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def whole(value: Any) -> int | None:
+    found = number(value)
+    return int(found) if found is not None and abs(found) < 1e15 else None  # noqa: PLR2004  no count is as large
+
+
+def numbered(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
+    """What stands in attributes named `prefix.0.name`, `prefix.1.name`, each as its fields."""
+    found: dict[int, dict[str, Any]] = {}
+    start = f"{prefix}."
+    for key, value in attributes.items():
+        if key.startswith(start):
+            place, _, name = key[len(start) :].partition(".")
+            if place.isdecimal() and place.isascii() and len(place) < 7:  # noqa: PLR2004  none has a million
+                found.setdefault(int(place), {})[name] = value
+    return [found[place] for place in sorted(found)]

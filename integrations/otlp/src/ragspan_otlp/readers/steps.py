@@ -1,0 +1,59 @@
+"""What readers make of spans, whatever their convention: the steps of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from ragspan.capturing.snapshots import OPAQUE, Snapshot
+from ragspan.runs.payloads import Document, Message
+from ragspan_otlp.readers.payloads import Payloads
+from ragspan_otlp.traces import TracedSpan
+
+Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
+Scored: TypeAlias = tuple[Document, float | None]
+"""A document, with its score if it came with one."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Step:
+    """One span, as one thing that was done for an answer. A convention's reader fills in what it knows."""
+
+    span: TracedSpan
+    kind: Kind
+    """`ignored` is what serves no answer, with all inside it: an evaluation."""
+    name: str
+    framework: str = ""
+    inputs: Snapshot = OPAQUE
+    """What a chain, an agent or a tool was called with; opaque where the span does not say."""
+    output: Snapshot = OPAQUE
+    query: str | None = None
+    """Of a search or a reranker."""
+    found: Sequence[Scored] | None = None
+    """The documents that a search or a reranker gave; None where their texts are not known."""
+    given: Sequence[Scored] = ()
+    """The documents that a reranker was given."""
+    written: Sequence[str] = ()
+    """Documents as a step wrote them for the model: with their metadata, say."""
+    prompt: Sequence[Message] = ()
+    """Of a model."""
+    reply: Message | None = None
+    told: Mapping[str, Any] = field(default_factory=dict)
+    """What the span tells of a model's reply, as `ragspan.provider_replies` reads it."""
+    model: str | None = None
+    provider: str | None = None
+    first_token_ns: int | None = None
+    call_id: str | None = None
+    """Of a tool: the model's request."""
+    top_k: int | None = None
+    source: str | None = None
+    """What was searched."""
+    session_id: str | None = None
+    user_id: str | None = None
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+Reader: TypeAlias = Callable[[TracedSpan, Payloads], Step | None]
+"""Reads a span of one convention; None if it is no step."""
