@@ -6,7 +6,7 @@ They hold what chains were called with and gave, as text or JSON, so that a prog
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
@@ -47,18 +47,11 @@ _EVALUATOR = ("Evaluator.evaluate", "Evaluator.aevaluate")
 def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     """The step of a span; None for embeddings."""
     attributes = span.attributes
-    kind = _KINDS.get(str(attributes.get(KIND)).upper())
+    kind = _kind_of(span)
     if kind is None:
         return None
-    if kind == "agent" and "llm.invocation_parameters" in attributes:  # a model with "agent" in its name
-        kind = "model"
-    elif kind == "chain" and any(key.startswith("reranker.") for key in attributes):
-        kind = "reranker"
-    elif span.name.endswith(_EVALUATOR):
-        kind = "ignored"
     framework = span.scope.rpartition(".")[2]
     name = span.name.partition(".")[0] if framework == "llama_index" else span.name
-    metadata = as_fields(attributes.get("metadata"))
     step = Step(
         span=span,
         kind=kind,
@@ -69,21 +62,24 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         session_id=text(attributes.get("session.id")),
         user_id=text(attributes.get("user.id")),
         tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
-        metadata=metadata,
+        metadata=as_fields(attributes.get("metadata")),
     )
-    if kind == "model":
-        _read_model(step, payloads, metadata)
-    elif kind == "retriever":
-        step.query = _query(step.inputs, attributes)
-        step.found = _found(attributes, payloads)
-    elif kind == "reranker":
-        step.query = text(attributes.get("reranker.query"))
-        step.model, step.top_k = text(attributes.get("reranker.model_name")), whole(attributes.get("reranker.top_k"))
-        step.given = _documents(attributes, "reranker.input_documents", payloads)
-        step.found = _documents(attributes, "reranker.output_documents", payloads)
-    elif kind == "tool":
-        _read_tool(step)
-    elif span.name.endswith(_POSTPROCESSING):
+    _DETAILS.get(kind, _read_chain)(step, payloads)
+    return step
+
+
+def _kind_of(span: TracedSpan) -> Kind | None:
+    attributes = span.attributes
+    kind = _KINDS.get(str(attributes.get(KIND)).upper())
+    if kind == "agent" and "llm.invocation_parameters" in attributes:
+        return "model"  # one with "agent" in its name
+    if kind == "chain" and any(key.startswith("reranker.") for key in attributes):
+        return "reranker"
+    return "ignored" if kind and span.name.endswith(_EVALUATOR) else kind
+
+
+def _read_chain(step: Step, payloads: Payloads) -> None:
+    if step.span.name.endswith(_POSTPROCESSING):
         _read_postprocessing(step, payloads)
     elif isinstance(step.inputs, dict):  # LlamaIndex's synthesizers are given the documents as the model sees them
         step.written = [chunk for chunk in _listed(step.inputs.get("text_chunks")) if isinstance(chunk, str)]
@@ -92,20 +88,19 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     if isinstance(step.output, dict):  # LlamaIndex's streams, as they were before somebody read them
         said = next((step.output[key] for key, beside in _STREAMS if {key, beside} <= step.output.keys()), step.output)
         step.output = said or OPAQUE
-    return step
 
 
 def _read_postprocessing(step: Step, payloads: Payloads) -> None:
     """LlamaIndex's postprocessors name the nodes that they leave by their ids."""
     left = step.span.attributes.get("output.value")
     if isinstance(left, str) and left.startswith("["):
-        scores = [(payloads.by_id(id), number(score)) for id, score in _node.findall(left)]
+        scores = [(payloads.by_id(own_id), number(score)) for own_id, score in _node.findall(left)]
         found = [(document, score) for document, score in scores if document is not None]
         if found or left == "[]":
             step.kind, step.found = "reranker", found
 
 
-def _read_model(step: Step, payloads: Payloads, metadata: Mapping[str, Any]) -> None:
+def _read_model(step: Step, payloads: Payloads) -> None:
     attributes = step.span.attributes
     asked = step.inputs.get("messages") if isinstance(step.inputs, dict) else None
     while isinstance(asked, list) and asked and isinstance(asked[0], list):
@@ -119,7 +114,7 @@ def _read_model(step: Step, payloads: Payloads, metadata: Mapping[str, Any]) -> 
     )
     replies = numbered(attributes, "llm.output_messages")
     step.reply = _message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value"))
-    step.model = text(attributes.get("llm.model_name")) or text(metadata.get("ls_model_name"))
+    step.model = text(attributes.get("llm.model_name")) or text(step.metadata.get("ls_model_name"))
     step.provider = text(attributes.get("llm.provider")) or text(attributes.get("llm.system"))
     step.told = {
         "prompt_tokens": whole(attributes.get("llm.token_count.prompt")),
@@ -157,7 +152,20 @@ def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
     return payloads.message(about, str(fields.get("message.role")))
 
 
-def _read_tool(step: Step) -> None:
+def _read_search(step: Step, payloads: Payloads) -> None:
+    step.query = _query(step.inputs, step.span.attributes)
+    step.found = _found(step.span.attributes, payloads)
+
+
+def _read_reranker(step: Step, payloads: Payloads) -> None:
+    attributes = step.span.attributes
+    step.query, step.model = text(attributes.get("reranker.query")), text(attributes.get("reranker.model_name"))
+    step.top_k = whole(attributes.get("reranker.top_k"))
+    step.given = _documents(attributes, "reranker.input_documents", payloads)
+    step.found = _documents(attributes, "reranker.output_documents", payloads)
+
+
+def _read_tool(step: Step, _: Payloads) -> None:
     """LlamaIndex's tools are called with `args` and `kwargs`, and give an object with blocks of text."""
     inputs, output = step.inputs, step.output
     if isinstance(inputs, dict) and inputs.keys() <= {"args", "kwargs"}:
@@ -190,10 +198,18 @@ def _documents(attributes: Mapping[str, Any], prefix: str, payloads: Payloads) -
     for fields in numbered(attributes, prefix):
         content = fields.get("document.content")
         if isinstance(content, str):
-            own = payloads.document(content, id=fields.get("document.id"), metadata=fields.get("document.metadata"))
+            own = payloads.document(content, own_id=fields.get("document.id"), metadata=fields.get("document.metadata"))
             found.append((own, number(fields.get("document.score"))))
     return found
 
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
+
+
+_DETAILS: Mapping[Kind, Callable[[Step, Payloads], None]] = {
+    "model": _read_model,
+    "retriever": _read_search,
+    "reranker": _read_reranker,
+    "tool": _read_tool,
+}

@@ -31,21 +31,21 @@ class Payloads:
         self._by_id: dict[str, Document] = {}
         self._left = _MAX_VALUES
 
-    def document(self, text: str, *, id: Any = None, metadata: Any = None) -> Document:
+    def document(self, text: str, *, own_id: Any = None, metadata: Any = None) -> Document:
         """The document with this text; what is first said of it stays."""
         known = self._documents.get(text)
         if known is None:
             known = self._documents[text] = Document(text, None, {})
-        if known.id is None and isinstance(id, (str, int)) and id != "":
-            known.id = str(id)
+        if known.id is None and isinstance(own_id, (str, int)) and own_id != "":
+            known.id = str(own_id)
             self._by_id.setdefault(known.id, known)
         if not known.metadata:
             known.metadata = as_fields(metadata)
         return known
 
-    def by_id(self, id: str) -> Document | None:
+    def by_id(self, own_id: str) -> Document | None:
         """The document with this id, if it has been read."""
-        return self._by_id.get(id)
+        return self._by_id.get(own_id)
 
     def read(self, value: Any) -> Snapshot:
         """The data in an attribute: what is JSON by its looks is read as such."""
@@ -99,7 +99,7 @@ class Payloads:
         text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), None)
         if text is None:
             return None
-        return self.document(text, id=_first(value, _IDS), metadata=_first(value, _ABOUT)), number(score)
+        return self.document(text, own_id=_first(value, _IDS), metadata=_first(value, _ABOUT)), number(score)
 
     def documents_in(self, values: Any, *, loosely: bool = False) -> list[tuple[Document, float | None]]:
         """The documents in a list; `loosely`, texts and whatever has a text are documents, too."""
@@ -110,7 +110,7 @@ class Payloads:
                 fields = value if isinstance(value, Mapping) else {"text": value}
                 text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
                 if text:
-                    about = self.document(text, id=_first(fields, _IDS), metadata=_first(fields, _ABOUT))
+                    about = self.document(text, own_id=_first(fields, _IDS), metadata=_first(fields, _ABOUT))
                     entry = about, number(_first(fields, ("score", "distance")))
             if entry is not None:
                 found.append(entry)

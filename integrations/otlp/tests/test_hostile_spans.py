@@ -1,0 +1,108 @@
+"""Spans that no instrumentor wrote: `records_of` gives what can be known, and raises nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from recorded_spans import load
+
+from ragspan_otlp.readers import records_of
+from ragspan_otlp.traces import SpanEvent, TracedSpan
+
+_RECORDED = [span for name in ("langchain", "llama_index") for span in load(f"openinference_{name}")]
+_KEYS = sorted(
+    {key for span in _RECORDED for key in span.attributes} | {"gen_ai.operation.name", "traceloop.span.kind"}
+)
+_ids = st.sampled_from([f"{number:016x}" for number in range(6)])
+_plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=40) | st.binary(max_size=9)
+_values = st.recursive(
+    _plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+_kinds = st.sampled_from(["CHAIN", "LLM", "RETRIEVER", "TOOL", "RERANKER", "AGENT", "EVALUATOR"])
+_attributes = st.builds(
+    lambda attributes, kind: attributes | {"openinference.span.kind": kind},
+    st.dictionaries(st.sampled_from(_KEYS), _values | _values.map(lambda value: json.dumps(value, default=str))),
+    _kinds | _values,
+)
+_spans = st.builds(
+    TracedSpan,
+    trace_id=st.just("0" * 31 + "1") | st.text(max_size=4),
+    span_id=_ids,
+    parent_id=st.none() | _ids,
+    name=st.text(max_size=20),
+    start_ns=st.integers(0, 2**64),
+    end_ns=st.integers(0, 2**64),
+    attributes=_attributes,
+    events=st.lists(st.builds(SpanEvent, name=st.just("exception"), time_ns=st.integers(), attributes=_attributes)),
+    status_error=st.booleans(),
+    status_message=st.text(max_size=20),
+    scope=st.sampled_from(["", "openinference.instrumentation.langchain", "openinference.instrumentation.llama_index"]),
+)
+
+
+@pytest.mark.slow
+@given(st.lists(_spans, max_size=8))
+@settings(deadline=None)
+def test_any_spans_are_survived(spans: list[TracedSpan]) -> None:
+    for found in records_of(spans):
+        assert found.record.to_json()
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=50)
+def test_real_spans_with_other_values_are_survived(data: st.DataObject) -> None:
+    changed = [_changed(span, data) for span in _RECORDED]
+
+    assert all(found.record.to_json() for found in records_of(changed))
+
+
+def _changed(span: TracedSpan, data: st.DataObject) -> TracedSpan:
+    if not data.draw(st.booleans()) or not span.attributes:
+        return span
+    key = data.draw(st.sampled_from(sorted(span.attributes)))
+    return replace(span, attributes={**span.attributes, key: data.draw(_values)})
+
+
+def span(number: int, parent: int | None, kind: str = "CHAIN", **attributes: Any) -> TracedSpan:
+    return TracedSpan(
+        trace_id="0" * 31 + "1",
+        span_id=f"{number:016x}",
+        parent_id=None if parent is None else f"{parent:016x}",
+        name="step",
+        start_ns=number,
+        end_ns=number + 1,
+        attributes={"openinference.span.kind": kind, **attributes},
+    )
+
+
+def test_spans_inside_one_another_make_no_record() -> None:
+    assert records_of([span(1, 2, "LLM"), span(2, 1)]) == []
+
+
+def test_span_inside_itself_is_a_root() -> None:
+    assert records_of([span(1, 1), span(2, 1, "LLM", **{"output.value": "Yes."})])
+
+
+def test_very_deep_and_very_many_spans_are_bounded() -> None:
+    deep = [span(number, number - 1 or None) for number in range(1, 10_000)]
+    wide = [span(30_000 + number, 1, "LLM", **{"output.value": "Yes."}) for number in range(10_000)]
+    (found,) = records_of([*deep, *wide])
+
+    assert len(found.record.generations) <= 100
+
+
+def test_huge_documents_are_read() -> None:
+    documents = {f"retrieval.documents.{n}.document.content": f"{n} " + "word " * 100_000 for n in range(10)}
+    prompt = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "0 " + "word " * 100}
+    (found,) = records_of([span(1, None), span(2, 1, "RETRIEVER", **documents), span(3, 1, "LLM", **prompt)])
+
+    assert len(found.record.retrievals[0].contexts) == len(documents)
+
+
+def test_deep_json_is_read_as_text() -> None:
+    assert records_of([span(1, None, "AGENT", **{"input.value": "[" * 100_000}), span(2, 1, "LLM")])

@@ -1,0 +1,182 @@
+"""Records of spans that OpenInference's instrumentors wrote."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from recorded_spans import ANSWER, PASSAGES, QUESTION, load
+
+from ragspan.records import RagRecord
+from ragspan_otlp.readers import records_of
+from ragspan_otlp.traces import TracedSpan
+
+FRAMEWORKS = ["langchain", "llama_index"]
+
+
+def only(spans: list[TracedSpan], **options: Any) -> RagRecord:
+    (found,) = records_of(spans, **options)
+    return found.record
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_question_contexts_and_response_are_those_of_the_request(framework: str) -> None:
+    record = only(load(f"openinference_{framework}"))
+
+    assert record.question == QUESTION
+    assert record.response == ANSWER
+    assert record.framework == framework
+    assert record.status == "complete"
+    assert PASSAGES[0] in [context.text.partition("\n\n")[2] or context.text for context in record.contexts or ()]
+
+
+def test_only_what_stands_in_the_prompt_counts() -> None:
+    record = only(load("openinference_langchain"))
+
+    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
+    assert [context.text for context in record.retrievals[0].contexts] == list(PASSAGES)
+
+
+def test_llama_index_context_is_the_text_that_the_model_saw() -> None:
+    first, _ = only(load("openinference_llama_index")).contexts or ()
+
+    assert first.text == f"source: atlas\n\n{PASSAGES[0]}"
+    assert (first.id, first.rank, first.score, first.source) == ("p0", 0, 0.9, "atlas")
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_record_belongs_to_the_root_span(framework: str) -> None:
+    spans = load(f"openinference_{framework}")
+    (root,) = (span for span in spans if span.parent_id is None)
+    (found,) = records_of(spans)
+
+    assert found.span_id == root.span_id
+    assert found.record.parent is not None
+    assert found.record.parent.span_id == int(root.span_id, 16)
+    assert (found.record.started_ns, found.record.ended_ns) == (root.start_ns, root.end_ns)
+
+
+def test_search_and_model_are_steps_with_their_spans_and_times() -> None:
+    spans = load("openinference_llama_index")
+    record = only(spans)
+    search = next(span for span in spans if span.name.endswith(".retrieve"))
+
+    (retrieval,) = record.retrievals
+    assert retrieval.query == QUESTION
+    assert retrieval.span is not None
+    assert retrieval.span.span_id == int(search.span_id, 16)
+    assert (retrieval.started_ns, retrieval.ended_ns) == (search.start_ns, search.end_ns)
+    (generation,) = record.generations
+    assert generation.model == "scripted"
+    assert generation.reply is not None
+    assert generation.reply.text == ANSWER
+
+
+def test_session_and_tags_are_kept() -> None:
+    spans = load("openinference_langchain")
+    spans = [replace(span, attributes={**span.attributes, "user.id": "u-1"}) for span in spans]
+    record = only(spans)
+
+    assert (record.session_id, record.user_id) == ("s-1", "u-1")
+
+
+def test_order_of_the_spans_does_not_matter() -> None:
+    spans = load("openinference_langchain")
+
+    assert only(spans[::-1]).contexts == only(spans).contexts
+
+
+def test_request_under_a_span_of_the_application_is_one_record() -> None:
+    spans = load("openinference_langchain")
+    outer = TracedSpan(
+        trace_id=spans[0].trace_id, span_id="ff" * 8, parent_id=None, name="POST /ask", start_ns=0, end_ns=1
+    )
+    inner = [replace(span, parent_id=outer.span_id) if span.parent_id is None else span for span in spans]
+
+    assert only([*inner, outer]).question == QUESTION
+
+
+def test_missing_root_leaves_a_record_of_what_came() -> None:
+    spans = [span for span in load("openinference_llama_index") if span.parent_id is not None]
+
+    assert only(spans).response == ANSWER
+
+
+def test_search_and_model_without_a_chain_are_one_request_under_the_span_around_them() -> None:
+    spans = load("openinference_langchain")
+    outer = TracedSpan(
+        trace_id=spans[0].trace_id, span_id="ff" * 8, parent_id=None, name="POST /ask", start_ns=0, end_ns=1
+    )
+    kinds = {"RETRIEVER", "LLM"}
+    bare = [
+        replace(span, parent_id=outer.span_id) for span in spans if span.attributes["openinference.span.kind"] in kinds
+    ]
+    (found,) = records_of([*bare, outer])
+
+    assert found.span_id == outer.span_id
+    assert found.record.question == QUESTION
+    assert found.record.response == ANSWER
+    assert [context.text for context in found.record.contexts or ()] == [PASSAGES[0]]
+
+
+@pytest.mark.parametrize("kind", ["RETRIEVER", "LLM", "TOOL", "EMBEDDING", "EVALUATOR"])
+def test_bare_step_is_no_answer(kind: str) -> None:
+    spans = load("openinference_langchain")
+    bare = [replace(span, parent_id=None) for span in spans if span.attributes["openinference.span.kind"] == kind]
+
+    assert records_of(bare) == []
+
+
+def test_error_is_the_status() -> None:
+    spans = load("openinference_langchain")
+    failed = [
+        replace(span, status_error=True, status_message="TimeoutError('late')") if span.parent_id is None else span
+        for span in spans
+    ]
+    record = only(failed)
+
+    assert (record.status, record.error_type) == ("error", "TimeoutError")
+
+
+def test_contexts_are_unknown_where_documents_are_ids() -> None:
+    spans = load("openinference_llama_index")
+    shown = ("id", "score")
+    hidden = [
+        replace(
+            span,
+            attributes={
+                key: "REDACTED" if key.startswith("llm.") and key.endswith("content") else value
+                for key, value in span.attributes.items()
+                if "retrieval.documents" not in key or key.endswith(shown)
+                if "text_chunks" not in str(value)
+            },
+        )
+        for span in spans
+    ]
+
+    assert only(hidden).contexts is None
+
+
+def test_named_tools_are_searches() -> None:
+    spans = load("openinference_langchain")
+    changed = [
+        replace(
+            span,
+            name="lookup",
+            attributes={
+                "openinference.span.kind": "TOOL",
+                "tool.name": "lookup",
+                "input.value": QUESTION,
+                "output.value": PASSAGES[0],
+            },
+        )
+        if span.attributes["openinference.span.kind"] == "RETRIEVER"
+        else span
+        for span in spans
+    ]
+
+    assert only(changed).retrievals == ()
+    record = only(changed, retrieval_tools=["lookup"])
+    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
+    assert record.retrievals[0].query == QUESTION
