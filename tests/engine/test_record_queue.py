@@ -9,6 +9,7 @@ import pytest
 from ragspan.engine._record_queue import Item, RecordQueue
 from ragspan.engine._threads import Deadline
 from ragspan.engine.budget import TokenBucket
+from ragspan.engine.stats import Dropped
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_the_worker_is_woken_once_until_it_has_found_the_queue_empty(records: Re
     assert calls == ["wake"]
 
     while item := records.take():
-        records.end_scored(item)
+        records.end(item)
     records.submit(an_item())
     assert calls == ["wake", "wake"]
 
@@ -63,7 +64,7 @@ def test_a_worker_that_could_not_be_woken_is_woken_by_the_next_submit():
     records.submit(an_item())
 
     assert calls == ["wake", "wake"]
-    assert records.stats().queued == 2
+    assert records.counts.queued == 2
 
 
 def test_somebody_who_waits_calls_a_worker_that_has_died(records: RecordQueue, calls: list[str]):
@@ -80,8 +81,8 @@ def test_a_worker_that_leaves_loses_what_it_had_in_work_and_nothing_else(records
     records.take()
     records.worker_left()
 
-    assert records.stats().dropped == {"worker_error": 1}
-    assert records.stats().queued == 1
+    assert records.counts.dropped == {"worker_error": 1}
+    assert records.counts.queued == 1
     assert calls == ["wake", "wake"]
 
 
@@ -90,12 +91,12 @@ def test_more_than_the_rate_is_refused_and_counted(clock):
     records = RecordQueue(max_count=10, max_bytes=1000, drop="oldest", wake_worker=lambda: None, rate_limit=rate_limit)
     for _ in range(5):
         records.submit(an_item())
-    assert records.stats().dropped == {"rate_limited": 3}
+    assert records.counts.dropped == {"rate_limited": 3}
 
     clock.advance(0.5)
     for _ in range(2):
         records.submit(an_item())
-    stats = records.stats()
+    stats = records.counts
     assert (stats.submitted, stats.queued, stats.dropped) == (7, 3, {"rate_limited": 4})
 
 
@@ -108,7 +109,7 @@ def test_what_is_refused_for_another_reason_does_not_use_up_the_rate(clock):
     records.take()
     records.submit(an_item())
 
-    assert records.stats().dropped == {"queue_full": 2}
+    assert records.counts.dropped == {"queue_full": 2}
 
 
 def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: RecordQueue):
@@ -117,10 +118,10 @@ def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: 
 
     def meanwhile() -> None:
         records.submit(an_item())
-        records.end_scored(first)
+        records.end(first)
 
     assert records.wait_until_out(MeanwhileDeadline(meanwhile))
-    assert records.stats().queued == 1
+    assert records.counts.queued == 1
 
 
 @pytest.mark.parametrize("in_work", [0, 1])
@@ -136,19 +137,19 @@ def test_records_may_end_in_any_order(records: RecordQueue):
     records.submit(an_item())
     records.submit(an_item())
     first, second = records.take(), records.take()
-    records.end_scored(second)
+    records.end(second)
     assert not records.wait_until_out(Deadline(0))
 
-    records.end_scored(first)
+    records.end(first)
     assert records.wait_until_out(Deadline(0))
 
 
 @pytest.mark.parametrize(
     "happens",
     [
-        lambda records, item: records.end_scored(item),
-        lambda records, item: records.end_with_nothing_to_score(item),
-        lambda records, item: records.end_dropped(item, "capture_error"),
+        lambda records, item: records.end(item),
+        lambda records, item: records.end(item, Dropped(reason="nothing_to_score")),
+        lambda records, item: records.end(item, Dropped(reason="capture_error")),
         lambda records, item: records.worker_left(),
         lambda records, item: records.abandon(),
     ],
@@ -164,7 +165,7 @@ def test_what_is_evicted_is_out_as_well(records: RecordQueue):
     records.submit(an_item())
 
     assert records.wait_until_out(MeanwhileDeadline(lambda: [records.submit(an_item()) for _ in range(3)]))
-    assert records.stats().dropped == {"queue_full": 1}
+    assert records.counts.dropped == {"queue_full": 1}
 
 
 def test_a_record_that_was_abandoned_cannot_end_again(records: RecordQueue):
@@ -173,10 +174,10 @@ def test_a_record_that_was_abandoned_cannot_end_again(records: RecordQueue):
     item = records.take()
     assert records.has_in_work(item)
 
-    assert records.abandon() == 2
+    assert len(records.abandon()) == 2
     assert not records.has_in_work(item)
-    records.end_scored(item)
-    stats = records.stats()
+    records.end(item)
+    stats = records.counts
     assert (stats.submitted, stats.queued, stats.in_flight, stats.finished) == (2, 0, 0, 0)
     assert stats.dropped == {"shutdown": 2}
 
@@ -185,8 +186,8 @@ def test_captures_that_could_not_be_counted_are_counted_with_the_next_step(recor
     records.uncounted += 2
     records.submit(an_item())
 
-    assert records.stats().submitted == 3
-    assert records.stats().dropped == {"capture_error": 2}
+    assert records.counts.submitted == 3
+    assert records.counts.dropped == {"capture_error": 2}
 
 
 def test_the_reason_of_the_first_close_stays(records: RecordQueue):
@@ -194,4 +195,4 @@ def test_the_reason_of_the_first_close_stays(records: RecordQueue):
     records.close("shutdown")
     records.submit(an_item())
 
-    assert records.stats().dropped == {"not_running": 1}
+    assert records.counts.dropped == {"not_running": 1}

@@ -230,18 +230,18 @@ def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitt
 
 def interrupted_in_a_step(engine, handle):
     """Submits one capture more, and calls `handle` in the middle of it, as a signal handler of this thread may be."""
-    counters = engine._parts.queue._counters
-    queued = counters.queued
+    queue = engine._parts.queue
+    see_to_worker = queue._see_to_worker
 
     def interrupted():
-        queued()
+        see_to_worker()
         handle()
 
-    counters.queued = interrupted
+    queue._see_to_worker = interrupted
     try:
         engine.submit(a_capture())
     finally:
-        counters.queued = queued
+        queue._see_to_worker = see_to_worker
 
 
 def a_capture():
@@ -283,7 +283,7 @@ def test_a_shutdown_whose_handler_ends_by_an_exception_is_made_up_for(fakes, mak
     with pytest.raises(SystemExit):
         interrupted_in_a_step(engine, shut_down_and_exit)
     assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert emitter.journal == ["start", "emit", "shutdown"]
+    assert emitter.journal == ["start", "emit", "start", "emit", "shutdown"]
 
 
 def test_a_flush_that_interrupts_a_submit_says_at_once_that_something_may_be_left(fakes, make_engine):

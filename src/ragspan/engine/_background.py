@@ -18,6 +18,7 @@ from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
 from ragspan.config import DropPolicy
 from ragspan.engine._lifecycle import watch_exit
 from ragspan.engine._record_queue import Item, RecordQueue
@@ -40,7 +41,11 @@ _P = TypeVar("_P", bound="BackgroundProcessor")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProcessorOptions:
-    """How much a processor takes, and what it is called."""
+    """How much a processor takes, and what it is called.
+
+    Raises:
+        ConfigurationError: an argument is wrong; the message names it.
+    """
 
     queue_size: int
     queue_bytes: int
@@ -49,9 +54,16 @@ class ProcessorOptions:
     exit_timeout: float
     name: str
     thread_name: str
-    max_per_second: float | None = None
+    max_records_per_second: float | None = None
     finished_as: str = "scored"
     """What has become of finished records, in the metrics about ragspan itself."""
+
+    def __post_init__(self) -> None:
+        WHOLE.check_fields(self, "queue_size", "queue_bytes", "concurrency")
+        choice("oldest", "newest").check_fields(self, "drop")
+        SECONDS.check_fields(self, "exit_timeout")
+        AMOUNT.or_none().check_fields(self, "max_records_per_second")
+        TEXT.check_fields(self, "name")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +168,7 @@ class BackgroundProcessor(ABC):
 
     def _assemble(self) -> None:
         options, log = self._processor_options, ThrottledLog()
-        rate = options.max_per_second
+        rate = options.max_records_per_second
         queue = RecordQueue(
             max_count=options.queue_size,
             max_bytes=options.queue_bytes,
@@ -186,7 +198,7 @@ class BackgroundProcessor(ABC):
             self._parts.queue.close("shutdown")
 
     def _counts(self) -> EngineStats:
-        return self._parts.queue.stats()
+        return self._parts.queue.counts.stats()
 
     def _bytes_waiting(self) -> int:
         return self._parts.queue.bytes
@@ -233,22 +245,22 @@ class _Shutdown:
 
     def _end(self, deadline: Deadline) -> ShutdownReport:
         queue = self._queue
-        finished_before = queue.finished
+        finished_before = queue.counts.finished
         queue.close("shutdown")
         if not self._worker.is_current_thread:
             queue.wait_until_out(deadline.less_reserve())
-        abandoned = queue.abandon()
+        abandoned = len(queue.abandon() or ())
         self._work.stop(deadline)
         self._worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
         self._work.shutdown(deadline)
         if abandoned:
             self._log.trouble("shutdown", "%d records were abandoned: the time for their scores was up", abandoned)
-        finished = queue.finished - finished_before
+        finished = queue.counts.finished - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 
     def _so_far(self, deadline: Deadline) -> ShutdownReport:
-        stats = self._queue.stats()
-        return ShutdownReport(finished=0, abandoned=stats.queued + stats.in_flight, seconds=deadline.elapsed)
+        counts = self._queue.counts
+        return ShutdownReport(finished=0, abandoned=counts.queued + counts.in_flight, seconds=deadline.elapsed)
 
 
 def _require_stack(calls: int) -> None:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import concurrent.futures
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from ragspan.engine._record_queue import CompletionListener
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
-from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.base import AnswerHandle, Emitter
 from ragspan.throttled_log import ThrottledLog
@@ -36,14 +36,21 @@ class EmitterGroup:
 
     def start(self, record: RagRecord) -> GroupHandle:
         """Start the record at all emitters; what one of them cannot start, the others do."""
-        started: list[tuple[Emitter, AnswerHandle]] = []
+        group = GroupHandle(note_error=self._note_error)
         for emitter, _ in self._emitters:
             handle, error = call_guarded(emitter.start, record)
             if error is not None:
                 self._note_error("emitter_start", emitter, error)
-            elif handle is not None:
-                started.append((emitter, handle))
-        return GroupHandle(started, record, self._note_error)
+            if handle is None:
+                continue
+            group.started.append((emitter, handle))
+            span = call_guarded(getattr, handle, "span", None)[0]
+            if group.span is None and isinstance(span, SpanAnchor):
+                group.span = span
+            searches: object = call_guarded(getattr, handle, "retrieval_spans", None)[0]
+            if searches and not group.retrieval_spans and _are_spans_of(searches, record):
+                group.retrieval_spans = searches
+        return group
 
     def flush(self, deadline: Deadline) -> bool:
         """Let all emitters flush at the same time; True if all of them said in time that they did."""
@@ -84,41 +91,22 @@ class EmitterGroup:
         self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
 
+@dataclass(kw_only=True, slots=True)
 class GroupHandle:
-    """One answer at all emitters of an engine: the first span that one of them names is the answer's."""
+    """One answer at all emitters of an engine."""
 
-    def __init__(
-        self,
-        started: Sequence[tuple[Emitter, AnswerHandle]],
-        record: RagRecord,
-        note_error: Callable[[str, Emitter, BaseException], None],
-    ) -> None:
-        self._started = started
-        self._note_error = note_error
-        self.span: SpanAnchor | None = None
-        self.retrieval_spans: tuple[SpanAnchor | None, ...] = ()
-        for _, handle in started:
-            span = call_guarded(getattr, handle, "span", None)[0]
-            if self.span is None and isinstance(span, SpanAnchor):
-                self.span = span
-            searches: object = call_guarded(getattr, handle, "retrieval_spans", None)[0]
-            if not self.retrieval_spans and _are_spans_of(searches, record):
-                self.retrieval_spans = searches
+    note_error: Callable[[str, Emitter, BaseException], None]
+    started: list[tuple[Emitter, AnswerHandle]] = field(default_factory=list)
+    span: SpanAnchor | None = None
+    """The answer's: the first that an emitter names."""
+    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
-    def finish(self, scored: ScoredRecord) -> None:
-        self._tell_all(lambda handle: handle.finish(scored))
-
-    def late(self, scored: ScoredRecord) -> None:
-        self._tell_all(lambda handle: handle.late(scored))
-
-    def abandon(self) -> None:
-        self._tell_all(lambda handle: handle.abandon())
-
-    def _tell_all(self, tell: Callable[[AnswerHandle], None]) -> None:
-        for emitter, handle in self._started:
+    def tell(self, tell: Callable[[AnswerHandle], None]) -> None:
+        """Tell each emitter's handle how the answer goes on."""
+        for emitter, handle in self.started:
             _, error = call_guarded(tell, handle)
             if error is not None:
-                self._note_error("emitter", emitter, error)
+                self.note_error("emitter", emitter, error)
 
 
 def _are_spans_of(searches: object, record: RagRecord) -> TypeGuard[tuple[SpanAnchor | None, ...]]:

@@ -20,13 +20,12 @@ import inspect
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragspan.engine._judges import are_cpu_bound, spenders_of, with_judge
-from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
-from ragspan.engine.budget import BudgetTracker, RunAllowance
+from ragspan.engine.budget import RunAllowance
 from ragspan.engine.helper.client import HelperUnavailable
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
@@ -35,20 +34,15 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.suppress import suppressed
 
+if TYPE_CHECKING:
+    from ragspan.engine._scoring import RecordScorer
+
 _Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
 
 _MAX_THREADS = 16  # of one metric
 _MAX_MESSAGE = 500  # characters
 _MAX_TYPE = 100
-_BUDGET_EXHAUSTED = "budget_exhausted"
-
-
-class RunObserver(Protocol):
-    """Who is told of each run that has ended, and of what went wrong beside it."""
-
-    def run_ended(self, run: MetricTask) -> None: ...
-
-    def note_error(self, place: str, error: BaseException) -> None: ...
+BUDGET_EXHAUSTED = "budget_exhausted"
 
 
 class MetricRunner:
@@ -56,47 +50,29 @@ class MetricRunner:
 
     Args:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
+        scorer: of whose records; it is told of each run that has ended.
         concurrency: records that are scored at the same time.
-        observer: told of each run that has ended.
-        redaction: of what the metric says.
-        judge_threads: where metrics are scored in this process whose judges need the processor.
-        helper: scores metrics in another process; None scores all here.
-        budget: what is left of the engine's budget, if it has one.
-        fallback_judge: the judge that takes over when the budget is spent; None means that the metric does not apply then.
     """
 
-    def __init__(
-        self,
-        metric: Metric,
-        *,
-        concurrency: int,
-        observer: RunObserver,
-        redaction: Redaction,
-        judge_threads: DaemonThreads,
-        helper: HelperScoring | None = None,
-        budget: BudgetTracker | None = None,
-        fallback_judge: object | None = None,
-    ) -> None:
+    def __init__(self, metric: Metric, scorer: RecordScorer, *, concurrency: int) -> None:
         self.name = metric.name
-        self._budget = budget
-        self._is_paid_for = any(spenders_of(metric))
-        fallback = None if fallback_judge is None else with_judge(metric, fallback_judge)
         self._metric = metric
-        self._redaction = redaction
-        self._observer = observer
-        self._threads: DaemonThreads | None = None
+        self._scorer = scorer
+        self._is_paid_for = scorer.budget is not None and any(spenders_of(metric))
+        threads: DaemonThreads | None = None
         # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
         self._max_lost = 2 * max(concurrency, _MAX_THREADS)
         if not inspect.iscoroutinefunction(metric.score):
             self._max_lost = min(concurrency, _MAX_THREADS)  # with all threads lost, waiting for one is pointless
-            self._threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
-        self._own = _Call(metric, self._threads or judge_threads, helper)
-        self._fallback = None if fallback is None else _Call(fallback, self._threads or judge_threads, helper)
+            threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
+        fallback = None if scorer.fallback_judge is None else with_judge(metric, scorer.fallback_judge)
+        self._own = _Call(metric, threads or scorer.judge_threads, scorer.helper)
+        self._fallback = None if fallback is None else _Call(fallback, threads or scorer.judge_threads, scorer.helper)
         self._lost: set[_Work] = set()
 
     def skip(self, record: RagRecord, reason: str) -> MetricTask:
         """A run that has ended without the metric: its own reason why it does not apply, if it has one, or this one."""
-        run = MetricTask(self.name, self._observer, self._lost)
+        run = MetricTask(name=self.name, on_end=self._scorer.run_ended, lost=self._lost)
         run.end(self._unscored(record, reason))
         return run
 
@@ -107,7 +83,7 @@ class MetricRunner:
             record: what is scored.
             session: of the record, which its metrics share.
         """
-        run = MetricTask(self.name, self._observer, self._lost)
+        run = MetricTask(name=self.name, on_end=self._scorer.run_ended, lost=self._lost)
         if len(self._lost) >= self._max_lost:
             message = (
                 f"{len(self._lost)} earlier runs have not ended since their timeout; until one does, none is started"
@@ -116,8 +92,8 @@ class MetricRunner:
             return run
         # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
         # would have it closed from outside, which OpenTelemetry logs as an error.
-        run.allowance = None if self._budget is None else RunAllowance(self._budget)
-        run.meter = UsageMeter()
+        budget = self._scorer.budget
+        run.allowance = None if budget is None else RunAllowance(budget)
         with suppressed(), judging(session.for_metric(meter=run.meter, allowance=run.allowance)):
             run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
@@ -128,29 +104,30 @@ class MetricRunner:
                 call.close()
 
     async def _work(self, run: MetricTask, record: RagRecord) -> None:
-        spent = self._budget.spent_limit if self._budget is not None and self._is_paid_for else None
-        if spent is None:
+        budget = self._scorer.budget
+        limit = budget.spent_limit() if budget is not None and self._is_paid_for else None
+        if limit is None:
             outcome = await outcome_of(self._own, run, record)
-            if not isinstance(outcome, MetricFailure) or run.denied_by is None or run.has_ended:
-                run.end(await self._redaction.outcome(outcome))
-                return
-        outcome = await self._fall_back(run, record, spent or run.denied_by)
-        run.end(await self._redaction.outcome(outcome))
+            if run.allowance is not None and isinstance(outcome, MetricFailure) and run.outcome is None:
+                limit = run.allowance.denied_by
+        if limit is not None:
+            outcome = await self._fall_back(run, record, limit)
+        run.end(await self._scorer.redaction.outcome(outcome))
 
-    async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str | None) -> Outcome:
+    async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
         if self._fallback is None:
-            return self._unscored(record, _BUDGET_EXHAUSTED, detail=limit)
+            return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
         lift_limits()  # the fallback's judge is the user's choice for when there is no budget
         outcome = await outcome_of(self._fallback, run, record)
-        return replace(outcome, fallback=_BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
+        return replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
 
     def _unscored(self, record: RagRecord, reason: str, detail: str | None = None) -> NotApplicable:
         """The metric's own reason comes first: it would not have applied in any case."""
         if isinstance(self._metric, Screening):
             own, error = call_guarded(self._metric.screen, record)
             if error is not None:
-                self._observer.note_error("screen", error)
+                self._scorer.note_error("screen", error)
             elif isinstance(own, NotApplicable):
                 return own
         return NotApplicable(reason=reason, detail=detail)
@@ -193,62 +170,37 @@ class _Call:
             self._threads.shutdown(cancel_futures=True)
 
 
+@dataclass(kw_only=True, slots=True, eq=False)
 class MetricTask:
-    """One metric at work on one record.
+    """One metric at work on one record."""
 
-    Args:
-        name: the metric's.
-        observer: told when it has ended.
-        lost: where it stands from its timeout until it ends.
-    """
-
-    def __init__(self, name: str, observer: RunObserver, lost: set[_Work]) -> None:
-        self.name = name
-        self.outcome: Outcome | None = None
-        """None as long as it runs."""
-        self.seconds = 0.0
-        """How long it took."""
-        self.task: asyncio.Task[None] | None = None
-        self.thread_call: Future[Any] | None = None
-        self.meter: UsageMeter | None = None
-        self.allowance: RunAllowance | None = None
-        self._observer = observer
-        self._lost = lost
-        self._began = time.perf_counter()
-
-    @property
-    def usage(self) -> Usage | None:
-        """What it has spent, if anything."""
-        return self.meter.total if self.meter is not None and self.meter.total != Usage() else None
-
-    @property
-    def has_ended(self) -> bool:
-        return self.outcome is not None
-
-    @property
-    def is_over_budget(self) -> bool:
-        """Whether the outcome is not that of the metric's own judge, because the budget is spent."""
-        outcome = self.outcome
-        if isinstance(outcome, NotApplicable):
-            return outcome.reason == _BUDGET_EXHAUSTED
-        return isinstance(outcome, Score) and outcome.fallback == _BUDGET_EXHAUSTED
-
-    @property
-    def denied_by(self) -> str | None:
-        """The limit of the budget that denied it a request, if one did."""
-        return None if self.allowance is None else self.allowance.denied_by
+    name: str
+    on_end: Callable[[MetricTask], None]
+    lost: set[_Work]
+    """Where it is from its timeout until it ends."""
+    outcome: Outcome | None = None
+    """None as long as it runs."""
+    seconds: float = 0.0
+    """How long it took."""
+    usage: Usage | None = None
+    """What it has spent, if anything; None as long as it runs."""
+    task: asyncio.Task[None] | None = None
+    thread_call: Future[Any] | None = None
+    meter: UsageMeter = field(default_factory=UsageMeter)
+    allowance: RunAllowance | None = None
+    began: float = field(default_factory=time.perf_counter)
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""
         if self.outcome is not None:
             return
-        self.seconds = time.perf_counter() - self._began
-        self.outcome = _with_usage(outcome, self.usage)
-        self._observer.run_ended(self)
-
-    def expire(self, timeout: float) -> None:
-        """End it if it has not ended by itself within `timeout` seconds."""
-        self.cancel(MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s"))
+        self.seconds = time.perf_counter() - self.began
+        if self.meter.total != Usage():
+            self.usage = self.meter.total
+            if isinstance(outcome, Score) and outcome.usage is None:
+                outcome = replace(outcome, usage=self.usage)
+        self.outcome = outcome
+        self.on_end(self)
 
     def cancel(self, outcome: Outcome) -> None:
         """End it with this outcome, if it has not ended, and let what works on it know."""
@@ -265,8 +217,8 @@ class MetricTask:
             self._count_as_lost(call)
 
     def _count_as_lost(self, work: _Work) -> None:
-        self._lost.add(work)
-        work.add_done_callback(self._lost.discard)
+        self.lost.add(work)
+        work.add_done_callback(self.lost.discard)
 
 
 async def wait_for_runs(runs: Iterable[MetricTask], timeout: float) -> None:
@@ -280,22 +232,13 @@ async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
     """What a metric answers, or what the error means that it raises."""
     try:
         answer = score(*args)
-        return _checked(await answer if inspect.isawaitable(answer) else answer)
+        answer = await answer if inspect.isawaitable(answer) else answer
     except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
         return failure_of(error)
-
-
-def _checked(answer: object) -> Outcome:
     if isinstance(answer, (Score, NotApplicable, MetricFailure)):
         return answer
     message = f"score() returned a {type(answer).__name__}, not a Score, NotApplicable or MetricFailure"
     return MetricFailure(error_type="invalid_outcome", message=message)
-
-
-def _with_usage(outcome: Outcome, usage: Usage | None) -> Outcome:
-    if isinstance(outcome, Score) and outcome.usage is None and usage is not None:
-        return replace(outcome, usage=usage)
-    return outcome
 
 
 def failure_of(error: BaseException) -> MetricFailure:

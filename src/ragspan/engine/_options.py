@@ -10,19 +10,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from ragspan.arguments import (
-    AMOUNT,
     SECONDS,
     SHARE,
     SOME_SECONDS,
-    TEXT,
-    WHOLE,
     Rule,
     choice,
     has_methods,
     instance,
     one_of,
 )
-from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, Settings
+from ragspan.config import ExportPlace, JudgingPlace, Settings
+from ragspan.engine._background import ProcessorOptions
 from ragspan.engine._judges import spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
@@ -42,7 +40,7 @@ _EMITTER = has_methods("an object with the methods start, flush, shutdown", "sta
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class Options(ProcessorOptions):
     """What `ScoringEngine` was given.
 
     Raises:
@@ -51,21 +49,14 @@ class Options:
 
     metrics: Sequence[Metric]
     emitters: Sequence[Emitter]
-    queue_size: int
-    queue_bytes: int
-    drop: DropPolicy
-    concurrency: int
     sample_rate: float
     metric_sample_rates: Mapping[str, float]
     score_unsampled: bool
-    max_records_per_second: float | None
     budget: Budget | None
     metric_timeout: float
-    exit_timeout: float
     judging: JudgingPlace
     export: ExportPlace
     redact: Redact | None
-    name: str
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
@@ -74,19 +65,15 @@ class Options:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _check_metrics(self.metrics)
         _check_emitters(self.emitters)
-        WHOLE.check_fields(self, "queue_size", "queue_bytes", "concurrency")
-        choice("oldest", "newest").check_fields(self, "drop")
+        ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         _check_metric_rates(self.metric_sample_rates, [metric.name for metric in self.metrics])
         object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
-        AMOUNT.or_none().check_fields(self, "max_records_per_second")
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
         SOME_SECONDS.check_fields(self, "metric_timeout")
-        SECONDS.check_fields(self, "exit_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("application", "helper").check_fields(self, "export")
-        TEXT.check_fields(self, "name")
         if self.export == "helper":
             _check_travel(self.metrics, self.emitters)
             if self.budget is not None:

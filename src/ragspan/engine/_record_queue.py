@@ -16,18 +16,16 @@ import contextlib
 import functools
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from ragspan.config import DropPolicy
-from ragspan.engine._threads import Deadline, ReentrantCriticalSection
+from ragspan.engine._threads import Deadline, ReentrantCriticalSection, step
 from ragspan.engine.budget import TokenBucket
-from ragspan.engine.stats import Dropped, DropReason, EngineCounters
+from ragspan.engine.stats import Counts, Dropped, DropReason
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
-
-_T = TypeVar("_T")
 
 _LOOK_AGAIN = 1.0  # seconds until somebody who waits sees to it that there is a worker
 
@@ -54,11 +52,9 @@ class CompletionListener(Protocol):
         """False once the item has ended in any way."""
         ...
 
-    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None: ...
-
-    def end_with_nothing_to_score(self, item: Item) -> None: ...
-
-    def end_dropped(self, item: Item, reason: DropReason) -> None: ...
+    def end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
+        """The item has this result; None where it was worked on, and nobody asks for what came of it."""
+        ...
 
     def record_error(self, place: str) -> None:
         """Count something that went wrong and lost no record."""
@@ -73,14 +69,14 @@ class _Waiter:
     is_out: queue.SimpleQueue[None] = field(default_factory=queue.SimpleQueue)
 
 
-class RecordQueue:
+class RecordQueue(ReentrantCriticalSection):
     """What the request threads put in and the worker takes out.
 
     Args:
         max_count: items that may wait.
         max_bytes: the sum of their sizes.
         drop: what goes when it is full: the oldest items, or the newest, which is not let in.
-        wake_worker: wakes or starts the worker; runs outside the critical section.
+        wake_worker: wakes or starts the worker; runs outside the steps.
         rate_limit: lets in one capture a token; None lets in all.
     """
 
@@ -93,79 +89,23 @@ class RecordQueue:
         wake_worker: Callable[[], None],
         rate_limit: TokenBucket | None = None,
     ) -> None:
+        super().__init__()
         self._max_count = max_count
         self._max_bytes = max_bytes
-        self._drop = drop
+        self._drops_newest = drop == "newest"
         self._rate_limit = rate_limit
         self._wake_worker = wake_worker
-        self._section = ReentrantCriticalSection()
-        self._counters = EngineCounters()
         self._waiting: deque[Item] = deque()
         self._awaited: deque[Item] = deque()
         self._in_work: dict[int, Item] = {}
         self._waiters: list[_Waiter] = []
-        self._ended: deque[Callable[[], None]] = deque()
         self._refuses: DropReason | None = None
         self._worker_sleeps = True
-        self._wake_is_due = False
-        self._put_off: Callable[[], object] | None = None
-        self.stats = self._counters.stats
+        self.counts = Counts()
         self.bytes = 0
         """Bytes that wait."""
         self.uncounted = 0
-        """Captures that could not even be refused, for want of stack; counted as `capture_error` with the next step."""
-
-    @property
-    def finished(self) -> int:
-        return self._counters.finished
-
-    @property
-    def dropped(self) -> Mapping[str, int]:
-        """By reason; another mapping after each drop."""
-        return self._counters.dropped
-
-    def submit(self, item: Item) -> None:
-        self._run(self._admit, item)
-
-    def refuse(self, reason: DropReason) -> None:
-        """Count a capture that cannot be let in."""
-        self._run(self._counters.refused, reason)
-
-    def record_error(self, place: str) -> None:
-        self._run(self._counters.record_error, place)
-
-    def take(self) -> Item | None:
-        """The oldest item, in work from now on; None lets the worker sleep until it is woken."""
-        return self._run(self._take)
-
-    def has_in_work(self, item: Item) -> bool:
-        """False once the item has ended in any way."""
-        return item.sequence in self._in_work
-
-    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None:
-        self._run(self._end, item, scored, self._counters.scored)
-
-    def end_with_nothing_to_score(self, item: Item) -> None:
-        self._run(self._end, item, Dropped(reason="nothing_to_score"), self._counters.nothing_to_score)
-
-    def end_dropped(self, item: Item, reason: DropReason) -> None:
-        self._run(self._end, item, Dropped(reason=reason), self._counters.lost, reason)
-
-    def cancel(self, item: Item) -> None:
-        """Drop an awaited item, wherever it is, unless it has ended: nobody waits for it any more."""
-        self._run(self._cancel, item)
-
-    def see_to_worker(self) -> None:
-        """Wake a worker if something waits and there is none: it may have died since the last submit."""
-        self._run(self._see_to_worker)
-
-    def worker_left(self) -> None:
-        """There is no worker any more: drop what it had in work, and wake one for what waits or comes."""
-        self._run(self._lose_worker)
-
-    def let_worker_sleep(self) -> None:
-        """There is no worker, or it stopped short of the queue's end: wake one for the next submit."""
-        self._worker_sleeps = True
+        """Captures that could not even be refused, for want of stack; counted as `capture_error` with the next submit."""
 
     @property
     def is_closed(self) -> bool:
@@ -175,18 +115,17 @@ class RecordQueue:
         """Refuse whatever is submitted from now on."""
         self._refuses = self._refuses or reason
 
-    def abandon(self) -> int:
-        """Drop all that is not out yet; the number of records."""
-        return len(self._run(self._abandon) or ())
+    def has_in_work(self, item: Item) -> bool:
+        """False once the item has ended in any way."""
+        return item.sequence in self._in_work
 
-    @property
-    def is_held_here(self) -> bool:
-        """Whether a signal handler or a finaliser has interrupted a step in this thread: all others wait for that step."""
-        return self._section.is_held_here
+    def let_worker_sleep(self) -> None:
+        """There is no worker, or it stopped short of the queue's end: wake one for the next submit."""
+        self._worker_sleeps = True
 
     def put_off(self, call: Callable[[], object]) -> None:
         """Call this when the interrupted step has ended, in the same thread."""
-        self._put_off = call
+        self._later.append(call)
 
     def wait_until_out(self, deadline: Deadline) -> bool:
         """Wait for everything that was submitted before; False if some of it is not out by then.
@@ -196,155 +135,159 @@ class RecordQueue:
         if self.is_held_here:
             return False
         waiter = _Waiter()
-        self._run(self._enlist, waiter)
+        self._enlist(waiter)
         while left := deadline.remaining:
             with contextlib.suppress(queue.Empty):
                 waiter.is_out.get(timeout=min(left, _LOOK_AGAIN))
                 break
             self.see_to_worker()
-        return self._run(self._dismiss, waiter) is True
+        return self._dismiss(waiter) is True
 
-    def _run(self, step: Callable[..., _T], *args: Any) -> _T | None:
-        result = self._section.run(step, *args)
+    @step
+    def submit(self, item: Item) -> list[Item]:
+        """Let the item in, or refuse it. Returns what was evicted, so that it is let go of outside the step."""
         if self.uncounted:
-            self._section.run(self._count_the_uncounted)
-        while self._ended:
-            with contextlib.suppress(IndexError):  # another thread took it
-                self._ended.popleft()()
-        if self._wake_is_due:
-            self._wake_is_due = False
-            try:
-                self._wake_worker()
-            except BaseException as error:
-                self._worker_sleeps = True  # the next submit tries again
-                if not isinstance(error, Exception):
-                    raise
-        if self._put_off is not None and not self.is_held_here:
-            call, self._put_off = self._put_off, None
-            call()
-        return result
-
-    # What follows are steps: they run inside the section.
-
-    def _count_the_uncounted(self) -> None:
-        while self.uncounted:
-            self.uncounted -= 1
-            self._counters.refused("capture_error")
-
-    def _admit(self, item: Item) -> list[Item]:
-        """Returns what was evicted, so that it is let go of outside the section."""
+            self._count_the_uncounted()
         evicted: list[Item] = []
         is_awaited = item.on_end is not None
-        refused = self._refuses or (None if is_awaited else self._must_refuse(item.size)) or self._is_over_the_rate()
-        if refused:
-            self._counters.refused(refused)
+        refused = self._refuses
+        short_of = None if is_awaited else self._lacks_room_for(item.size)
+        if refused is None and short_of and (self._drops_newest or item.size > self._max_bytes):
+            refused = short_of
+        if refused is None and self._rate_limit is not None and not self._rate_limit.take():
+            refused = "rate_limited"
+        if refused is not None:
+            self.counts = self.counts.moved(submitted=1, dropped=refused)
             self._tell_end(item, Dropped(reason=refused))
             return evicted
-        while not is_awaited and (short_of := self._lacks_room_for(item.size)) and self._waiting:
-            evicted.append(self._pop())
-            self._counters.evicted(short_of)
-        self._counters.queued()
-        item.sequence = self._counters.submitted
-        if is_awaited:
-            self._awaited.append(item)
-        else:
-            self._waiting.append(item)
-            self.bytes += item.size
-        if evicted:
-            self._tell_waiters()
+        while short_of and self._waiting:
+            evicted.append(oldest := self._waiting.popleft())
+            self.bytes -= oldest.size
+            self._drop([oldest], short_of, queued=-1)
+            short_of = self._lacks_room_for(item.size)
+        self.counts = self.counts.moved(submitted=1, queued=1)
+        item.sequence = self.counts.submitted
+        (self._awaited if is_awaited else self._waiting).append(item)
+        self.bytes += item.size
         self._see_to_worker()
         return evicted
 
-    def _must_refuse(self, size: int) -> DropReason | None:
-        """Why an item of this size is not let in; None if it is, once older ones have made room."""
-        if size > self._max_bytes:
-            return "queue_bytes"
-        return self._lacks_room_for(size) if self._drop == "newest" else None
+    @step
+    def refuse(self, reason: DropReason) -> None:
+        """Count a capture that cannot be let in."""
+        self.counts = self.counts.moved(submitted=1, dropped=reason)
 
-    def _lacks_room_for(self, size: int) -> DropReason | None:
-        if self.bytes + size > self._max_bytes:
-            return "queue_bytes"
-        return "queue_full" if len(self._waiting) >= self._max_count else None
+    @step
+    def record_error(self, place: str) -> None:
+        """Count something that went wrong and lost no record."""
+        self.counts = self.counts.moved(error=place)
 
-    def _is_over_the_rate(self) -> DropReason | None:
-        return "rate_limited" if self._rate_limit is not None and not self._rate_limit.take() else None
-
-    def _pop(self) -> Item:
-        item = self._waiting.popleft()
-        self.bytes -= item.size
-        return item
-
-    def _take(self) -> Item | None:
+    @step
+    def take(self) -> Item | None:
+        """The oldest item, in work from now on; None lets the worker sleep until it is woken."""
         waiting, awaited = self._waiting, self._awaited
-        if awaited and (not waiting or awaited[0].sequence < waiting[0].sequence):
-            item = awaited.popleft()
-        elif waiting:
-            item = self._pop()
-        else:
+        if not waiting and not awaited:
             self._worker_sleeps = True
             return None
+        is_awaited = awaited and (not waiting or awaited[0].sequence < waiting[0].sequence)
+        item = (awaited if is_awaited else waiting).popleft()
+        self.bytes -= item.size
         self._in_work[item.sequence] = item
-        self._counters.taken()
+        self.counts = self.counts.moved(queued=-1, in_flight=1)
         return item
 
-    def _end(self, item: Item, result: ScoredRecord | Dropped | None, count: Callable[..., None], *args: Any) -> None:
+    @step
+    def end(self, item: Item, result: ScoredRecord | Dropped | None = None) -> None:
+        """Count what became of an item in work, and tell who awaits it; None where nobody asks what came of it."""
         if self._in_work.pop(item.sequence, None) is None:
             return  # it was abandoned in the meantime, and counted then
-        count(*args)
-        self._tell_end(item, result)
-        self._tell_waiters()
+        if not isinstance(result, Dropped):
+            self.counts = self.counts.moved(in_flight=-1, scored=1)
+        elif result.reason == "nothing_to_score":
+            self.counts = self.counts.moved(in_flight=-1, nothing_to_score=1)
+        else:
+            self.counts = self.counts.moved(in_flight=-1, dropped=result.reason)
+        if item.on_end is not None and result is not None:
+            self._tell_end(item, result)
+        if self._waiters:
+            self._tell_waiters()
 
-    def _cancel(self, item: Item) -> None:
+    @step
+    def cancel(self, item: Item) -> None:
+        """Drop an awaited item, wherever it is, unless it has ended: nobody waits for it any more."""
         if self._in_work.pop(item.sequence, None) is not None:
-            self._counters.lost("cancelled")
+            self._drop([item], "cancelled", in_flight=-1)
         elif item in self._awaited:
             self._awaited.remove(item)
-            self._counters.evicted("cancelled")
-        self._tell_waiters()
+            self.bytes -= item.size
+            self._drop([item], "cancelled", queued=-1)
 
-    def _tell_end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
-        if item.on_end is not None and result is not None:
-            self._ended.append(functools.partial(item.on_end, result))
+    @step
+    def see_to_worker(self) -> None:
+        """Wake a worker if something waits and there is none: it may have died since the last submit."""
+        self._see_to_worker()
 
-    def _lose_worker(self) -> Sequence[Item]:
+    @step
+    def worker_left(self) -> Sequence[Item]:
+        """There is no worker any more: drop what it had in work, and wake one for what waits or comes."""
         lost = self._drop_in_work("worker_error")
         self._worker_sleeps = True
         self._see_to_worker()
-        self._tell_waiters()
         return lost
 
-    def _abandon(self) -> Sequence[Item]:
+    @step
+    def abandon(self) -> Sequence[Item]:
+        """Drop all that is not out yet; returns it."""
         waiting = [*self._waiting, *self._awaited]
         self._waiting.clear()
         self._awaited.clear()
         self.bytes = 0
-        for item in waiting:
-            self._counters.evicted("shutdown")
-            self._tell_end(item, Dropped(reason="shutdown"))
-        in_work = self._drop_in_work("shutdown")
-        self._tell_waiters()
-        return [*waiting, *in_work]
+        self._drop(waiting, "shutdown", queued=-1)
+        return [*waiting, *self._drop_in_work("shutdown")]
 
-    def _drop_in_work(self, reason: DropReason) -> Sequence[Item]:
-        dropped = [*self._in_work.values()]
-        self._in_work.clear()
-        for item in dropped:
-            self._counters.lost(reason)
-            self._tell_end(item, Dropped(reason=reason))
-        return dropped
-
+    @step
     def _enlist(self, waiter: _Waiter) -> None:
-        waiter.sequence = self._counters.submitted
+        self._count_the_uncounted()
+        waiter.sequence = self.counts.submitted
         self._see_to_worker()  # it may have died since the last submit
         self._waiters.append(waiter)
         self._tell_waiters()
 
+    @step
     def _dismiss(self, waiter: _Waiter) -> bool:
         """Whether it got what it waited for."""
         if waiter not in self._waiters:
             return True
         self._waiters.remove(waiter)
         return False
+
+    # What follows runs inside a step.
+
+    def _count_the_uncounted(self) -> None:
+        while self.uncounted:
+            self.uncounted -= 1
+            self.counts = self.counts.moved(submitted=1, dropped="capture_error")
+
+    def _lacks_room_for(self, size: int) -> DropReason | None:
+        if self.bytes + size > self._max_bytes:
+            return "queue_bytes"
+        return "queue_full" if len(self._waiting) >= self._max_count else None
+
+    def _drop(self, items: Sequence[Item], reason: DropReason, *, queued: int = 0, in_flight: int = 0) -> None:
+        for item in items:
+            self.counts = self.counts.moved(queued=queued, in_flight=in_flight, dropped=reason)
+            self._tell_end(item, Dropped(reason=reason))
+        self._tell_waiters()
+
+    def _drop_in_work(self, reason: DropReason) -> Sequence[Item]:
+        items = [*self._in_work.values()]
+        self._in_work.clear()
+        self._drop(items, reason, in_flight=-1)
+        return items
+
+    def _tell_end(self, item: Item, result: ScoredRecord | Dropped) -> None:
+        if item.on_end is not None:
+            self._later.append(functools.partial(item.on_end, result))
 
     def _tell_waiters(self) -> None:
         if not self._waiters:
@@ -359,4 +302,14 @@ class RecordQueue:
     def _see_to_worker(self) -> None:
         if self._worker_sleeps and (self._waiting or self._awaited):
             self._worker_sleeps = False
-            self._wake_is_due = True
+            self._later.append(self._wake)
+
+    # And this outside of all steps.
+
+    def _wake(self) -> None:
+        try:
+            self._wake_worker()
+        except BaseException as error:
+            self._worker_sleeps = True  # the next submit tries again
+            if not isinstance(error, Exception):
+                raise

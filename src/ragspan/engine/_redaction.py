@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._threads import DaemonThreads, call_guarded
-from ragspan.engine.stats import DropReason
+from ragspan.engine.stats import Dropped, DropReason
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withhold
@@ -41,41 +41,40 @@ class Redaction:
         self._timeout = timeout
         self._account = account
         self._log = log
-        self._thread = None if redact is None else DaemonThreads(1, name="ragspan-redact")
+        self._thread = DaemonThreads(1, name="ragspan-redact")  # is started by the first text
 
     def close(self) -> None:
-        if self._thread is not None:
-            self._thread.shutdown(cancel_futures=True)
+        self._thread.shutdown(cancel_futures=True)
 
     async def record_of(self, item: Item) -> RagRecord | None:
         """The record that the item's capture becomes, redacted; None if the item has ended without one."""
         record, error = call_guarded(item.capture.to_record)
         if error is None and record is None:
-            self._account.end_with_nothing_to_score(item)
+            self._account.end(item, Dropped(reason="nothing_to_score"))
             return None
         if not isinstance(record, RagRecord):
             kind = type(record if error is None else error).__name__
             self._drop(item, "capture_error", "a capture could not be made a record: %s", kind)
             return None
-        if not isinstance(item.capture, RedactedRecord):
-            record, why = await self._run(redacted, record)
+        if self._redact is not None and not isinstance(item.capture, RedactedRecord):
+            record, why = await self._run(redacted, record, self._redact)
             if record is None:
                 self._drop(item, "redaction_failed", "a record is dropped, because redact failed: %s", why)
         return record if self._account.has_in_work(item) else None
 
     async def outcome(self, outcome: Outcome) -> Outcome:
         """The outcome with its explanations redacted, or without them."""
-        made, _ = await self._run(redacted_outcome, outcome)
+        if self._redact is None:
+            return outcome
+        made, _ = await self._run(redacted_outcome, outcome, self._redact)
         return redacted_outcome(outcome, withhold) if made is None else made
 
-    async def _run(self, call: Callable[[_T, Redact], _T], value: _T) -> tuple[_T | None, str]:
+    async def _run(self, call: Callable[[_T, Redact], _T], value: _T, redact: Redact) -> tuple[_T | None, str]:
         """What the call makes of the value in the thread; or None, and why."""
-        if self._thread is None or self._redact is None:
-            return value, ""
         with suppressed():
             context = contextvars.copy_context()
         try:
-            calling = self._thread.submit(context.run, call_guarded, call, value, self._redact)
+            calling = self._thread.submit(context.run, call_guarded, call, value, redact)
             made, error = await asyncio.wait_for(asyncio.wrap_future(calling), self._timeout)
         except asyncio.TimeoutError:
             return None, f"it took longer than {self._timeout:g} s"
@@ -84,5 +83,5 @@ class Redaction:
         return made, str(error) if isinstance(error, RedactionError) else type(error).__name__
 
     def _drop(self, item: Item, reason: DropReason, message: str, why: str) -> None:
-        self._account.end_dropped(item, reason)
+        self._account.end(item, Dropped(reason=reason))
         self._log.trouble(reason, message, why)

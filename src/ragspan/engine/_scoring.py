@@ -5,15 +5,16 @@ All of it runs in the worker's event loop. A record ends in the ledger exactly o
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TypeAlias
 
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._judges import make_fallback_judge, prepare_judges
-from ragspan.engine._metric_run import MetricRunner, MetricTask, wait_for_runs
+from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask, wait_for_runs
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
@@ -60,9 +61,8 @@ class Sampling:
         trace = span or record.parent
         if trace is not None and not trace.sampled and not self.score_unsampled:
             return False
-        return _draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < self.metric_rates.get(
-            metric, self.rate
-        )
+        rate = self.metric_rates.get(metric, self.rate)
+        return rate >= 1 or _draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
 
 
 def _draw(identity: str) -> float:
@@ -76,73 +76,60 @@ def _draw(identity: str) -> float:
 
 
 class RecordScorer:
-    """Scores the records of an engine."""
+    """Scores the records of an engine, and has them emitted.
+
+    Args:
+        options: of the engine.
+        account: told what becomes of each record.
+        self_metrics: told what becomes of each metric.
+        log: of the engine.
+        uses_helper: whether metrics may be scored in a helper process.
+    """
 
     def __init__(
         self,
         options: Options,
         *,
         account: CompletionListener,
-        emission: EmitterGroup,
         self_metrics: SelfMetrics,
-        helper: HelperScoring | None,
-        redaction: Redaction,
         log: ThrottledLog,
+        uses_helper: bool = False,
     ) -> None:
         self._account = account
-        self._helper = helper
-        self._judge_threads = DaemonThreads(1, name="ragspan-judge")
-        self._redaction = redaction
-        self._emission = emission
         self._self_metrics = self_metrics
         self._log = log
         self._in_work: set[_Work] = set()
         self._is_closed = False
         self._timeout = options.metric_timeout
-        self._wait = options.score_wait
+        self._wait = max((emitter.score_wait for emitter in options.emitters), default=0.0)
         self._sampling = Sampling(
             rate=options.sample_rate,
             metric_rates=options.metric_sample_rates,
             score_unsampled=options.score_unsampled,
         )
-        budget = BudgetTracker(options.budget) if options.budget is not None else None
-        fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
+        self.helper = HelperScoring(log) if uses_helper else None
+        self.judge_threads = DaemonThreads(1, name="ragspan-judge")
+        """Where metrics are scored in this process whose judges need the processor."""
+        self.redaction = Redaction(options.redact, timeout=options.metric_timeout, account=account, log=log)
+        self.emission = EmitterGroup(options.emitters, account=account, log=log)
+        self.budget = BudgetTracker(options.budget) if options.budget is not None else None
+        self.fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
+        """The judge that takes over when the budget is spent; without one the metric does not apply then."""
         if options.judging == "thread":
-            prepare_judges(options.metrics, fallback_judge)
-        self._runners = [
-            MetricRunner(
-                metric,
-                concurrency=options.concurrency,
-                observer=self,
-                redaction=redaction,
-                budget=budget,
-                fallback_judge=fallback_judge,
-                judge_threads=self._judge_threads,
-                helper=helper,
-            )
-            for metric in options.metrics
-        ]
+            prepare_judges(options.metrics, self.fallback_judge)
+        self._runners = [MetricRunner(metric, self, concurrency=options.concurrency) for metric in options.metrics]
 
-    async def score(self, item: Item) -> None:
-        """Bring one item to its end."""
-        record = await self._redaction.record_of(item)
-        if record is not None:
-            await self.score_record(item, record)
-
-    async def score_record(self, item: Item, record: RagRecord) -> None:
-        """Bring an item to its end that has become a record."""
-        work = _Work(
-            item=item,
-            record=record,
-            handle=self._emission.start(record),
-            session=JudgingSession(record=record),
-        )
+    async def score(self, item: Item, record: RagRecord | None = None) -> None:
+        """Bring one item to its end; `record` is what it has become, where that is known."""
+        record = record or await self.redaction.record_of(item)
+        if record is None:
+            return
+        handle = self.emission.start(record)
+        work = _Work(item=item, record=record, handle=handle, session=JudgingSession(record=record))
         self._in_work.add(work)
         try:
             await self._judge(work)
-        except (
-            BaseException
-        ):  # who awaited it, or a metric, cancelled this; where it was a metric, the worker counts it
+        except BaseException:  # who awaited it, or a metric, cancelled this; the worker counts it
             for run in work.runs:
                 run.cancel(_WORKER_ERROR)
             self._emit_drop(work)
@@ -150,8 +137,8 @@ class RecordScorer:
         finally:
             self._in_work.discard(work)
             if work.result is None:  # a shutdown dropped it
-                work.handle.abandon()
-        self._account.end_scored(item, work.result)
+                handle.tell(lambda handle: handle.abandon())
+        self._account.end(item, work.result)
 
     def run_ended(self, run: MetricTask) -> None:
         """Count what a run took, unless the metric did not apply and spent nothing."""
@@ -161,19 +148,22 @@ class RecordScorer:
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self._account.record_error("metric")
             self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
-        if run.is_over_budget:
+        if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
             self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", run.name)
-        self._tell(self._self_metrics.ended, run.name, outcome)
-        if isinstance(outcome, NotApplicable) and run.usage is None:
-            return
-        judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
-        self._tell(self._self_metrics.judged, run.name, judge, run.seconds, run.usage)
+        _, error = call_guarded(self._measure, run)
+        if error is not None:
+            self.note_error("self_metrics", error)
+
+    def note_error(self, place: str, error: BaseException) -> None:
+        """Count something that loses no record, by its place."""
+        self._account.record_error(place)
+        self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
 
     def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         """Nothing that ends from here on counts."""
         self._is_closed = True
-        self._judge_threads.shutdown(cancel_futures=True)
-        self._redaction.close()
+        self.judge_threads.shutdown(cancel_futures=True)
+        self.redaction.close()
         for runner in self._runners:
             runner.close()
 
@@ -181,56 +171,60 @@ class RecordScorer:
         """The worker's loop is about to be wound down: let go of what depends on it."""
         for work in [*self._in_work]:
             self._emit_drop(work)
-        if self._helper is not None:
-            self._helper.client.close()
+        if self.helper is not None:
+            self.helper.client.close()
 
     def join(self) -> None:
         """The worker's loop is gone."""
-        if self._helper is not None:
-            self._helper.client.join()
+        if self.helper is not None:
+            self.helper.client.join()
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the emitters send what they hold."""
-        return self._emission.flush(deadline)
+        return self.emission.flush(deadline)
 
     def shutdown(self, deadline: Deadline) -> None:
         """Shut the emitters down."""
-        self._emission.shutdown(deadline)
+        self.emission.shutdown(deadline)
 
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""
         began = perf_counter()
-        work.runs += [self._start(runner, work) for runner in self._runners]
-        await wait_for_runs(work.runs, min(self._wait, self._timeout))
-        if self._timeout <= self._wait:
-            _expire(work.runs, self._timeout)
-        self._emit_ended(work)
-        if work.runs:
-            await wait_for_runs(work.runs, self._timeout - (perf_counter() - began))
-            _expire(work.runs, self._timeout)
-            self._emit_ended(work)
-
-    def _start(self, runner: MetricRunner, work: _Work) -> MetricTask:
-        is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
-        return runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
-
-    def _emit_ended(self, work: _Work) -> None:
-        """Emit what has ended since the last time."""
-        if not self._account.has_in_work(work.item):
-            return  # abandoned by a shutdown, after which nothing is emitted
-        ended = {run.name: run.outcome for run in work.runs if run.outcome is not None}
-        self._emit(work, ended, durations={run.name: run.seconds for run in work.runs if run.task and run.has_ended})
-        work.runs = [run for run in work.runs if run.outcome is None]
+        for runner in self._runners:
+            is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
+            run = runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
+            work.runs.append(run)
+        waits = (self._wait, self._timeout) if self._wait < self._timeout else (self._timeout,)
+        for wait in waits:
+            await wait_for_runs(work.runs, wait - (perf_counter() - began))
+            if wait == self._timeout:
+                for run in work.runs:
+                    run.cancel(MetricFailure(error_type="timeout", message=f"no outcome within {wait:g} s"))
+            self._emit(work)
+            if not work.runs:
+                return
 
     def _emit_drop(self, work: _Work) -> None:
         """Tell the emitters that this record gets no more outcomes: what they opened for it would stay open."""
         if work in self._in_work and not self._is_closed:  # else they were told, or their own shutdown ends it
             self._in_work.discard(work)
-            self._emit(work, {run.name: _outcome_of_dropped(run) for run in work.runs}, durations={})
+            self._emit(work, is_dropped=True)
 
-    def _emit(self, work: _Work, outcomes: Mapping[str, Outcome], *, durations: Mapping[str, float]) -> None:
+    def _emit(self, work: _Work, *, is_dropped: bool = False) -> None:
+        """Emit what has ended since the last time; of a record that is dropped, an outcome of each metric that is left."""
+        if not is_dropped and not self._account.has_in_work(work.item):
+            return  # abandoned by a shutdown, after which nothing is emitted
+        ended = [run for run in work.runs if is_dropped or run.outcome is not None]
+        work.runs = [run for run in work.runs if run not in ended]
+        outcomes: dict[str, Outcome] = {}
+        for run in ended:
+            has_own = (
+                isinstance(run.outcome, (Score, NotApplicable)) or not is_dropped
+            )  # it may fail as it is cancelled
+            outcomes[run.name] = run.outcome if run.outcome is not None and has_own else _WORKER_ERROR
+        durations = {run.name: run.seconds for run in ended if run.task is not None and not is_dropped}
         before = work.result
-        refusal, language = work.about = work.about or self._about(work)
+        refusal, language = work.session.keep("about", functools.partial(self._about, work.record))
         scored = ScoredRecord(
             record=work.record,
             outcomes=outcomes,
@@ -241,36 +235,27 @@ class RecordScorer:
             language=language,
             durations=durations,
         )
-        if before is None:
-            work.handle.finish(scored)
-        else:
-            work.handle.late(scored)
-            scored = replace(
-                before,
-                outcomes={**before.outcomes, **outcomes},
-                durations={**before.durations, **durations},
-            )
+        work.handle.tell(lambda handle: handle.late(scored) if scored.late else handle.finish(scored))
         work.result = scored
+        if before is not None:
+            all_durations = {**before.durations, **durations}
+            work.result = replace(before, outcomes={**before.outcomes, **outcomes}, durations=all_durations)
 
-    def _tell(self, instrument: Callable[..., None], *about: object) -> None:
-        _, error = call_guarded(instrument, *about)
-        if error is not None:
-            self.note_error("self_metrics", error)
-
-    def _about(self, work: _Work) -> About:
-        """What is known of the response; the helper has said it where it scored the record."""
-        told = None if self._helper is None else self._helper.about(work.session)
-        if told is not None:
-            return told
-        about, error = call_guarded(about_response, work.record)
+    def _about(self, record: RagRecord) -> About:
+        """What is known of the response, where the helper has not said it."""
+        about, error = call_guarded(about_response, record)
         if error is not None:
             self.note_error("response", error)
         return about or (False, None)
 
-    def note_error(self, place: str, error: BaseException) -> None:
-        """Count something that loses no record, by its place."""
-        self._account.record_error(place)
-        self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
+    def _measure(self, run: MetricTask) -> None:
+        outcome = run.outcome
+        if outcome is None:
+            return
+        self._self_metrics.ended(run.name, outcome)
+        if not isinstance(outcome, NotApplicable) or run.usage is not None:
+            judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
+            self._self_metrics.judged(run.name, judge, run.seconds, run.usage)
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -281,7 +266,6 @@ class _Work:
     record: RagRecord
     handle: GroupHandle
     session: JudgingSession
-    about: About | None = None
     runs: list[MetricTask] = field(default_factory=list)
     """Those whose outcomes are not emitted yet."""
     result: ScoredRecord | None = None
@@ -294,15 +278,3 @@ def about_response(record: RagRecord) -> About:
         return False, None
     contexts = [context.text for context in record.contexts or ()]
     return is_refusal(response), languages_of(response, contexts, record.question or "").response.code
-
-
-def _outcome_of_dropped(run: MetricTask) -> Outcome:
-    """Its own, unless it failed: that may be because it was cancelled with the record."""
-    if isinstance(run.outcome, (Score, NotApplicable)):
-        return run.outcome
-    return _WORKER_ERROR
-
-
-def _expire(runs: Iterable[MetricTask], timeout: float) -> None:
-    for run in runs:
-        run.expire(timeout)

@@ -4,13 +4,14 @@
 `KeyboardInterrupt` are caught as well: Python delivers a real Ctrl-C to the main thread only, so what comes up in the worker
 was raised by the code that it called, and must not stop the worker.
 
-Guarantees of `ReentrantCriticalSection`. A garbage collection or a signal can make Python run other code between any two steps
+Guarantees of the steps of a `ReentrantCriticalSection`. A garbage collection or a signal can make Python run other code between any two steps
 of a function: a finaliser that ends a half-read stream, say, and thereby submits. With a plain lock that thread would wait for
 itself; with a reentrant one it would find the data half changed.
 - Steps run one at a time, over all threads.
 - A step that is asked for while its own thread is inside another is put off until that one has ended, and then run
   before the section is left. It is never lost and never waits.
 - What a step that was put off returns is let go of outside the lock, so that no finaliser of the user's runs under it.
+- What steps leave to be called `later` is called once, outside the lock, by the thread that leaves the section.
 
 Guarantees of `DaemonThreads`. The pools of `concurrent.futures` are joined when the interpreter ends, so one call that hangs in them keeps the process
 from ending, and from `threading`'s exit hooks on they take no calls.
@@ -24,14 +25,18 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+_Section = TypeVar("_Section", bound="ReentrantCriticalSection")
 
 _CLEAN_UP = 0.5  # seconds that cancelled tasks have to let go of what they hold
 _RESERVE = 0.1
@@ -71,38 +76,48 @@ class Deadline:
 
 
 class ReentrantCriticalSection:
-    """Runs steps one at a time. A step does no I/O and calls no code of the user's."""
+    """A base for what is changed by steps, one at a time. A step does no I/O and calls no code of the user's."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._busy = False
-        self._postponed: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._postponed: deque[Callable[[], object]] = deque()
+        self._later: deque[Callable[[], object]] = deque()
 
     @property
     def is_held_here(self) -> bool:
         """Whether this thread is inside: then all others wait for it, and it can wait for none of them."""
         return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001 - as `threading` does
 
-    def run(self, step: Callable[..., _T], *args: Any) -> _T | None:
-        """What `step(*args)` returns; None if it had to be put off."""
-        done: list[object] = []
+
+def step(method: Callable[Concatenate[_Section, _P], _T]) -> Callable[Concatenate[_Section, _P], _T | None]:
+    """Make a method a step. It returns None if it had to be put off."""
+
+    def run(self: _Section, /, *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
+        call: Callable[[], object] = functools.partial(method, self, *args, **kwargs)
+        kept: list[Any] = []
         with self._lock:
             if self._busy:
-                self._postponed.append((step, args))
+                self._postponed.append(call)
                 return None
-            result = self._alone(step, args)
-            while self._postponed:
-                done.append(self._postponed[0])
-                later, its_args = self._postponed.popleft()
-                done.append(self._alone(later, its_args))
-            return result
+            while True:
+                self._busy = True
+                try:
+                    kept.append(call())
+                finally:
+                    self._busy = False
+                try:
+                    call = self._postponed.popleft()
+                except IndexError:
+                    break
+                kept.append(call)
+        while self._later and not self._lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+            with contextlib.suppress(IndexError):  # another thread took it
+                self._later.popleft()()
+        return kept[0]  # type: ignore[no-any-return]
 
-    def _alone(self, step: Callable[..., _T], args: tuple[Any, ...]) -> _T:
-        self._busy = True
-        try:
-            return step(*args)
-        finally:
-            self._busy = False
+    functools.update_wrapper(run, method)
+    return run
 
 
 class DaemonThreads(ThreadPoolExecutor):

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from ragspan.engine._record_queue import Item, RecordQueue
 from ragspan.engine._threads import DaemonThreads, Deadline, WorkerLoop, call_guarded
+from ragspan.engine.stats import Dropped
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
@@ -83,7 +84,7 @@ class Worker:
         self._tasks: dict[asyncio.Task[None], Item] = {}
         self._pause: Deadline | None = None
         self._stopping = False
-        self._told_drops = queue.dropped
+        self._told_drops = queue.counts.dropped
 
     @property
     def is_current_thread(self) -> bool:
@@ -104,12 +105,8 @@ class Worker:
         loop = self._loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._cancel, item, context=self._context)
-
-    def _cancel(self, item: Item) -> None:
-        for task, its_item in self._tasks.items():
-            if its_item is item:
-                task.cancel()
+                for task in [task for task, its_item in [*self._tasks.items()] if its_item is item]:
+                    loop.call_soon_threadsafe(task.cancel, context=self._context)
 
     def stop(self, deadline: Deadline) -> None:
         """End the thread and cancel what it has in work; wait for that until the deadline."""
@@ -167,27 +164,23 @@ class Worker:
         loop = self._loop
         if loop is None:
             return
-        _, error = call_guarded(self._take_up, loop)
-        if error is not None:  # out of memory, say
+        try:
+            while len(self._tasks) < self._concurrency and (item := self._queue.take()) is not None:
+                task = loop.create_task(self._work.score(item))
+                self._tasks[task] = item
+                task.add_done_callback(self._ended, context=self._context)
+        except BaseException as error:  # noqa: BLE001 - out of memory, say
             self._queue.let_worker_sleep()
             self._record_error(error)
-        self._tell_drops()
-
-    def _take_up(self, loop: WorkerLoop) -> None:
-        while len(self._tasks) < self._concurrency:
-            item = self._queue.take()
-            if item is None:
-                return
-            task = loop.create_task(self._work.score(item))
-            self._tasks[task] = item
-            task.add_done_callback(self._ended, context=self._context)
+        if self._queue.counts.dropped is not self._told_drops:
+            self._tell_drops()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         item = self._tasks.pop(task, None)
         if item is None:
             return
         if self._queue.has_in_work(item):  # it was cancelled by a metric, or there is a mistake in the engine
-            self._queue.end_dropped(item, "worker_error")
+            self._queue.end(item, Dropped(reason="worker_error"))
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._record_error(error)
@@ -195,11 +188,8 @@ class Worker:
 
     def _tell_drops(self) -> None:
         """In place of `submit`, which may not log."""
-        dropped = self._queue.dropped
-        if dropped is self._told_drops:
-            return
-        self._told_drops = dropped
-        counts = ", ".join(f"{reason} {number}" for reason, number in dropped.items())
+        self._told_drops = self._queue.counts.dropped
+        counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items())
         self._log.trouble("dropped", "captures dropped so far: %s", counts)
 
     def _record_error(self, error: BaseException) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from ragspan.arguments import AMOUNT, WHOLE, Rule, has_methods
-from ragspan.engine._threads import ReentrantCriticalSection
+from ragspan.engine._threads import ReentrantCriticalSection, step
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges.base import Judge, Verifier
 from ragspan.judges.session import Reservation
@@ -193,7 +193,7 @@ class RequestCharge:
         self.tracker.settle(self, used)
 
 
-class BudgetTracker:
+class BudgetTracker(ReentrantCriticalSection):
     """The account of a budget.
 
     Args:
@@ -202,15 +202,19 @@ class BudgetTracker:
     """
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._section = ReentrantCriticalSection()
+        super().__init__()
         self._requests = _by_the_minute(budget.requests_per_minute, clock)
         self._tokens = _by_the_minute(budget.tokens_per_minute, clock)
         self._dollars = None if budget.usd_per_day is None else DailySum(budget.usd_per_day, clock)
 
-    @property
+    @step
     def spent_limit(self) -> str | None:
         """The limit that allows no request at all now, if one does not."""
-        return self._section.run(self._find_spent)
+        if self._requests is not None and self._requests.level < 1:
+            return "requests_per_minute"
+        if self._tokens is not None and self._tokens.level <= 0:
+            return "tokens_per_minute"
+        return "usd_per_day" if self._dollars is not None and self._dollars.is_spent else None
 
     def reserve(self, expected: Usage) -> Reservation:
         """Set aside what a request is expected to take.
@@ -223,22 +227,26 @@ class BudgetTracker:
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
         charge = RequestCharge(tracker=self, expected=expected)
-        denied_by = self._section.run(self._take, charge)
+        denied_by = self._take(charge)
         if denied_by is not None:
             raise BudgetExhausted(denied_by)
         return charge
 
+    @step
     def settle(self, charge: RequestCharge, used: Usage) -> None:
         """Correct what was set aside to what was used; `used.usd` of None leaves the dollars as they were expected."""
-        self._section.run(self._correct, charge, used)
+        if charge.is_settled:
+            return
+        charge.is_settled = True
+        expected = charge.expected
+        if self._requests is not None:
+            self._requests.settle(expected.requests, used.requests)
+        if self._tokens is not None:
+            self._tokens.settle(_tokens(expected), _tokens(used))
+        if self._dollars is not None and used.usd is not None:
+            self._dollars.settle(charge.window, expected.usd or 0.0, used.usd)
 
-    def _find_spent(self) -> str | None:
-        if self._requests is not None and self._requests.level < 1:
-            return "requests_per_minute"
-        if self._tokens is not None and self._tokens.level <= 0:
-            return "tokens_per_minute"
-        return "usd_per_day" if self._dollars is not None and self._dollars.is_spent else None
-
+    @step
     def _take(self, charge: RequestCharge) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
         expected = charge.expected
@@ -260,18 +268,6 @@ class BudgetTracker:
     def _give_back_requests(self, expected: Usage) -> None:
         if self._requests is not None:
             self._requests.give_back(expected.requests)
-
-    def _correct(self, charge: RequestCharge, used: Usage) -> None:
-        if charge.is_settled:
-            return
-        charge.is_settled = True
-        expected = charge.expected
-        if self._requests is not None:
-            self._requests.settle(expected.requests, used.requests)
-        if self._tokens is not None:
-            self._tokens.settle(_tokens(expected), _tokens(used))
-        if self._dollars is not None and used.usd is not None:
-            self._dollars.settle(charge.window, expected.usd or 0.0, used.usd)
 
 
 class RunAllowance:

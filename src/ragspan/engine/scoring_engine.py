@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
-from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
+from ragspan.engine._background import BackgroundProcessor
 from ragspan.engine._lifecycle import watch_sigterm
 from ragspan.engine._options import Options, with_named
 from ragspan.engine._record_queue import Item, RecordQueue
@@ -127,21 +127,9 @@ class ScoringEngine(BackgroundProcessor):
             export=export,
             redact=redact_from(redact) if is_enabled_ else None,
             name=name,
+            thread_name=f"{name}-worker",
         )
-        super().__init__(
-            ProcessorOptions(
-                queue_size=queue_size,
-                queue_bytes=queue_bytes,
-                drop=drop,
-                concurrency=concurrency,
-                exit_timeout=exit_timeout,
-                name=name,
-                thread_name=f"{name}-worker",
-                max_per_second=max_records_per_second,
-            ),
-            is_enabled=is_enabled_,
-            meter_provider=meter_provider,
-        )
+        super().__init__(self._options, is_enabled=is_enabled_, meter_provider=meter_provider)
         if is_enabled_ and drain_on_sigterm:
             watch_sigterm()
 
@@ -188,6 +176,11 @@ class ScoringEngine(BackgroundProcessor):
         return self._counts()
 
     def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
-        from ragspan.engine.helper.forwarding import assemble
+        from ragspan.engine._scoring import RecordScorer
+        from ragspan.engine.helper.forwarding import Forwarding
 
-        return assemble(self._options, queue=queue, self_metrics=self._self_metrics, log=log)
+        options = self._options
+        forwards = options.export == "helper"  # what is scored here then is scored because there is no helper
+        uses_helper = options.judging == "helper" and not forwards
+        here = RecordScorer(options, account=queue, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)
+        return Forwarding(options, here, account=queue, log=log) if forwards else here

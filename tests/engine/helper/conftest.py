@@ -181,7 +181,7 @@ def helper_of():
 
     def find(engine):
         scoring = engine._parts.work
-        return scoring.helper_pid if hasattr(scoring, "helper_pid") else scoring._helper.client.pid
+        return scoring.helper_pid if hasattr(scoring, "helper_pid") else scoring.helper.client.pid
 
     return find
 

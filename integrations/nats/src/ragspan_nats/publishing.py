@@ -23,7 +23,7 @@ from ragspan.backoff import Backoff
 from ragspan.engine._record_queue import Item, RecordQueue
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import Deadline, call_guarded
-from ragspan.engine.stats import DropReason
+from ragspan.engine.stats import Dropped, DropReason
 from ragspan.exceptions import RecordError
 from ragspan.redaction import Redact
 from ragspan.telemetry.content import ContentPolicy
@@ -98,7 +98,7 @@ class Publishing:
         limit = Deadline(self._retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
         if await self._client(connection, limit) is None:
-            self._queue.end_dropped(item, self._obstacle(connection))
+            self._queue.end(item, Dropped(reason=self._obstacle(connection)))
             return
         if time.monotonic() - self._worked_until < _CLOSE:
             time.sleep(_BREATH)  # noqa: ASYNC251 - in this event loop there is nothing that could run meanwhile
@@ -109,9 +109,9 @@ class Publishing:
             return
         reason = await self._publish(connection, message, limit)
         if reason is None:
-            self._queue.end_scored(item)
+            self._queue.end(item)
         else:
-            self._queue.end_dropped(item, reason)
+            self._queue.end(item, Dropped(reason=reason))
 
     def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         self._redaction.close()
@@ -136,9 +136,9 @@ class Publishing:
         record = record if self._shows_texts else record.without_step_texts()
         message, error = call_guarded(lambda: message_of(record, compress_above=self._compress_above))
         if isinstance(error, RecordError):
-            self._queue.end_dropped(item, "too_large")
+            self._queue.end(item, Dropped(reason="too_large"))
         elif error is not None:
-            self._queue.end_dropped(item, "capture_error")
+            self._queue.end(item, Dropped(reason="capture_error"))
             self._log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
         return message if self._queue.has_in_work(item) else None
 

@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ragspan.arguments import SECONDS, TEXT, WHOLE, choice, instance, whole
+from ragspan.arguments import SECONDS, instance, whole
 from ragspan.config import DropPolicy, Settings, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
 from ragspan.engine._record_queue import RecordQueue
@@ -111,13 +111,8 @@ class NatsSink(BackgroundProcessor):
             stream = Stream.from_environment(stream) if enabled else Stream(name=stream)
         instance(Stream, "a name or a Stream").check("stream", stream)
         self._stream = stream
-        WHOLE.check("queue_size", queue_size)
-        WHOLE.check("queue_bytes", queue_bytes)
         whole(0).check("compress_above", compress_above)
-        choice("oldest", "newest").check("drop", drop)
         SECONDS.check("retry_timeout", retry_timeout)
-        SECONDS.check("exit_timeout", exit_timeout)
-        TEXT.check("name", name)
         self._compress_above = compress_above
         self._retry_timeout = retry_timeout
         self._redact = redact_from(redact) if enabled else None

@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ragspan.backoff import backoff
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.forks import watch_forks
@@ -55,11 +56,9 @@ class FairSemaphore:
 
     async def take(self, places: int) -> None:
         """Return when there is room, and it is taken."""
-        if not self._waiting and places <= self._free:
-            self._grant(places)
-            return
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append((places, turn))
+        self._let_in()
         try:
             await turn
         except asyncio.CancelledError:
@@ -74,17 +73,14 @@ class FairSemaphore:
         self.is_one_alone = False
         self._let_in()
 
-    def _grant(self, places: int) -> None:
-        self._free -= places
-        self.is_one_alone = places == self.places
-
     def _let_in(self) -> None:
         while self._waiting:
             places, turn = self._waiting[0]
             if not turn.done():
                 if places > self._free:
                     return
-                self._grant(places)
+                self._free -= places
+                self.is_one_alone = places == self.places
                 turn.set_result(None)
             self._waiting.popleft()
 
@@ -155,7 +151,10 @@ class HelperClient:
             HelperLost: it may be what kills helpers.
             HelperRefusal: the helper could not do it; the message says why.
         """
-        self._enter_loop()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # a worker that died has a successor, with a loop of its own
+            self._loop, self._turns = loop, FairSemaphore(self._max_questions)
+            self._ready, self._is_closed = None, False
         self._asked += 1
         try:
             return await self._ask(kind, payload_for, on_part, places=1)
@@ -203,13 +202,6 @@ class HelperClient:
         """Seconds until a helper may be started."""
         return max(0.0, self._next_start_at - time.monotonic())
 
-    def _enter_loop(self) -> None:
-        """A worker that died has a successor, with a loop of its own."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._turns = loop, FairSemaphore(self._max_questions)
-            self._ready, self._is_closed = None, False
-
     async def _ask(
         self,
         kind: str,
@@ -236,15 +228,15 @@ class HelperClient:
 
     async def _helper(self) -> Helper:
         while not self._is_closed:
-            if not self._pause_left:
-                if self._ready is None or self._ready.cancelled():
-                    self._ready = asyncio.get_running_loop().create_task(self._start())
+            if self._ready is not None and not self._ready.cancelled():
                 with contextlib.suppress(HelperUnavailable):  # there is a pause now
                     return await asyncio.shield(self._ready)
+            elif not (pause := self._pause_left):
+                self._ready = asyncio.get_running_loop().create_task(self._start())
             elif self._can_do_without() and not self._was_killed:
                 break
             else:
-                await asyncio.sleep(self._pause_left)
+                await asyncio.sleep(pause)
         raise HelperUnavailable
 
     async def _start(self) -> Helper:
@@ -292,8 +284,9 @@ class HelperClient:
 
     def _pause(self, reason: str) -> None:
         """Start no helper for a while."""
-        pause = min(_FIRST_PAUSE * 2**self._pauses, _LONGEST_PAUSE)
-        self._pauses = min(self._pauses + 1, 10)
+        self._pauses += 1
+        # Without chance: helpers share nothing that they could all come back to at once.
+        pause = backoff(self._pauses, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE, draw=lambda: 0.0)
         self._next_start_at = time.monotonic() + pause
         is_done = self._can_do_without() and not self._was_killed
         consequence = "its work is done in the application" if is_done else "its work waits"

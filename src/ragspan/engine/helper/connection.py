@@ -195,7 +195,6 @@ class FramedProtocol(asyncio.Protocol):
         self._outgoing: list[tuple[Any, ...]] = []
         self._began = 0.0
         self._incoming = bytearray()
-        self._wanted: int | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -216,7 +215,12 @@ class FramedProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._incoming += data
-        while (batch := self._next_batch()) is not None:
+        while len(self._incoming) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._incoming)[0]
+            if len(self._incoming) < end:
+                return
+            batch = bytes(memoryview(self._incoming)[_LENGTH.size : end])
+            del self._incoming[:end]
             for message in pickle.loads(batch):  # noqa: S301 - nobody else holds the socket
                 self._on_message(message)
 
@@ -231,17 +235,3 @@ class FramedProtocol(asyncio.Protocol):
             return
         data = pickle.dumps(batch, _PROTOCOL)
         self._transport.write(_LENGTH.pack(len(data)) + data)
-
-    def _next_batch(self) -> bytes | None:
-        """The next one that is there as a whole."""
-        if self._wanted is None:
-            if len(self._incoming) < _LENGTH.size:
-                return None
-            (self._wanted,) = _LENGTH.unpack_from(self._incoming)
-            del self._incoming[: _LENGTH.size]
-        if len(self._incoming) < self._wanted:
-            return None
-        batch = bytes(memoryview(self._incoming)[: self._wanted])
-        del self._incoming[: self._wanted]
-        self._wanted = None
-        return batch

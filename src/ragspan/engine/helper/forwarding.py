@@ -20,19 +20,16 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._options import Options
-from ragspan.engine._record_queue import CompletionListener, Item, RecordQueue
-from ragspan.engine._redaction import Redaction
+from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._scoring import RecordScorer
 from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
-from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.stats import Dropped
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -48,24 +45,13 @@ class Forwarding:
     """Where an engine with `export="helper"` has its records scored.
 
     Args:
-        scoring: does it here where there is no helper, and `emission` exports it then.
+        here: scores and exports where there is no helper.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        *,
-        account: CompletionListener,
-        scoring: RecordScorer,
-        emission: EmitterGroup,
-        redaction: Redaction,
-        log: ThrottledLog,
-    ) -> None:
+    def __init__(self, options: Options, here: RecordScorer, *, account: CompletionListener, log: ThrottledLog) -> None:
         self._account = account
-        self._redaction = redaction
         self._log = log
-        self._here = scoring
-        self._emission = emission
+        self._here = here
         self._timeout = options.metric_timeout + _MARGIN
         self._client = HelperClient(
             lambda: ("records", options.to_travel(), _resource_attributes()),
@@ -85,7 +71,7 @@ class Forwarding:
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
         self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
-        record = await self._redaction.record_of(item)
+        record = await self._here.redaction.record_of(item)
         if record is None:
             return
         try:
@@ -94,11 +80,11 @@ class Forwarding:
             )
             answer = await asyncio.wait_for(asking, self._timeout)
         except HelperUnavailable:
-            await self._here.score_record(item, record)
+            await self._here.score(item, record)
         except (HelperLost, HelperRefusal, asyncio.TimeoutError):
-            self._account.end_dropped(item, "worker_error")
+            self._account.end(item, Dropped(reason="worker_error"))
         else:
-            self._end(item, record, answer)
+            self._account.end(item, _result(record, *answer))
 
     def stop(self, deadline: Deadline) -> None:
         asked = self._tell("shutdown", deadline)
@@ -118,21 +104,13 @@ class Forwarding:
         deaths, told_deaths = self._client.deaths, self._told_deaths
         asked = self._tell("flush", deadline)
         patience = Deadline(deadline.remaining + _GRACE)
-        has_sent = self._emission.flush(deadline)
+        has_sent = self._here.flush(deadline)
         has_sent = self._did(asked, patience) and has_sent
         self._told_deaths = deaths  # only now: those who ask at the same time have to be told, too
         return has_sent and deaths == told_deaths
 
     def shutdown(self, deadline: Deadline) -> None:
-        self._emission.shutdown(deadline)
-
-    def _end(self, item: Item, record: RagRecord, answer: Any) -> None:
-        reason, scored = answer
-        if reason is None:
-            fields = None if scored is None else serialization.loads(scored)
-            self._account.end_scored(item, None if fields is None else ScoredRecord(record=record, **fields))
-        else:
-            self._account.end_dropped(item, reason)
+        self._here.shutdown(deadline)
 
     def _tell(self, kind: str, deadline: Deadline) -> _Answer | None:
         """Ask the helper to do something before the deadline; None if there is none to ask."""
@@ -170,6 +148,10 @@ class Forwarding:
             log_note(note)
 
 
+def _result(record: RagRecord, dropped: Dropped | None, scored: bytes | None) -> ScoredRecord | Dropped | None:
+    return dropped if scored is None else ScoredRecord(record=record, **serialization.loads(scored))
+
+
 def _can_export(emitters: Sequence[Emitter]) -> bool:
     """Whether this process could export what it scores: the API's own TracerProvider, which stands in for none, drops it."""
     from opentelemetry import trace
@@ -187,26 +169,3 @@ def _resource_attributes() -> dict[str, Any]:
     resource = getattr(trace.get_tracer_provider(), "resource", None)
     attributes = dict(getattr(resource, "attributes", None) or {})
     return {key: value for key, value in attributes.items() if not key.startswith(("telemetry.", "process."))}
-
-
-def assemble(
-    options: Options, *, queue: RecordQueue, self_metrics: SelfMetrics, log: ThrottledLog
-) -> RecordScorer | Forwarding:
-    """What scores the records of an engine, which has done nothing yet."""
-    emission = EmitterGroup(options.emitters, account=queue, log=log)
-    forwards = options.export == "helper"
-    # Where records go to the helper as a whole, what is scored here is scored because there is none.
-    helper = HelperScoring(log) if options.judging == "helper" and not forwards else None
-    redaction = Redaction(options.redact, timeout=options.metric_timeout, account=queue, log=log)
-    here = RecordScorer(
-        options,
-        account=queue,
-        emission=emission,
-        self_metrics=self_metrics,
-        helper=helper,
-        redaction=redaction,
-        log=log,
-    )
-    if not forwards:
-        return here
-    return Forwarding(options, account=queue, scoring=here, emission=emission, redaction=redaction, log=log)

@@ -30,7 +30,6 @@ from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_RECORDS = 64  # that the helper has not answered: enough to keep it busy
-_ids = itertools.count(1)
 
 
 class HelperScoring:
@@ -75,7 +74,8 @@ class HelperScoring:
         asked = _Asked(meter=session.meter, allowance=session.allowance)
         requests = session.keep(self, list[_Request])
         if not requests or requests[-1].is_sent:
-            requests.append(_Request(self.client, record))
+            requests.append(_Request(client=self.client, record=record, session=session))
+            requests[-1].task = asyncio.get_running_loop().create_task(requests[-1].send())
         request = requests[-1]
         request.asked[number] = asked
         try:
@@ -86,10 +86,6 @@ class HelperScoring:
         finally:
             if not asked.outcome.done() or asked.outcome.cancelled():
                 request.cancel(number)
-
-    def about(self, session: JudgingSession) -> tuple[bool, str | None] | None:
-        """Whether the response is a refusal, and its language, if the helper has said so."""
-        return next((request.about for request in session.keep(self, list[_Request]) if request.about), None)
 
     def _init_message(self) -> tuple[str, bytes, dict[int, bytes]]:
         """The metrics all together, so that they share a judge there as they do here, and each by itself."""
@@ -123,33 +119,33 @@ class _Asked:
     outcome: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
+@dataclass(kw_only=True, slots=True, eq=False)
 class _Request:
     """One record at the helper, with all the metrics that were asked for before it was sent."""
 
-    def __init__(self, client: HelperClient, record: RagRecord) -> None:
-        self._record = record
-        self.asked: dict[int, _Asked] = {}
-        self.is_sent = False
-        self.about: tuple[bool, str | None] | None = None
-        self._id = next(_ids)
-        self._client = client
-        self._helper: Helper | None = None
-        self._reservations: dict[int, Reservation] = {}
-        self._reserving: set[asyncio.Task[None]] = set()
-        self._task = asyncio.get_running_loop().create_task(self._send())
+    client: HelperClient
+    record: RagRecord
+    session: JudgingSession
+    asked: dict[int, _Asked] = field(default_factory=dict)
+    task: asyncio.Task[None] | None = None
+    is_sent: bool = False
+    id: int = field(default_factory=itertools.count(1).__next__)
+    helper: Helper | None = None
+    reservations: dict[int, Reservation] = field(default_factory=dict)
+    reserving: set[asyncio.Task[None]] = field(default_factory=set)
 
     def cancel(self, number: int) -> None:
         """Nobody waits for this metric any more."""
         del self.asked[number]
-        if self._helper is not None:
-            self._helper.send("cancel", self._id, number)
-        if not self.asked:
-            self._task.cancel()
+        if self.helper is not None:
+            self.helper.send("cancel", self.id, number)
+        if not self.asked and self.task is not None:
+            self.task.cancel()
 
-    async def _send(self) -> None:
+    async def send(self) -> None:
         error: Exception = JudgeError("helper_error", "the helper gave no outcome")
         try:
-            self._take(*await self._client.ask("score", self._payload, self._heard))
+            self._take(*await self.client.ask("score", self._payload, self._heard))
         except HelperUnavailable as unavailable:
             error = unavailable
         except HelperLost:
@@ -165,23 +161,24 @@ class _Request:
     def _payload(self, helper: Helper) -> tuple[Any, ...]:
         """The record, and by number the metrics that have no outcome yet: whether there is a limit to what they may spend."""
         self.is_sent = True
-        self._helper = helper
-        self._reservations = {}  # those of a helper that died count as spent
+        self.helper = helper
+        self.reservations = {}  # those of a helper that died count as spent
         wanted = {number: one.allowance is not None for number, one in self.asked.items() if not one.outcome.done()}
-        return self._id, serialization.packed(self._record), wanted
+        return self.id, serialization.packed(self.record), wanted
 
     def _heard(self, kind: str, *content: Any) -> None:
         if kind == "ended":
             self._take(*content)
         elif kind == "settle":
-            reservation = self._reservations.pop(content[0], None)
+            reservation = self.reservations.pop(content[0], None)
             if reservation is not None:
                 reservation.settle(content[1])
         elif (asked := self.asked.get(content[0])) is not None:
             self._spend(kind, asked, *content[1:])
 
     def _take(self, about: tuple[bool, str | None] | None, packed: bytes, unfit: dict[int, str]) -> None:
-        self.about = about
+        if about is not None:
+            self.session.keep("about", lambda: about)
         for number, outcome in serialization.loads(packed):
             if number in self.asked:
                 self.asked[number].outcome.set_result(outcome)
@@ -194,15 +191,15 @@ class _Request:
             asked.meter.add(usage)
         elif kind == "reserve" and asked.allowance is not None:
             task = asyncio.get_running_loop().create_task(self._reserve(asked.allowance, usage, key))
-            self._reserving.add(task)
-            task.add_done_callback(self._reserving.discard)
+            self.reserving.add(task)
+            task.add_done_callback(self.reserving.discard)
 
     async def _reserve(self, allowance: Allowance, expected: Usage, key: int) -> None:
         denial = None
         try:
             reserved = allowance.reserve(expected)
-            self._reservations[key] = await reserved if inspect.isawaitable(reserved) else reserved
+            self.reservations[key] = await reserved if inspect.isawaitable(reserved) else reserved
         except JudgeError as error:
             denial = error
-        if self._helper is not None:
-            self._helper.send("reserved", self._id, key, denial)
+        if self.helper is not None:
+            self.helper.send("reserved", self.id, key, denial)

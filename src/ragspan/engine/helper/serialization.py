@@ -10,10 +10,9 @@ takes three times as long.
 
 from __future__ import annotations
 
-import functools
 import io
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from operator import attrgetter
 from types import FunctionType
@@ -45,16 +44,15 @@ def dumps(outcomes: object) -> bytes:
     return _dumped(_OutcomePickler, outcomes)
 
 
-def loads(data: bytes) -> Any:
-    """What the functions of this module made these bytes from."""
-    return pickle.loads(data)  # noqa: S301 - the two processes are one program, and nobody else holds their socket
+loads = pickle.loads
+"""What the functions of this module made bytes from. The two processes are one program, and nobody else holds their socket."""
 
 
 def packed(record: RagRecord) -> bytes:
     """A record, whatever its metadata holds."""
-    for simpler in (_itself, _through_json, _without_metadata):
+    for simpler in (None, _through_json, _without_metadata):
         try:
-            return _dumped(_RecordPickler, simpler(record))
+            return _dumped(_RecordPickler, record if simpler is None else simpler(record))
         except Exception:  # noqa: BLE001, PERF203, S112 - the framework's objects: nested too deep, or raising
             continue
     raise ValueError("a record without its metadata cannot be sent")
@@ -65,7 +63,7 @@ class _OutcomePickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         taken_apart = _REDUCE.get(type(value))
-        return NotImplemented if taken_apart is None else (_build, taken_apart(value))
+        return NotImplemented if taken_apart is None else (_build, (taken_apart[0], *taken_apart[1](value)))
 
 
 class _RecordPickler(pickle.Pickler):
@@ -73,7 +71,7 @@ class _RecordPickler(pickle.Pickler):
         kind = type(value)
         taken_apart = _REDUCE.get(kind)
         if taken_apart is not None:
-            return _build, taken_apart(value)
+            return _build, (taken_apart[0], *taken_apart[1](value))
         if (kind is type or kind is FunctionType) and value in _BUILDERS:
             return NotImplemented
         try:
@@ -98,16 +96,13 @@ def _as_plain(value: Any) -> tuple[Any, ...]:
         return float, (float(value),)
     for base in _OF_RECORDS:
         if isinstance(value, base):
-            return _build, _REDUCE[base](value)
+            place, values = _REDUCE[base]
+            return _build, (place, *values(value))
     if isinstance(value, Mapping):
         return dict, (list(value.items()),)
     if isinstance(value, (list, tuple)):
         return list, (list(value),)
     return str, (type(value).__name__,)
-
-
-def _itself(record: RagRecord) -> RagRecord:
-    return record
 
 
 def _through_json(record: RagRecord) -> RagRecord:
@@ -134,16 +129,10 @@ def _build(place: int, *values: Any) -> Any:
     return _DATA[place](**dict(zip(_FIELDS[place], values, strict=True)))
 
 
-def _values(place: int, get: attrgetter[tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
-    return (place, *get(value))
-
-
 _FIELDS = [tuple(field.name for field in fields(kind)) for kind in _DATA]
 FORMAT = repr(_FIELDS)
 """Tells versions of ragspan apart whose data differ."""
-_REDUCE: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {
-    kind: functools.partial(_values, place, attrgetter(*_FIELDS[place])) for place, kind in enumerate(_DATA)
-}
-"""By type, the arguments of `_build`."""
+_REDUCE = {kind: (place, attrgetter(*_FIELDS[place])) for place, kind in enumerate(_DATA)}
+"""By type, its place and its fields' values: the arguments of `_build`."""
 _BUILDERS = frozenset({_build, str, int, float, dict, list})
 """What is pickled by its name."""

@@ -10,15 +10,13 @@ from dataclasses import dataclass, fields
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ragspan.engine._emitter_group import EmitterGroup
 from ragspan.engine._metric_run import outcome_of
 from ragspan.engine._record_queue import Item
-from ragspan.engine._redaction import Redaction
 from ragspan.engine._scoring import About, RecordScorer, about_response
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import FramedProtocol
-from ragspan.engine.stats import Dropped, DropReason
+from ragspan.engine.stats import Dropped
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import JudgingSession, UsageMeter, judging
 from ragspan.metrics.base import Metric
@@ -184,19 +182,9 @@ class RecordService:
     ready = None
 
     def __init__(self, link: FramedProtocol, options: Options) -> None:
-        log = ThrottledLog()
         self._account = _Account(link)
-        self._emission = EmitterGroup(options.emitters, account=self._account, log=log)
-        self._scoring = RecordScorer(
-            options,
-            account=self._account,
-            emission=self._emission,
-            self_metrics=SelfMetrics(),
-            helper=None,
-            redaction=Redaction(options.redact, timeout=options.metric_timeout, account=self._account, log=log),
-            log=log,
-        )
-        self._tickets = count(1)
+        self._scoring = RecordScorer(options, account=self._account, self_metrics=SelfMetrics(), log=ThrottledLog())
+        self._sequence = count(1)
         self._time_to_work = options.exit_timeout
 
     def handle(self, kind: str, question: int, payload: list[Any]) -> Awaitable[object]:  # noqa: ARG002 - one answer a question
@@ -204,28 +192,32 @@ class RecordService:
             return self._score(*payload)
         deadline = Deadline(payload[0])
         if kind == "flush":
-            return asyncio.to_thread(self._emission.flush, deadline)
+            return asyncio.to_thread(self._scoring.flush, deadline)
         self._time_to_work = 0.0  # "shutdown": the application has given up what it had to leave
-        return asyncio.to_thread(self._emission.shutdown, deadline)
+        return asyncio.to_thread(self._scoring.shutdown, deadline)
 
     @property
     def time_to_work(self) -> float:
         return self._time_to_work
 
     def finish(self, timeout: float) -> None:
-        self._emission.shutdown(Deadline(timeout))
+        self._scoring.shutdown(Deadline(timeout))
 
-    async def _score(self, data: bytes, sample: bool, is_awaited: bool) -> tuple[DropReason | None, bytes | None]:  # noqa: FBT001 - from a message
+    async def _score(self, data: bytes, sample: bool, is_awaited: bool) -> tuple[Dropped | None, bytes | None]:  # noqa: FBT001 - from a message
         """Why it was dropped, if it was; and what came of it, but for the record, if somebody awaits that."""
         record = serialization.loads(data)
-        scored: list[ScoredRecord | Dropped] = []
-        item = Item(record, 0, next(self._tickets), sample=sample, on_end=scored.append if is_awaited else None)
-        self._account.begin(item)
-        await self._scoring.score_record(item, record)  # which the application has redacted
-        return self._account.ending_of(item), next(map(_packed_record, scored), None)
+        item = Item(record, 0, next(self._sequence), sample=sample)
+        self._account.results[item.sequence] = None
+        try:
+            await self._scoring.score(item, record)  # which the application has redacted
+        finally:
+            result = self._account.results.pop(item.sequence)
+        if isinstance(result, ScoredRecord):
+            return None, _packed_record(result) if is_awaited else None
+        return result or Dropped(reason="worker_error"), None
 
 
-def _packed_record(scored: ScoredRecord | Dropped) -> bytes:
+def _packed_record(scored: ScoredRecord) -> bytes:
     return serialization.dumps(
         {field.name: getattr(scored, field.name) for field in fields(scored) if field.name != "record"}
     )
@@ -236,31 +228,14 @@ class _Account:
 
     def __init__(self, link: FramedProtocol) -> None:
         self._link = link
-        self._in_work: set[int] = set()
-        self._dropped: dict[int, DropReason] = {}
-
-    def begin(self, item: Item) -> None:
-        self._in_work.add(item.sequence)
-
-    def ending_of(self, item: Item) -> DropReason | None:
-        if item.sequence in self._in_work:
-            self.end_dropped(item, "worker_error")
-        return self._dropped.pop(item.sequence, None)
+        self.results: dict[int, ScoredRecord | Dropped | None] = {}
+        """By sequence; None while it is in work."""
 
     def has_in_work(self, item: Item) -> bool:
-        return item.sequence in self._in_work
+        return self.results.get(item.sequence, self) is None
 
-    def end_scored(self, item: Item, scored: ScoredRecord | None = None) -> None:
-        self._in_work.discard(item.sequence)
-        if item.on_end is not None and scored is not None:
-            item.on_end(scored)
-
-    def end_with_nothing_to_score(self, item: Item) -> None:
-        self._in_work.discard(item.sequence)
-
-    def end_dropped(self, item: Item, reason: DropReason) -> None:
-        self._in_work.discard(item.sequence)
-        self._dropped[item.sequence] = reason
+    def end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
+        self.results[item.sequence] = result
 
     def record_error(self, place: str) -> None:
         self._link.send(("wrong", 0, place))
