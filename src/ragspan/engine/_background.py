@@ -226,7 +226,7 @@ class _Shutdown:
             return self._report
         if self._queue.is_held_here:
             self._queue.close("shutdown")
-            self._queue.put_off(lambda: self.run(timeout))
+            self._queue.put_off(lambda: self._follow(timeout))
             return self._so_far(deadline)
         if not self._mutex.acquire(timeout=deadline.remaining):
             return self._so_far(deadline)
@@ -242,6 +242,13 @@ class _Shutdown:
             return self._report
         finally:
             self._mutex.release()
+
+    def _follow(self, timeout: float) -> None:
+        """The interrupted step is over. If the worker was the first to see that, it must not wait for itself."""
+        if self._worker.is_current_thread:
+            threading.Thread(target=self.run, args=(timeout,), name="ragspan-shutdown", daemon=True).start()
+        else:
+            self.run(timeout)
 
     def _end(self, deadline: Deadline) -> ShutdownReport:
         queue = self._queue
