@@ -41,6 +41,8 @@ class Judgement:
     completeness: Ratings | None
     recorded: Mapping[str, float]
     """Scores of other judges, by their names."""
+    invented: tuple[str, ...] = ()
+    """Parts of the response that people marked as in no context, and not as true all the same."""
 
     @property
     def held_out(self) -> bool:
@@ -103,6 +105,11 @@ def _judgement(row: Mapping[str, Any]) -> Judgement:
         faithfulness=_ratings(row.get("faithfulness")),
         completeness=_ratings(row.get("completeness")),
         recorded={name: float(value) for name, value in row.get("recorded", {}).items() if _is_score(name, value)},
+        invented=tuple(
+            row["response"][span["start"] : span["end"]]
+            for span in row.get("unsupported_spans", ())
+            if not span.get("implicit_true")
+        ),
     )
 
 

@@ -69,6 +69,9 @@ class Settings:
     cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
     metrics: Annotated[tuple[str, ...], _metrics] = DEFAULT_METRICS
     """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
+    causes: bool = True
+    """`RAGSPAN_CAUSES`: where a response fails, look for the support that its contexts lack among what was retrieved; a
+    language model is asked once more for it."""
     hhem_model: str | None = None
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"

@@ -5,15 +5,18 @@ Three types, never NaN and never None, so that an aggregate can count each kind 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from ragspan.notebook import named_texts, table
 from ragspan.records import RagRecord, SpanAnchor
 
 Label: TypeAlias = Literal["pass", "fail"]
+CauseKind: TypeAlias = Literal["lost_before_prompt", "cut", "unsupported"]
 _MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}
+_LOSSES_TOLD = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,6 +39,33 @@ class Usage:
             output_tokens=self.output_tokens + other.output_tokens,
             usd=sum(prices) if prices else None,
         )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """Why the contexts do not support a claim of a response that fails."""
+
+    kind: CauseKind
+    """`lost_before_prompt`: a document that was retrieved, and did not reach the prompt, supports it. `cut`: the part of a
+    document does that was cut off. `unsupported`: nothing that was retrieved does."""
+    claim: str | None = None
+    """None where it stands for the response as a whole."""
+    document: int | None = None
+    """The place of the document that supports it, from 1, in what the search found."""
+    search: str | None = None
+    """Name of the search that found the document; None where only a reranker is known to have had it."""
+    step: str | None = None
+    """Name of the step that dropped the document, where one is known."""
+
+    @property
+    def place(self) -> str:
+        """Where the support was lost, in words that quote nobody."""
+        if self.kind == "unsupported":
+            return "nothing that was retrieved"
+        document = f"document {self.document}" + (f" of {self.search}" if self.search else "")
+        if self.kind == "cut":
+            return f"the part of {document} that was cut off"
+        return f"{document}, which {f'{self.step} dropped' if self.step else 'did not reach the prompt'},"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,12 +95,35 @@ class Score:
     """What it took, requests of a judge that was replaced on the way included."""
     fallback: str | None = None
     """Why another judge than the metric's own stood in, such as `budget_exhausted`; None if none did."""
+    causes: tuple[Cause, ...] = ()
+    """Of a score that fails: why the contexts lack support, a claim each. Claims of which it is not sure are left out."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.value <= 1:  # not NaN either
             raise ValueError(f"a score is a number from 0 to 1, not {self.value!r}")
         if self.label is None and self.threshold is not None:
             object.__setattr__(self, "label", "pass" if self.value >= self.threshold else "fail")
+
+    @property
+    def cause(self) -> CauseKind | None:
+        """The most frequent of the causes; of equals, the one that an operator can do most about."""
+        kinds = Counter(cause.kind for cause in self.causes)
+        return max((kind for kind in get_args(CauseKind) if kind in kinds), key=kinds.__getitem__, default=None)
+
+    @property
+    def losing_step(self) -> str | None:
+        """The step to which most claims of `cause` are due, where one is known."""
+        steps = Counter(cause.step for cause in self.causes if cause.kind == self.cause)
+        return max(steps, key=steps.__getitem__, default=None)
+
+    @property
+    def losses(self) -> str | None:
+        """Where support was lost, in words that quote nobody; None if nothing that was retrieved would have helped."""
+        places = Counter(cause.place for cause in self.causes if cause.kind != "unsupported")
+        if not places:
+            return None
+        told = "; ".join(f"{place} supports {_claims(count)}" for place, count in places.most_common(_LOSSES_TOLD))
+        return f"{told[0].upper()}{told[1:]}."
 
     def __str__(self) -> str:
         return f"{self.value:.2f}{_MARKS.get(self.label or '', '')}"
@@ -80,6 +133,10 @@ class Score:
         threshold = None if self.threshold is None else f"{self.threshold:.2f}"
         more = [("explanation", self.explanation), ("passes from", threshold), ("judge", self.judge)]
         return table(f"Score {self}", [row for row in more if row[1] is not None])
+
+
+def _claims(count: int) -> str:
+    return "a claim that the contexts do not" if count == 1 else f"{count} claims that the contexts do not"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ from ragspan.judges.base import Completion
 from ragspan.judges.prices import Price
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.outcomes import ScoredRecord, Usage
+from ragspan.records import Retrieval, as_contexts
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 
@@ -36,6 +37,11 @@ GOOD = {
 }
 BAD = GOOD | {"response": "Gamma sends invoices by registered mail every Tuesday."}
 UNSEEN = GOOD | {"contexts": None}
+LOST = BAD | {
+    "retrievals": (
+        Retrieval(name="search", query="", started_ns=0, ended_ns=1, contexts=as_contexts([BAD["response"]])),
+    )
+}
 
 
 @pytest.fixture(scope="session")
@@ -144,7 +150,7 @@ class Shop:
         judge = OverlapJudge()
         metrics = [ContextAdherence(judge), Completeness(judge), ContextUtilization(judge), Faithfulness(judge)]
         engine = self.engine("ragspan", *metrics)
-        self.ask(engine, GOOD, BAD, GOOD, BAD, UNSEEN)
+        self.ask(engine, GOOD, BAD, GOOD, BAD, UNSEEN, LOST)
         engine.submit(NoAnswer())
 
     def judges_at_a_price(self):

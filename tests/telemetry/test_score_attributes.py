@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.judges.base import ClaimVerdict
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 
 GOOD = Score(value=0.75, threshold=0.5, explanation="All but one.", judge="gpt", details={"spread": 0.1})
 
@@ -71,6 +72,23 @@ def test_a_failure_shows_its_type_and_never_its_message(telemetry, make_record, 
 
     assert attributes_of(telemetry)["ragspan.error.m"] == "InvalidVerdict"
     assert all("SECRET" not in span.to_json() for span in telemetry.spans)
+
+
+def test_the_cause_of_a_failing_answer_is_an_attribute_and_its_place_is_told_without_quotes(
+    telemetry, make_record, answer
+):
+    lost = Cause(kind="lost_before_prompt", claim="SECRET", document=7, search="store", step="CohereRerank")
+    verdicts = (ClaimVerdict(index=0, supported=False, claim="SECRET"),)
+    score = Score(value=0.0, threshold=0.8, causes=(lost,), evidence=verdicts, explanation="SECRET")
+    answer(telemetry.emitter(explanations=None), make_record(), {"m": score})
+
+    attributes = attributes_of(telemetry)
+    assert attributes["ragspan.cause.m"] == "lost_before_prompt"
+    assert attributes["ragspan.explanation.m"] == (
+        "Document 7 of store, which CohereRerank dropped, supports a claim that the contexts do not. "
+        "1 of 1 claims unsupported: claim 1"
+    )
+    assert "SECRET" not in str(attributes)
 
 
 def test_a_failed_metric_does_not_make_the_answer_an_error(telemetry, make_record, answer):

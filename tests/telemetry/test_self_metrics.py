@@ -9,7 +9,7 @@ import pytest
 from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.telemetry import SelfMetrics
 
 
@@ -81,6 +81,20 @@ def test_outcomes_are_told_by_metric_result_and_reason(telemetry, outcome, told)
         f"ragspan.{key}": value for key, value in told.items()
     }
     assert point.value == 2
+
+
+def test_a_failing_score_is_told_by_the_cause_of_most_claims_and_the_step_that_lost_them(telemetry):
+    own = SelfMetrics(telemetry.meter_provider)
+    lost, unsupported = Cause(kind="lost_before_prompt", document=7, step="CohereRerank"), Cause(kind="unsupported")
+    own.ended("faithfulness", Score(value=0.1, threshold=0.8, causes=(lost, lost, unsupported)))
+    own.ended("faithfulness", Score(value=0.1, threshold=0.8, causes=(unsupported,)))
+    own.ended("faithfulness", Score(value=0.1, threshold=0.8))
+
+    name = ("gen_ai.evaluation.name", "faithfulness")
+    assert telemetry.values("ragspan.causes") == {
+        frozenset({name, ("ragspan.cause", "lost_before_prompt"), ("ragspan.step", "CohereRerank")}): 1,
+        frozenset({name, ("ragspan.cause", "unsupported")}): 1,
+    }
 
 
 def test_records_are_told_by_result_and_reason(telemetry, name):

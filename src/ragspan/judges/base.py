@@ -67,6 +67,15 @@ class ContextRating:
     explanation: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClaimSupport:
+    """Which further document supports a claim that the contexts do not support."""
+
+    claim: str
+    document: int | None
+    """0-based, into the documents that were asked about; None for none of them."""
+
+
 TOO_MANY_CONTEXTS = "too_many_contexts"
 LANGUAGE = "language"
 NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE})
@@ -156,6 +165,25 @@ class UtilizationJudge(Protocol):
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: the share of its text that the response conveys or rests upon."""
+        ...
+
+
+class SupportJudge(Protocol):
+    """A judge that can look for the support that contexts lack, which tells why a response fails."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def find_support(
+        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
+    ) -> list[ClaimSupport]:
+        """For each claim the further document that supports it, or none; claims of which the judge is not sure are left out.
+
+        Args:
+            record: what the claims are from.
+            claims: those that the contexts do not support; None stands for all such statements of the response.
+            documents: texts that are not among the contexts.
+        """
         ...
 
 

@@ -6,13 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ragspan.arguments import FLAG
 from ragspan.judges.base import Judge, Vote
 from ragspan.metrics._polling import PolledMetric, spread
+from ragspan.metrics.causes import with_causes
 from ragspan.outcomes import Label, Outcome
 from ragspan.records import RagRecord
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAdherence(PolledMetric[Judge, Vote]):
     """The share of a judge's votes that find the whole response grounded in the contexts, 0..1.
 
@@ -27,13 +29,15 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     Source: ChainPoll (Friel and Sanyal 2023, arXiv 2310.18344), turned round to count what is grounded.
     """
 
+    causes: bool = True
+    """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "context_adherence"
     questions = ("vote_adherence",)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         asked, votes = await self.poll(record)
         majority = 2 * sum(vote.grounded for vote in votes) > len(votes)
-        return self.scored(
+        score = self.scored(
             record,
             value=adherence(votes),
             explanation=next(vote.explanation for vote in votes if vote.grounded == majority),
@@ -41,6 +45,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
             evidence=votes,
             details={"votes": asked, "valid_votes": len(votes), "spread": spread(_values(votes))},
         )
+        return await with_causes(score, self.judge, record, None) if self.causes else score
 
     async def ask(self, record: RagRecord, count: int) -> list[Vote]:
         return await self.judge.vote_adherence(record, count)
@@ -56,6 +61,10 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
             for more in range(1, self.polls - len(answers) + 1)
             for grounded in range(more + 1)
         )
+
+    def _check(self) -> None:
+        PolledMetric._check(self)  # noqa: SLF001 - the base's; super() does not work with slots
+        FLAG.check_fields(self, "causes")
 
     def _label(self, votes: Sequence[Vote]) -> Label:
         is_tie = 2 * sum(vote.grounded for vote in votes) == len(votes)

@@ -6,10 +6,12 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
+from ragspan.arguments import FLAG
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
 from ragspan.metrics._contexts import one_each
 from ragspan.metrics.base import JudgedMetric, require_judge
-from ragspan.outcomes import NotApplicable, Outcome
+from ragspan.metrics.causes import with_causes
+from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 
@@ -29,11 +31,21 @@ class Faithfulness(JudgedMetric[Judge]):
 
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
+    causes: bool = True
+    """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "faithfulness"
     questions = ("extract_claims", "verify_claims")
 
     async def evaluate(self, record: RagRecord) -> Outcome:
-        return await _score_claims(self, record, self.judge)
+        outcome = await _score_claims(self, record, self.judge)
+        if not self.causes or not isinstance(outcome, Score):
+            return outcome
+        verdicts = [one for one in outcome.evidence if isinstance(one, ClaimVerdict) and not one.supported]
+        return await with_causes(outcome, self.judge, record, [one.claim or "" for one in verdicts])
+
+    def _check(self) -> None:
+        JudgedMetric._check(self)  # noqa: SLF001 - the base's; super() does not work with slots
+        FLAG.check_fields(self, "causes")
 
 
 @dataclass(frozen=True, slots=True)

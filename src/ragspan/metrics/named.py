@@ -58,6 +58,8 @@ def metrics_from(
 
 
 def _metric(name: str, settings: Settings, judge: Judge | None) -> Metric:
+    if name in {"context_adherence", "faithfulness"}:
+        return (ContextAdherence if name == "context_adherence" else Faithfulness)(judge, causes=settings.causes)
     if name in _METRICS:
         return _METRICS[name](judge)
     assert judge is not None  # noqa: S101  there is one wherever a name is

@@ -142,7 +142,11 @@ class EmitterOptions:
 
 
 def without_quotes(score: Score) -> str | None:
-    """What the evidence says in counts and places; None where it is of several kinds, or of none that is known here."""
+    """Where support was lost, and what the evidence says in counts and places, if it is of one kind that is known here."""
+    return " ".join(filter(None, [score.losses, _counts_of(score)])) or None
+
+
+def _counts_of(score: Score) -> str | None:
     evidence: Sequence[Any] = score.evidence
     if len({type(one) for one in evidence}) != 1:
         return None

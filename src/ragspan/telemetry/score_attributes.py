@@ -43,6 +43,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
         **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
+        **{semconv.CAUSE + metric: score.cause for metric, score in scores.items()},
         **{semconv.FALLBACK + metric: score.fallback and named(score.fallback) for metric, score in scores.items()},
     }
     yield from ({key: value} for key, value in singles.items())
@@ -98,6 +99,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
                 semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
                 semconv.PROMPT_VERSION: outcome.prompt_version and named(outcome.prompt_version),
+                semconv.CAUSE + metric: outcome.cause,
                 semconv.FALLBACK + metric: outcome.fallback and named(outcome.fallback),
             }
         case MetricFailure():

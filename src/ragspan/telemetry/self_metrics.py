@@ -56,6 +56,11 @@ class SelfMetrics:
             unit="{outcome}",
             description="What came of scoring, once for each metric and record: a score, a reason why there is none, a failure.",
         )
+        self._causes = meter.create_counter(
+            semconv.METRIC_CAUSES,
+            unit="{score}",
+            description="Scores that fail, by the cause of most of their claims and by the step that lost the support.",
+        )
         self._duration = meter.create_histogram(
             semconv.METRIC_JUDGE_DURATION,
             unit="s",
@@ -121,6 +126,10 @@ class SelfMetrics:
                 result, reason = semconv.RESULT_SCORED, outcome.fallback and named(outcome.fallback)
         told = {semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.RESULT: result, semconv.REASON: reason}
         self._outcomes.add(1, encodable(told))
+        if isinstance(outcome, Score) and outcome.cause is not None:
+            step = outcome.losing_step and named(outcome.losing_step)
+            cause = {semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}
+            self._causes.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(metric), **cause}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count what one metric took for one record."""

@@ -16,6 +16,7 @@ from ragspan.judges.llm.replies import (
     CONTEXT_VERDICTS,
     GROUNDING,
     REPLY_SCHEMA,
+    STATEMENT_SOURCES,
     USED_SENTENCES,
 )
 
@@ -25,6 +26,7 @@ FORMS = [
     ANSWER_RELEVANCE,
     CLAIMS,
     CLAIM_VERDICTS,
+    STATEMENT_SOURCES,
     CONTEXT_VERDICTS,
     CONTEXT_RELEVANCE,
     USED_SENTENCES,
@@ -74,7 +76,7 @@ def test_reasoning_comes_before_the_verdict():
         schema for schema in objects_in(REPLY_SCHEMA) if {"verdict", "value", "sentences"} & schema["properties"].keys()
     ]
 
-    assert len(judged) == 7
+    assert len(judged) == 8
     for schema in judged:
         assert list(schema["properties"])[-2] == "reasoning"
 

@@ -16,7 +16,7 @@ from ragspan.datasets.report.signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.judges.llm.prompt_context import fair_limit
-from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.judges.overlap.sentences import places_of
 from ragspan.judges.overlap.text import is_content, keys, readable
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
@@ -222,7 +222,7 @@ def mark_claims(response: str, unsupported: Mapping[int, str]) -> Iterator[Piece
     A claim is a sentence of the response where the overlap judge found it, and a paraphrase of a part of one where a
     language model did. So each claim goes to the sentence that has most of its words, if any has half of them.
     """
-    sentences = list(_places(response))
+    sentences = list(places_of(response))
     words = [_words(response[start:end]) for start, end in sentences]
     numbers: dict[int, list[int]] = defaultdict(list)
     for number, claim in unsupported.items():
@@ -238,16 +238,6 @@ def mark_claims(response: str, unsupported: Mapping[int, str]) -> Iterator[Piece
         position = end
     if position < len(response):
         yield response[position:], ()
-
-
-def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Where each sentence begins and ends."""
-    even = readable(text)  # of the same length: it replaces characters one by one
-    position = 0
-    for sentence in split_sentences(even):
-        start = even.index(sentence, position)
-        position = start + len(sentence)
-        yield start, position
 
 
 def _words(text: str) -> frozenset[str]:

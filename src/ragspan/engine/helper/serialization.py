@@ -19,7 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
@@ -29,7 +29,7 @@ _OF_RECORDS: tuple[type[Any], ...] = (
     *(Message, ToolRequest, ErrorReport),
 )
 _OF_OUTCOMES: tuple[type[Any], ...] = (
-    *(Score, NotApplicable, MetricFailure, Usage),
+    *(Score, Cause, NotApplicable, MetricFailure, Usage),
     *(Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating),
 )
 _DATA = (*_OF_RECORDS, *_OF_OUTCOMES)

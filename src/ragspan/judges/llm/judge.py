@@ -12,6 +12,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.base import (
     ChatClient,
     ChatMessage,
+    ClaimSupport,
     ClaimVerdict,
     Completion,
     ContextRating,
@@ -23,9 +24,10 @@ from ragspan.judges.base import (
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.breaker import CircuitBreaker
 from ragspan.judges.llm.context_sentences import LONGEST_LINE, list_sentences, split_context, used_share
-from ragspan.judges.llm.fencing import clean
-from ragspan.judges.llm.prompt_context import PromptContext, lay_out, share_shown
+from ragspan.judges.llm.fencing import clean, overhead
+from ragspan.judges.llm.prompt_context import PromptContext, fit, lay_out, share_shown
 from ragspan.judges.llm.usage import UsageAccount
+from ragspan.judges.overlap.sentences import places_of
 from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
@@ -146,6 +148,39 @@ class LLMJudge:
             )
             for number, finding in sorted(findings.items())
         ]
+
+    async def find_support(
+        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
+    ) -> list[ClaimSupport]:
+        """In one request, which is not repeated: what it does not settle is left out."""
+        prompt = self._prompt(record)
+        if claims is None:
+            response = record.response or ""
+            claims = [response[start:end] for start, end in places_of(response)]
+        claims, shown = claims[:_CLAIMS_SOUGHT], self._fitting(documents)
+        if not claims:
+            return []
+        quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
+        lines = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
+        numbers = range(1, len(claims) + 1)
+        task = prompts.sources("\n\n".join(quoted), prompt.fence.quote("statements", lines), numbers)
+        lists = await self._ask(prompt, task, replies.STATEMENT_SOURCES, n=1, temperature=0.0)
+        findings = _first_by_number(one for one in chain.from_iterable(lists) if one.number in numbers)
+        is_whole = prompt.remark is None and sum(map(len, shown)) == sum(map(len, documents))
+        return [
+            ClaimSupport(
+                claim=claims[number - 1], document=finding.document - 1 if finding.verdict == "document" else None
+            )
+            for number, finding in sorted(findings.items())
+            if (finding.verdict == "document" and 1 <= finding.document <= len(shown))
+            or (finding.verdict == "nothing" and is_whole)
+        ]
+
+    def _fitting(self, documents: Sequence[str]) -> list[str]:
+        """The further documents as far as a request holds them beside the contexts, which take twice the room."""
+        room = self._max_context_chars // 2
+        kept, limit = fit(list(map(len, documents)), [overhead("document 10")] * len(documents), room)
+        return [text[:limit] for text in documents[:kept]]
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         prompt = self._prompt(record, each_context=True)
@@ -315,4 +350,6 @@ def _require_any(found: Sized) -> None:
 
 
 _TEMPERATURE = between(0, 2)
+_CLAIMS_SOUGHT = 40
+"""Claims whose support is looked for among further documents."""
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}

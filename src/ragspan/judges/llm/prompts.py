@@ -97,6 +97,24 @@ Form: {{"answer": {{"claim_verdicts": [{{"number": the claim's number, "reasonin
 "verdict": "supported" or "unsupported"}}, ...]}}}}"""
 
 
+def sources(quoted_documents: str, quoted_statements: str, numbers: Iterable[int]) -> str:
+    """The task of finding what statements follow from, documents among it that the system did not get to see."""
+    return f"""\
+{quoted_documents}
+
+{quoted_statements}
+
+Task: the blocks above hold further documents, which the system did not see when it wrote the response, and statements \
+taken from the response. What does each statement follow from? For this task the documents are a source as well.
+- "contexts": it follows from the contexts, or it states no fact.
+- "document": it does not follow from the contexts, but it does from one of the further documents; give that document's number.
+- "nothing": neither the contexts nor any one document state it or let it follow.
+Judge each statement by itself and give exactly one verdict for each of these numbers: {_list(numbers)}. The document is 0 \
+where the verdict is not "document".
+Form: {{"answer": {{"statement_sources": [{{"number": the statement's number, "reasoning": "...", \
+"verdict": "contexts" or "document" or "nothing", "document": the document's number}}, ...]}}}}"""
+
+
 def usefulness(numbers: Iterable[int]) -> str:
     """The task of judging which contexts the response made use of."""
     return f"""\

@@ -41,6 +41,13 @@ class ClaimFinding(Reply, frozen=True):
     verdict: Literal["supported", "unsupported"]
 
 
+class SourceFinding(Reply, frozen=True):
+    number: int
+    reasoning: str
+    verdict: Literal["contexts", "document", "nothing"]
+    document: int
+
+
 class UsefulnessFinding(Reply, frozen=True):
     number: int
     reasoning: str
@@ -101,6 +108,7 @@ COMPLETENESS = Form("completeness", Coverage)
 ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
 CLAIMS = Form("claims", list[str])
 CLAIM_VERDICTS = ListForm("claim_verdicts", ClaimFinding)
+STATEMENT_SOURCES = ListForm("statement_sources", SourceFinding)
 CONTEXT_VERDICTS = ListForm("context_verdicts", UsefulnessFinding)
 CONTEXT_RELEVANCE = ListForm("context_relevance", RelevanceFinding)
 USED_SENTENCES = ListForm("used_sentences", SentencesFinding)
@@ -155,6 +163,16 @@ REPLY_SCHEMA = _object(
             _object(
                 claim_verdicts=_list_of(
                     _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("supported", "unsupported"))
+                )
+            ),
+            _object(
+                statement_sources=_list_of(
+                    _object(
+                        number=_INTEGER,
+                        reasoning=_TEXT,
+                        verdict=_one_of("contexts", "document", "nothing"),
+                        document=_INTEGER,
+                    )
                 )
             ),
             _object(

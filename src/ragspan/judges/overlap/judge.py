@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.overlap.across import require_claims
 from ragspan.judges.overlap.analysis import Analysis, RecentAnalyses, share_read
 from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
@@ -14,9 +14,11 @@ from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.overlap.refusals import is_refusal
 from ragspan.judges.overlap.stems import stemmer_of
 from ragspan.judges.overlap.usefulness import are_useful
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, as_contexts
 
 _THRESHOLD = 0.5
+_SURE = 0.6
+"""From here on a document supports a claim that contexts do not: `benchmarks/causes.py` measures what that excuses."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +85,23 @@ class OverlapJudge:
         """A verdict for each claim, whoever extracted it."""
         analysis = self._recent.of(record)
         return [_verdict(index, grade, analysis) for index, grade in enumerate(analysis.grade(claims))]
+
+    async def find_support(
+        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
+    ) -> list[ClaimSupport]:
+        """For each claim the document that holds most of it, if the documents alone support it."""
+        if claims is None:
+            verdicts = await self.verify_claims(record, await self.extract_claims(record))
+            claims = [verdict.claim or "" for verdict in verdicts if not verdict.supported]
+        elsewhere = self._recent.of(replace(record, contexts=as_contexts(documents)))
+        found = []
+        for claim, grade in zip(claims, elsewhere.grade(claims), strict=True):
+            supported = probability(grade.score, elsewhere.language)
+            if supported >= _SURE and grade.context is not None:
+                found.append(ClaimSupport(claim=claim, document=grade.context))
+            elif supported < _THRESHOLD and share_read(elsewhere.record) == 1:
+                found.append(ClaimSupport(claim=claim, document=None))
+        return found
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""

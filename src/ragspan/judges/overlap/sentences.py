@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from ragspan.judges.overlap.languages.language import ENGLISH, Language
+from ragspan.judges.overlap.text import readable
 
 # One character each, with at most a few closing marks: linear for any run of them. Full stops of other scripts end a
 # sentence whatever follows; one of ASCII after a letter of Chinese, Japanese or Thai does, too.
@@ -39,6 +40,16 @@ def split_sentences(text: str, most: int = sys.maxsize, language: Language = ENG
     a sentence. The text is expected to be `readable`. Of more than `most` sentences, what is left counts as one.
     """
     return filter(has_content, map(stripped, _pieces(text, most, language)))
+
+
+def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, int]]:
+    """Where each sentence of a text begins and ends, in characters of the text as it is, `readable` or not."""
+    even = readable(text)  # of the same length: it replaces characters one by one
+    end = 0
+    for sentence in split_sentences(even, language=language):
+        start = even.index(sentence, end)
+        end = start + len(sentence)
+        yield start, end
 
 
 def _pieces(text: str, most: int, language: Language) -> Iterator[str]:

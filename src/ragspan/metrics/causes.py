@@ -1,0 +1,133 @@
+"""Where the support of claims was lost: what was retrieved is compared with what reached the prompt.
+
+A metric asks this once its score fails, and only for what the contexts do not support. Where everything that was retrieved
+reached the prompt whole, the cause is known without a question to the judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.base import SupportJudge
+from ragspan.outcomes import Cause, Score
+from ragspan.records import RagRecord, RetrievedContext
+
+_MOST = 100
+"""Documents that are looked at; of more, what no document supports is not told."""
+_LONGEST_WAIT = 20.0
+"""Seconds that a score may wait for its causes: it is worth more than they are."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnseenDocument:
+    """A document that was retrieved, and of which the model saw nothing, or only a part."""
+
+    text: str
+    place: int
+    """From 1, in what the search found, or in what the reranker was given."""
+    search: str | None
+    is_cut: bool
+    """The model saw a part."""
+    step: str | None
+    """The reranker that dropped it."""
+
+    def cause_of(self, claim: str) -> Cause:
+        """Why the contexts do not support a claim that this document supports."""
+        kind = "cut" if self.is_cut else "lost_before_prompt"
+        return Cause(kind=kind, claim=claim, document=self.place, search=self.search, step=self.step)
+
+
+async def with_causes(score: Score, judge: object, record: RagRecord, claims: Sequence[str] | None) -> Score:
+    """The score, with its causes and with what was lost in its explanation, where it fails and its searches are known.
+
+    Args:
+        score: of a metric that needs the contexts' support.
+        judge: asked if it is a `SupportJudge`. Where it cannot answer, the score has no causes.
+        record: what was scored.
+        claims: those that the contexts do not support; None if the metric takes no claims apart.
+    """
+    if score.label != "fail" or record.contexts is None or not (record.retrievals or record.rerankings):
+        return score
+    unseen = unseen_documents(record)
+    if not unseen:
+        return replace(score, causes=tuple(Cause(kind="unsupported", claim=claim) for claim in claims or [None]))
+    if not hasattr(judge, "find_support"):
+        return score
+    scored = replace(score, causes=await _found(judge, record, claims, unseen))
+    return replace(scored, explanation=" ".join(filter(None, [scored.losses, scored.explanation])) or None)
+
+
+async def _found(
+    judge: SupportJudge, record: RagRecord, claims: Sequence[str] | None, unseen: Sequence[UnseenDocument]
+) -> tuple[Cause, ...]:
+    texts = [document.text for document in unseen[:_MOST]]
+    try:
+        found = await asyncio.wait_for(judge.find_support(record, claims, texts), _LONGEST_WAIT)
+    except (JudgeError, asyncio.TimeoutError):
+        return ()
+    return tuple(
+        Cause(kind="unsupported", claim=one.claim) if one.document is None else unseen[one.document].cause_of(one.claim)
+        for one in found
+        if one.document is not None or len(unseen) <= _MOST
+    )
+
+
+def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
+    """What the searches and rerankers had and the contexts do not hold, each once; dropped documents come first."""
+    shown = {_plain(context.text): context for context in record.contexts or () if context.text.strip()}
+    everything = "\n".join(shown)
+    found: dict[str, UnseenDocument] = {}
+    for search, place, document in _retrieved(record):
+        text = _plain(document.text)
+        if not text or text in found or text in everything:
+            continue
+        parts = [part for part, context in shown.items() if _is_part(context, part, document, text)]
+        if parts and not any(shown[part].truncated or len(part) < len(text) for part in parts):
+            continue  # a step wrote it anew
+        found[text] = UnseenDocument(
+            text=document.text,
+            place=place,
+            search=search,
+            is_cut=bool(parts),
+            step=None if parts else _dropped_by(record, document),
+        )
+    return sorted(found.values(), key=lambda document: document.is_cut)
+
+
+def _retrieved(record: RagRecord) -> Iterator[tuple[str | None, int, RetrievedContext]]:
+    """Every document with its place, and the name of the search that found it if that is known."""
+    for search in record.retrievals:
+        for place, document in enumerate(search.contexts, start=1):
+            yield search.name, place, document
+    for reranking in record.rerankings:
+        for place, document in enumerate(reranking.given, start=1):
+            yield None, place, document
+
+
+def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, text: str) -> bool:
+    """Whether a context is what was shown of a document: it has its id, or its words where ids do not tell."""
+    if context.id is not None and document.id is not None:
+        return context.id == document.id
+    return part in text
+
+
+def _dropped_by(record: RagRecord, document: RetrievedContext) -> str | None:
+    """The first reranker that was given the document and did not hand it on."""
+    for reranking in sorted(record.rerankings, key=lambda step: step.started_ns):
+        if _is_among(document, reranking.given) and not _is_among(document, reranking.contexts):
+            return reranking.name
+    return None
+
+
+def _is_among(document: RetrievedContext, others: Sequence[RetrievedContext]) -> bool:
+    return any(
+        other.id == document.id if document.id is not None and other.id is not None else other.text == document.text
+        for other in others
+    )
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

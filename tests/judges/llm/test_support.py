@@ -1,0 +1,92 @@
+"""What a language model is asked about documents that did not reach the prompt."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragspan.judges.base import ClaimSupport
+from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.records import Retrieval, as_contexts
+
+CLAIMS = ["The Bears won it.", "It rained.", "The stadium was full."]
+DOCUMENTS = ["The Bears won the final.", "It was sunny."]
+
+
+@pytest.fixture
+def sources(reply):
+    """Makes a reply with a verdict and a document for each (number, verdict, document)."""
+
+    def make(*findings):
+        return reply(
+            statement_sources=[
+                {"number": number, "reasoning": "r", "verdict": verdict, "document": document}
+                for number, verdict, document in findings
+            ]
+        )
+
+    return make
+
+
+async def test_a_claim_goes_to_the_document_that_the_model_names(scripted, sources, super_bowl):
+    judge, client = scripted([sources((1, "document", 1), (2, "nothing", 0), (3, "contexts", 0))])
+
+    found = await judge.find_support(super_bowl, CLAIMS, DOCUMENTS)
+
+    assert found == [ClaimSupport(claim=CLAIMS[0], document=0), ClaimSupport(claim=CLAIMS[1], document=None)]
+    [task] = client.tasks
+    assert all(text in task for text in (*CLAIMS, *DOCUMENTS))
+
+
+async def test_what_the_model_leaves_out_or_gets_wrong_is_not_asked_for_again(scripted, sources, super_bowl):
+    judge, client = scripted([sources((1, "document", 9), (7, "nothing", 0))])
+
+    assert await judge.find_support(super_bowl, CLAIMS, DOCUMENTS) == []
+    assert len(client.requests) == 1
+
+
+async def test_without_claims_the_sentences_of_the_response_are_asked_about(scripted, sources, super_bowl):
+    judge, client = scripted([sources((2, "nothing", 0))])
+
+    found = await judge.find_support(super_bowl, None, DOCUMENTS)
+
+    assert found == [ClaimSupport(claim="The Chicago Bears won it.", document=None)]
+    assert "1. The first Super Bowl was played on January 15, 1967.\n2. The Chicago Bears won it." in client.tasks[0]
+
+
+async def test_where_documents_do_not_fit_nothing_is_called_unsupported(scripted, sources, super_bowl):
+    judge, client = scripted([sources((1, "document", 1), (2, "nothing", 0))], max_context_chars=2000)
+
+    found = await judge.find_support(super_bowl, CLAIMS, ["The Bears won the final. " * 100, "It was sunny."])
+
+    assert found == [ClaimSupport(claim=CLAIMS[0], document=0)]
+    assert len(client.tasks[0]) < 3000
+
+
+@pytest.mark.parametrize(("metric", "requests"), [(ContextAdherence, 2), (Faithfulness, 3)])
+async def test_a_failing_answer_costs_one_request_more_which_begins_like_the_others(
+    scripted, sources, reply, super_bowl, metric, requests
+):
+    found = as_contexts([*(context.text for context in super_bowl.contexts), "The Chicago Bears won it."])
+    object.__setattr__(
+        super_bowl, "retrievals", (Retrieval(name="search", query="", started_ns=0, ended_ns=1, contexts=found),)
+    )
+    votes = [reply(grounding={"reasoning": "r", "verdict": "not_grounded"})] * 3
+    claims = [reply(claims=["It was played in 1967.", "The Bears won it."])]
+    verdicts = [
+        reply(
+            claim_verdicts=[
+                {"number": 1, "reasoning": "r", "verdict": "supported"},
+                {"number": 2, "reasoning": "r", "verdict": "unsupported"},
+            ]
+        )
+    ]
+    asked = [votes] if metric is ContextAdherence else [claims, verdicts]
+    judge, client = scripted(*asked, [sources((1, "document", 1), (2, "contexts", 0))])
+
+    score = await metric(judge).score(super_bowl)
+
+    assert score.cause == "lost_before_prompt"
+    assert "Document 4 of search, which did not reach the prompt, supports" in score.explanation
+    beginnings = {prompt[: prompt.index("<<<end of response")] for prompt in client.prompts}
+    assert len(client.prompts) == requests
+    assert len(beginnings) == 1
