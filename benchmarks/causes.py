@@ -38,6 +38,7 @@ from rich.table import Table
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
+from ragspan.judges.base import ClaimVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import Cause, Score
 from ragspan.records import RagRecord, Reranking, Retrieval, RetrievedContext, as_contexts
@@ -111,8 +112,9 @@ async def measured(judged: JudgementSet) -> dict[str, Tally]:
 
 def add(tally: Tally, score: Score, one: Judgement, record: RagRecord, own: str) -> None:
     """Count what is told; of an answer with inventions, what is told of these."""
-    verdicts = [verdict for verdict in score.evidence if not verdict.supported]
-    claims = [verdict.claim for verdict in verdicts if one.supported or is_among(verdict.claim, one.invented)]
+    verdicts = [found for found in score.evidence if isinstance(found, ClaimVerdict) and not found.supported]
+    unsupported = [verdict.claim or "" for verdict in verdicts]
+    claims = [claim for claim in unsupported if one.supported or is_among(claim, one.invented)]
     found = [document.text for document in record.retrievals[0].contexts]
     place = found.index(own) + 1 if own in found else 0
     if claims:

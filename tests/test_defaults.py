@@ -86,6 +86,12 @@ def test_the_metrics_and_the_judge_are_those_of_the_settings():
     assert isinstance(judge_from(Settings()), OverlapJudge)
 
 
+def test_causes_are_looked_for_unless_the_settings_say_no():
+    for causes in (True, False):
+        settings = Settings(metrics=("context_adherence", "faithfulness"), causes=causes)
+        assert [metric.causes for metric in metrics_from(settings)] == [causes, causes]
+
+
 def test_every_metric_can_be_named_that_needs_no_more_than_a_judge():
     names = tuple(name for name in METRIC_NAMES if name != "faithfulness_hhem")
     settings = Settings(metrics=names, judge="openai:local", judge_base_url="http://127.0.0.1:1/v1")

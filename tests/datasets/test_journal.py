@@ -17,7 +17,7 @@ from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 
 ABOUT = {"metrics": [{"name": "m"}], "limit": None}
@@ -179,6 +179,7 @@ def through_json(outcome):
         Score(value=1 / 3),
         Score(value=1, threshold=0.8, label="fail", explanation="e", judge="j", prompt_version="1", fallback="f"),
         Score(value=0.5, evidence=EVIDENCE, details={"claims": 3, "spread": 0.1}),
+        Score(value=0.5, causes=(Cause(kind="cut", claim="c", document=3, search="s", step="r"),)),
         Score(value=0.5, usage=Usage(requests=2, input_tokens=3, cached_tokens=1, output_tokens=4, usd=0.25)),
         NotApplicable(reason="no_contexts", detail="d"),
         MetricFailure(error_type="timeout", message="m"),

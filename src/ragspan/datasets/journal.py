@@ -25,7 +25,7 @@ from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.records import RagRecord
 
 _FORMAT = 2
@@ -253,5 +253,6 @@ def _outcome_of(kind: str, plain: dict[str, Any], evidence: list[tuple[str, Any]
     if kind == "Score":
         plain["evidence"] = tuple(_EVIDENCE[name](**item) if name in _EVIDENCE else item for name, item in evidence)
         plain["details"] = {name: value for name, value in plain["details"].items() if value is not None}
+        plain["causes"] = tuple(Cause(**cause) for cause in plain.get("causes", ()))
         plain["usage"] = plain["usage"] and Usage(**plain["usage"])
     return _OUTCOMES[kind](**plain)

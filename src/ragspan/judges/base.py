@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from ragspan.exceptions import JudgeError
 from ragspan.outcomes import Usage
@@ -168,6 +168,7 @@ class UtilizationJudge(Protocol):
         ...
 
 
+@runtime_checkable
 class SupportJudge(Protocol):
     """A judge that can look for the support that contexts lack, which tells why a response fails."""
 

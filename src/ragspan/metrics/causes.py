@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import SupportJudge
-from ragspan.outcomes import Cause, Score
+from ragspan.outcomes import Cause, CauseKind, Score
 from ragspan.records import RagRecord, RetrievedContext
 
 _MOST = 100
@@ -36,7 +36,7 @@ class UnseenDocument:
 
     def cause_of(self, claim: str) -> Cause:
         """Why the contexts do not support a claim that this document supports."""
-        kind = "cut" if self.is_cut else "lost_before_prompt"
+        kind: CauseKind = "cut" if self.is_cut else "lost_before_prompt"
         return Cause(kind=kind, claim=claim, document=self.place, search=self.search, step=self.step)
 
 
@@ -53,8 +53,8 @@ async def with_causes(score: Score, judge: object, record: RagRecord, claims: Se
         return score
     unseen = unseen_documents(record)
     if not unseen:
-        return replace(score, causes=tuple(Cause(kind="unsupported", claim=claim) for claim in claims or [None]))
-    if not hasattr(judge, "find_support"):
+        return replace(score, causes=tuple(Cause(kind="unsupported", claim=claim) for claim in claims or (None,)))
+    if not isinstance(judge, SupportJudge):
         return score
     scored = replace(score, causes=await _found(judge, record, claims, unseen))
     return replace(scored, explanation=" ".join(filter(None, [scored.losses, scored.explanation])) or None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from ragspan.config import METRIC_NAMES, Settings
 from ragspan.exceptions import ConfigurationError
@@ -20,7 +19,7 @@ from ragspan.metrics.context_relevance import ContextRelevance
 from ragspan.metrics.context_utilization import ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
 
-_METRICS: dict[str, Callable[[Any], Metric]] = {  # each checks for itself whether the judge can answer it
+_METRICS: dict[str, Callable[..., Metric]] = {  # each checks for itself whether the judge can answer it
     "context_adherence": ContextAdherence,
     "completeness": Completeness,
     "context_utilization": ContextUtilization,
@@ -58,10 +57,9 @@ def metrics_from(
 
 
 def _metric(name: str, settings: Settings, judge: Judge | None) -> Metric:
-    if name in {"context_adherence", "faithfulness"}:
-        return (ContextAdherence if name == "context_adherence" else Faithfulness)(judge, causes=settings.causes)
     if name in _METRICS:
-        return _METRICS[name](judge)
+        has_causes = name in {"context_adherence", "faithfulness"}
+        return _METRICS[name](judge, **({"causes": settings.causes} if has_causes else {}))
     assert judge is not None  # noqa: S101  there is one wherever a name is
     return FaithfulnessWithHHEM(judge, hhem_from(settings))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ragspan.engine.helper import serialization
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 
 texts = st.text(st.characters(), max_size=20)
@@ -213,6 +213,7 @@ def test_reading_a_record_imports_nothing_but_ragspan():
     "verdict",
     [
         Score(value=0.5, threshold=0.4, evidence=(Vote(grounded=True),), usage=Usage(requests=1)),
+        Score(value=0.5, causes=(Cause(kind="cut", claim="It is.", document=3, search="search"),)),
         NotApplicable(reason="r", detail="d"),
         MetricFailure(error_type="t", message="m", outage=True),
         Vote(grounded=True, explanation="e", probability=0.5),
