@@ -151,6 +151,10 @@ def test_a_bad_row_can_stop_the_run(run, write_bytes):
         (b"", "is empty"),
         (b"question,question,contexts,answer\n", "has the column 'question' 2 times"),
         (b"question,text,answer\nq,c,r\n", "no column looks like the contexts"),
+        (
+            b"question,contexts,answr\nq,c,r\n",
+            "is it 'answr'?; name the right one with answer_column= or --answer-column",
+        ),
         (b"question,contexts,answer,response\nq,c,r,r\n", "several columns may be the response"),
         (b"question,contexts,answer\nq,c,caf\xe9\n", "is no utf-8 text: try --encoding cp1252"),
         ("question,contexts,answer\n".encode("utf-16"), "try --encoding utf-16"),

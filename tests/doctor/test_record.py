@@ -101,7 +101,7 @@ def test_a_share_of_traces_does_not_keep_the_record_from_being_scored(passed, se
     _, sampler, _ = findings = passed(sample_rate="0.0")
 
     assert findings.states() == ["ok", "ok", "ok"]
-    assert sampler.found == "the sampler keeps 0.01 of all traces"
+    assert sampler.found == "the sampler keeps 1 % of all traces"
     assert "RAGSPAN_SCORE_UNSAMPLED=true" in sampler.advice
 
 

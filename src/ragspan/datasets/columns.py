@@ -169,9 +169,11 @@ def _only(part: str, found: Sequence[tuple[str, str]], columns: Sequence[str], s
         names = ", ".join(repr(column) for _, column in found)
         raise TableError(f"several columns may be the {_word(part)}: {names}; {_hint(part)}")
     known = ", ".join(_NAMES[part][:_KNOWN_SHOWN])
-    there = _listed(_with_paths(columns, sample))
+    there = _with_paths(columns, sample)
+    close = [name for known_name in _NAMES[part] for name in _close(known_name, there, cutoff=0.8)]
+    guess = f"; is it {close[0]!r}?" if close else ""
     raise TableError(
-        f"no column looks like the {_word(part)} (known names: {known}); there are: {there}; {_hint(part)}"
+        f"no column looks like the {_word(part)} (known names: {known}); there are: {_listed(there)}{guess}; {_hint(part)}"
     )
 
 
@@ -197,11 +199,15 @@ def _reader(part: str, name: str, columns: Sequence[str], sample: Sequence[Row])
         if root in columns and (path[-1] in _keys(above) or all(map(is_missing, above))):
             return lambda row: _follow(row.get(root), path)
     there = _with_paths(columns, sample)
-    close = difflib.get_close_matches(name, there, n=1, cutoff=0.5)
+    close = _close(name, there, cutoff=0.5)
     guess = f"did you mean {close[0]!r}?" if close else _hint(part)
     raise TableError(
         f"there is no column {name!r} to read the {_word(part)} from; there are: {_listed(there)}; {guess}"
     )
+
+
+def _close(name: str, there: Sequence[str], *, cutoff: float) -> list[str]:
+    return difflib.get_close_matches(name, there, n=1, cutoff=cutoff)
 
 
 def _splits(name: str) -> Iterable[tuple[str, list[str]]]:

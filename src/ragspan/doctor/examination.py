@@ -145,7 +145,7 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     if missing and exporter_is_configured() and (variable("OTEL_TRACES_EXPORTER") or "otlp") == "otlp":
         is_used = "auto_instrumentation" in (getattr(sys.modules.get("sitecustomize"), "__file__", None) or "")
         found = f"opentelemetry-instrument has other defaults than the doctor{', and is in use' if is_used else ''}"
-        yield finding("settings", "warning" if is_used else "ok", found, missing=" ".join(missing))
+        yield finding("settings", "warning" if is_used else "ok", found, missing=" and ".join(missing))
 
 
 def _is_ours(name: str, value: str) -> bool:

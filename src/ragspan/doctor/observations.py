@@ -215,7 +215,7 @@ def _arrival(watched: WatchedRecord, backend: Backend, *, is_taken: bool) -> Ite
         found = f"the sampler has kept none of {MAX_ROOTS} traces: answers are not scored, and only this one was sent"
         findings.append(finding("record", "failed", found))
     elif watched.share < 1:
-        found = f"the sampler keeps {max(watched.share, 0.001):.3g} of all traces"
+        found = f"the sampler keeps {100 * watched.share or 0.1:.3g} % of all traces"
         findings.append(finding("record", "ok", found, share=watched.share))
     if not exporter_is_configured():
         found = "traces: no exporter is configured, so no score goes anywhere"

@@ -299,7 +299,7 @@ def test_every_metric_that_has_scores_has_a_plot(answered, evaluation_of, tmp_pa
 
     assert files == [tmp_path / "plots" / "faithfulness.svg", tmp_path / "plots" / "completeness.svg"]
     words = " ".join(" ".join(ET.parse(files[0]).getroot().itertext()).split())
-    assert words.count("1 answers (11.1%)") == 9
+    assert words.count("1 answer (11.1%)") == 9
     assert "faithfulness:" in words
     assert write_plots(evaluation_of([]), tmp_path) == []
 

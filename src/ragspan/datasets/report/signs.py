@@ -105,7 +105,8 @@ REASONS: Mapping[str, str] = {
     "interrupted": "a graph stopped to wait for a person",
     "no_response": "the caller received no text",
     "no_question": "there is no question, and the metric needs one",
-    "contexts_unknown": "no callback showed the documents that the model saw: use ragspan.record_contexts(docs)",
+    "contexts_unknown": "in a table, the cell is empty; in an application, no callback showed the documents that the model saw: use"
+    " ragspan.record_contexts(docs)",
     "no_contexts": "nothing was retrieved, or nothing retrieved reached the prompt",
     "not_sampled": "the trace is not sampled, or the sample rate omitted the answer",
     "budget_exhausted": "the engine's budget is spent, and there is no fallback judge",
