@@ -9,7 +9,7 @@ import pytest
 from ragspan.provider_replies import ReplyFacts, facts_of
 
 FACTS = ReplyFacts(
-    model="m-1", finish_reason="stop", input_tokens=7, output_tokens=2, cached_tokens=None, response_id=None
+    response_model="m-1", finish_reason="stop", input_tokens=7, output_tokens=2, cached_tokens=None, response_id=None
 )
 
 
@@ -42,5 +42,10 @@ def test_the_facts_of_a_reply(parts):
 
 def test_a_reply_that_tells_nothing():
     assert facts_of([None, "text", {}]) == ReplyFacts(
-        model=None, finish_reason=None, input_tokens=None, output_tokens=None, cached_tokens=None, response_id=None
+        response_model=None,
+        finish_reason=None,
+        input_tokens=None,
+        output_tokens=None,
+        cached_tokens=None,
+        response_id=None,
     )

@@ -18,7 +18,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
-from ragspan.config import CaptureContent, Settings, has_variable, settings_with
+from ragspan.config import CaptureContent, Settings, settings_with, variable
 from ragspan.defaults import emitter_from, engine_from, set_default_sink, sink_from
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.judges import Judge
@@ -133,7 +133,7 @@ def _emitters(chosen: Iterable[str | Emitter] | None, settings: Settings, backen
     """The emitters that are chosen, else the environment's, else what fits where spans can go."""
     if not settings.enabled:
         return []
-    if chosen is None and has_variable("RAGSPAN_EMITTERS"):
+    if chosen is None and variable("RAGSPAN_EMITTERS"):
         chosen = settings.emitters
     if chosen is None:
         chosen = ["otel"] if backends or _spans_go_somewhere() else ["console"]

@@ -205,11 +205,6 @@ def process_environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def has_variable(name: str) -> bool:
-    """True when this environment variable, which another library reads, has a value."""
-    return variable(name) is not None
-
-
 def _boolean(name: str, value: str) -> bool:
     if value.lower() in {"1", "true", "yes", "on"}:
         return True

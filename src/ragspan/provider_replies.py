@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
@@ -12,11 +11,10 @@ _CACHED = ("cache_read", "cached_tokens", "cache_read_input_tokens", "cached_con
 _REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ReplyFacts:
-    """What a provider tells about a reply, under whatever name."""
+class ReplyFacts(NamedTuple):
+    """What a provider tells about a reply, under whatever name; the fields are those of a `Generation`."""
 
-    model: str | None
+    response_model: str | None
     finish_reason: str | None
     input_tokens: int | None
     output_tokens: int | None
@@ -24,23 +22,12 @@ class ReplyFacts:
     """Those of the input that the provider read from its cache."""
     response_id: str | None
 
-    def of_generation(self) -> dict[str, Any]:
-        """The fields of a `Generation` that only the provider knows."""
-        return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "finish_reason": self.finish_reason,
-            "response_id": self.response_id,
-            "response_model": self.model,
-            "cached_tokens": self.cached_tokens,
-        }
-
 
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
     """Look into the raw reply and whatever else a framework keeps of it: mappings, or a provider's own objects."""
     places = [place for part in reply for place in _places(part)]
     return ReplyFacts(
-        model=_first(str, places, ("model_name", "model")),
+        response_model=_first(str, places, ("model_name", "model")),
         finish_reason=_first(str, places, _REASONS),
         input_tokens=_first(int, places, _INPUT),
         output_tokens=_first(int, places, _OUTPUT),

@@ -6,7 +6,7 @@ without a valid span sends nothing: its scores would have no place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import EntryPoint
@@ -26,6 +26,32 @@ from ragspan.telemetry.environment import (
 
 _TIMEOUT_MS = 30_000
 _OTEL = "otel"  # what `RAGSPAN_EMITTERS` calls OpenTelemetry
+
+
+class SpanCount:
+    """How many spans exporters say they have sent."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.failed = 0
+        """Those that they could not send, or are sending."""
+
+    def sent_by(self, exporter: Any) -> Any:
+        """The same exporter, counted."""
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        export = exporter.export
+
+        def counted(spans: Sequence[Any]) -> Any:
+            self.failed += len(spans)
+            result = export(spans)
+            if result is SpanExportResult.SUCCESS:
+                self.failed -= len(spans)
+                self.sent += len(spans)
+            return result
+
+        exporter.export = counted
+        return exporter
 
 
 class OnlyTraced:
@@ -60,10 +86,7 @@ class BackFill:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.sent = 0
-        """Spans that the exporters say they sent."""
-        self.failed = 0
-        """Spans that they could not send."""
+        self.spans = SpanCount()
         names = tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
         if not names:
             raise ConfigurationError(
@@ -87,24 +110,8 @@ class BackFill:
             self._providers.meter_provider.shutdown()
             if self._providers.logger_provider is not None:
                 self._providers.logger_provider.shutdown()
-        return all(flushed) and not self.failed
+        return all(flushed) and not self.spans.failed
 
     def _make(self, kind: Signal, entry: EntryPoint) -> Any:
         exporter = make_exporter(kind, entry)
-        if kind == "traces":
-            exporter.export = self._counted(exporter.export)
-        return exporter
-
-    def _counted(self, export: Callable[[Sequence[Any]], Any]) -> Callable[[Sequence[Any]], Any]:
-        """The same, with what it says of the spans counted; a failure until it has said something else."""
-        from opentelemetry.sdk.trace.export import SpanExportResult
-
-        def counted(spans: Sequence[Any]) -> Any:
-            self.failed += len(spans)
-            result = export(spans)
-            if result is SpanExportResult.SUCCESS:
-                self.failed -= len(spans)
-                self.sent += len(spans)
-            return result
-
-        return counted
+        return self.spans.sent_by(exporter) if kind == "traces" else exporter

@@ -162,7 +162,7 @@ def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
         _tell(f"not sent: row {row} {trouble}")
     if reader.span_trouble_count > _TROUBLES_SHOWN:
         _tell(f"... and {reader.span_trouble_count - _TROUBLES_SHOWN:,} more rows whose ids name no span")
-    _tell(f"{reader.traced:,} rows name a span; {back_fill.sent:,} evaluation spans were sent")
+    _tell(f"{reader.traced:,} rows name a span; {back_fill.spans.sent:,} evaluation spans were sent")
     if not back_fill.is_delivered:
-        _tell(f"not everything was sent: {back_fill.failed:,} spans failed; the log above says why")
+        _tell(f"not everything was sent: {back_fill.spans.failed:,} spans failed; the log above says why")
     return back_fill.is_delivered

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import importlib.metadata
 import io
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from rich.console import Console
 from rich.text import Text
 
 from ragspan.arguments import one_of
 from ragspan.config import Settings
+from ragspan.datasets.back_fill import SpanCount
 from ragspan.defaults import emitters_from, engine_from, set_default_engine
 from ragspan.demo import SCRIPT, AnsweringFramework, Asked
 from ragspan.exceptions import ConfigurationError
@@ -31,28 +31,6 @@ _FLUSH_SECONDS = 120.0
 _DRAWN = 4  # answers in the picture: one of each kind
 
 
-class CountedExporter(SpanExporter):
-    """Passes spans on and counts how many arrived."""
-
-    def __init__(self, inner: SpanExporter) -> None:
-        self._inner = inner
-        self._lock = threading.Lock()
-        self.sent = 0
-        self.failed = 0
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        result = self._inner.export(spans)
-        with self._lock:
-            if result is SpanExportResult.SUCCESS:
-                self.sent += len(spans)
-            else:
-                self.failed += len(spans)
-        return result
-
-    def shutdown(self) -> None:
-        self._inner.shutdown()
-
-
 def run_demo(
     console: Console, *, framework: str | None = None, otlp: str | None = None, picture: Path | None = None
 ) -> bool:
@@ -63,10 +41,10 @@ def run_demo(
     """
     settings = Settings.from_environment()
     chosen = _chosen_frameworks(framework)
-    exporter = CountedExporter(_otlp_exporter(otlp)) if otlp else None
     provider = TracerProvider(resource=Resource.create({"service.name": "ragspan-demo"}))
-    if exporter is not None:
-        provider.add_span_processor(BatchSpanProcessor(exporter))
+    count = SpanCount()
+    if otlp:
+        provider.add_span_processor(BatchSpanProcessor(count.sent_by(_otlp_exporter(otlp))))
     trace.set_tracer_provider(provider)
     answers, explained = _answers(chosen, settings), [*legend(settings.judge)]
     for line in [line for answer in answers for line in answer] + explained:
@@ -74,7 +52,7 @@ def run_demo(
     if picture is not None:
         drawn = [line for answer in answers[:_DRAWN] for line in answer] + explained
         picture.write_text(draw(drawn), encoding="utf-8")
-    return _tell_next(console, otlp, exporter, provider)
+    return _tell_next(console, otlp, count, provider)
 
 
 def _chosen_frameworks(name: str | None) -> dict[str, importlib.metadata.EntryPoint]:
@@ -119,17 +97,17 @@ def _answers(chosen: Mapping[str, importlib.metadata.EntryPoint], settings: Sett
     ]
 
 
-def _tell_next(console: Console, otlp: str | None, exporter: CountedExporter | None, provider: TracerProvider) -> bool:
-    if exporter is None:
+def _tell_next(console: Console, otlp: str | None, count: SpanCount, provider: TracerProvider) -> bool:
+    if not otlp:
         console.print("The same as spans: ragspan demo --otlp http://localhost:4318", soft_wrap=True)
         return True
     provider.force_flush()
-    if exporter.failed or not exporter.sent:
+    if count.failed or not count.sent:
         console.print(
-            f"{exporter.failed} spans could not be sent to {otlp}: is something listening there?", soft_wrap=True
+            f"{count.failed} spans could not be sent to {otlp}: is something listening there?", soft_wrap=True
         )
         return False
-    console.print(f"Sent {exporter.sent} spans to {otlp}; look for the service ragspan-demo.", soft_wrap=True)
+    console.print(f"Sent {count.sent} spans to {otlp}; look for the service ragspan-demo.", soft_wrap=True)
     return True
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragspan.arguments import wrong
-from ragspan.config import has_variable, variable
+from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.endpoint import Endpoint, Post
@@ -162,9 +162,9 @@ def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
     Raises:
         ConfigurationError: there is no key, and it is OpenAI that would be asked.
     """
-    if has_variable("OPENAI_API_KEY"):
+    if variable("OPENAI_API_KEY"):
         return None
-    if base_url is not None or has_variable("OPENAI_BASE_URL"):
+    if base_url is not None or variable("OPENAI_BASE_URL"):
         return "no-key"
     raise ConfigurationError(
         "there is no key for OpenAI: set OPENAI_API_KEY or give api_key=, or the base_url= of a server that needs none"

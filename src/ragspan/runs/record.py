@@ -170,13 +170,13 @@ class _Steps:
     def generation(self, run: ModelRun) -> Generation:
         facts = facts_of(run.told)
         return Generation(
-            model=_text(run.model) or facts.model or run.name,
+            model=_text(run.model) or facts.response_model or run.name,
             provider=_text(run.provider),
             first_token_ns=run.first_token_ns,
             streamed=run.first_token_ns is not None,
             prompt=tuple(map(_message, run.prompt)),
             reply=_reply(run),
-            **facts.of_generation(),
+            **facts._asdict(),
             **self._common(run),
         )
 

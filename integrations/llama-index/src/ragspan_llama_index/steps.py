@@ -262,13 +262,13 @@ class StepRecords:
         facts = facts_of(step.reply)
         stream = self._request.awaited if step.streams else None
         return Generation(
-            model=step.model or facts.model or step.name,
+            model=step.model or facts.response_model or step.name,
             provider=_provider(step),
             first_token_ns=None if stream is None or not stream.tokens else stream.first_ns,
             streamed=step.streams,
             prompt=_messages(step),
             reply=_reply(step),
-            **facts.of_generation(),
+            **facts._asdict(),
             **self._common(step),
         )
 
