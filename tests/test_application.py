@@ -36,7 +36,7 @@ def test_without_a_backend_each_answer_is_printed_with_its_scores():
     shown = run({})
 
     lines = [line.split() for line in shown.splitlines()]
-    assert lines[0][:2] == ["rag", "payments"]
+    assert lines[0][:2] == ["invoke_workflow", "payments"]
     assert [line[0] for line in lines[1:]] == [
         "context_adherence",
         "completeness",
