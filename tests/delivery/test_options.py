@@ -22,7 +22,3 @@ from ragspan.delivery import DeliveryOptions
 def test_a_limit_that_cannot_be_is_named(name, value):
     with pytest.raises(ConfigurationError, match=f"^{name} is {value!r}, but should be a"):
         DeliveryOptions(**{name: value})
-
-
-def test_a_linger_of_nothing_is_allowed():
-    assert DeliveryOptions(linger=0).linger == 0

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import threading
 from importlib.metadata import entry_points
 
@@ -125,17 +124,6 @@ def test_a_span_that_is_refused_for_good_holds_no_other_up(make_exporter, monkey
     assert exporter.stats().dropped == {"failed": 1}
 
 
-def test_what_waits_is_bounded_and_the_oldest_goes(make_exporter):
-    inner = FailingAtFirst(failures=1)
-    exporter = make_exporter(inner, delivery=DeliveryOptions(queue_size=2))  # which lingers for a second
-
-    exporter.export(spans("one", "two", "three"))
-    exporter.force_flush(PATIENCE_MILLIS)
-
-    assert sorted(inner.taken) == ["three", "two"]
-    assert exporter.stats().dropped == {"queue_full": 1}
-
-
 def test_the_bound_on_bytes_counts_what_spans_carry(make_exporter):
     exporter = make_exporter(FailingAtFirst(), delivery=DeliveryOptions(queue_bytes=100_000))
 
@@ -180,22 +168,6 @@ def test_flushing_an_engine_reaches_what_waits_in_the_exporter(make_exporter):
     assert inner.taken == ["invoke_workflow reasons"]
     engine.shutdown(30)
     provider.shutdown()
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
-def test_the_child_of_a_fork_has_nothing_to_send(make_exporter):
-    inner = Hanging()
-    exporter = make_exporter(inner, exit_timeout=0.0)
-    exporter.export(spans("one"))
-    assert inner.entered.wait(30)
-
-    pid = os.fork()
-    if pid == 0:
-        os._exit(exporter.stats().waiting)
-
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert exporter.stats().waiting == 1
 
 
 def test_it_can_be_chosen_by_name_and_sends_where_the_standard_variables_say(make_otlp_listener, monkeypatch):

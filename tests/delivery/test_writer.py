@@ -282,7 +282,7 @@ def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, m
 def test_a_thread_that_died_is_replaced(post_office, make_scored, monkeypatch, calls):
     post_office.mailbox.script.append(RuntimeError())
     with monkeypatch.context() as patch:
-        patch.setattr(post_office._sender._report, "tell", lambda *_: sys.exit())
+        patch.setattr(post_office._sender._log, "trouble", lambda *_: sys.exit())
         post_office.emit(make_scored(faithfulness=0.5))
         post_office._sender._thread.join(PATIENCE)
     assert not post_office._sender._thread.is_alive()

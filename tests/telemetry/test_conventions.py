@@ -40,7 +40,11 @@ def test_a_name_for_generative_ai_is_opentelemetrys(name):
 
 @pytest.mark.parametrize(
     "name",
-    sorted(value for value in NAMES.values() if value.startswith(("llm.", "reranker.", "tool.", "agent.", "tag."))),
+    sorted(
+        value
+        for value in NAMES.values()
+        if value.startswith(("llm.", "reranker.", "tool.", "agent.", "tag.", "input.", "output.", "openinference."))
+    ),
 )
 def test_a_name_of_openinference_is_in_its_package(name):
     assert name in of_openinference()
@@ -52,6 +56,7 @@ def test_a_kind_is_one_of_openinferences(kind):
 
 
 def test_names_in_lists_are_openinferences():
+    assert semconv.EVALUATION_NAME.startswith(f"{SpanAttributes.EVALUATIONS}.{{}}.")
     call = f"{SpanAttributes.LLM_INPUT_MESSAGES}.2.{MessageAttributes.MESSAGE_TOOL_CALLS}.1."
     assert semconv.TOOL_CALL_ARGUMENTS.format(semconv.LLM_INPUT_MESSAGES, 2, 1) == (
         call + ToolCallAttributes.TOOL_CALL_FUNCTION_ARGUMENTS_JSON

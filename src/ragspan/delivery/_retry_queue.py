@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeGuard, TypeVar
 
 from ragspan.backoff import backoff
 from ragspan.delivery.backend import (
@@ -141,7 +141,7 @@ class RetryQueue(Generic[_Item]):
         self._failures = 0
         self._offered = 0
         self._totals: Counter[Ending] = Counter()
-        self._news: Counter[Ending] = Counter()
+        self._told: Counter[Ending] = Counter()
         self.last_number = 0
 
     @property
@@ -159,7 +159,7 @@ class RetryQueue(Generic[_Item]):
 
     def news(self) -> Mapping[Ending, int]:
         """How many items ended in each way since this was last asked."""
-        news, self._news = self._news, Counter()
+        news, self._told = self._totals - self._told, self._totals.copy()
         return news
 
     def stats(self) -> DeliveryStats:
@@ -174,14 +174,17 @@ class RetryQueue(Generic[_Item]):
     def put(self, items: Sequence[_Item]) -> Sequence[Entry[_Item]]:
         """Take items in, to which the oldest give way."""
         entries = [self._put(item) for item in items]
-        while (reason := self._excess()) and (oldest := next(self._not_in_flight(), None)) is not None:
-            self._end(oldest, ("dropped", reason))
+        while (is_full := len(self._entries) > self._options.queue_size) or self._bytes > self._options.queue_bytes:
+            oldest = next(self._not_in_flight(), None)
+            if oldest is None:
+                break
+            self._end(oldest, ("dropped", "queue_full" if is_full else "queue_bytes"))
         return entries
 
     def drop(self, number: int, reason: DropReason) -> None:
         """Count items that are not let in."""
         self._offered += number
-        self._count(("dropped", reason), number)
+        self._totals += Counter({("dropped", reason): number})
 
     def hurry(self) -> None:
         """Let everything be due now, whatever it waits for."""
@@ -238,23 +241,39 @@ class RetryQueue(Generic[_Item]):
         """Settle what the backend returned for the batch, or the exception that it raised."""
         for entry in batch:
             entry.in_flight = False
-        if isinstance(results, BatchRejected):
-            self._failures = 0
-            self._split(batch, Rejected(results.reason))
-        elif isinstance(results, Unavailable):
+        if isinstance(results, Unavailable):
             self._pause(results.retry_after)
             for entry in batch:
                 entry.trouble = "unavailable"
-        elif _is_result_for(batch, results):
-            self._failures = 0 if batch else self._failures
-            for entry, result in zip(batch, results, strict=True):  # type: ignore[call-overload]
+        elif _fits(results, batch):
+            self._failures = 0
+            for entry, result in zip(batch, results, strict=True):
                 self._settle_one(entry, result)
         else:
-            self._pause(None)
-            self._split(batch, Failed())
+            self._settle_whole(batch, results)
         for entry in batch:
             if entry.ended is None:
-                self._return(entry)
+                self._put_back(entry)
+
+    def _settle_whole(self, batch: Sequence[Entry[_Item]], error: object) -> None:
+        """The batch has failed as a whole: an item that is alone is the reason, several are tried in smaller batches."""
+        for entry in batch:
+            entry.max_batch_size = max(1, len(batch) // 2)
+            if not isinstance(error, BatchRejected):
+                self._settle_one(entry, Failed())
+            elif len(batch) == 1:
+                self._settle_one(entry, Rejected(error.reason))
+        if isinstance(error, BatchRejected):
+            self._failures = 0
+        else:
+            self._pause(None)
+
+    def _put_back(self, entry: Entry[_Item]) -> None:
+        """Let it wait again, unless a later one came while it was in flight."""
+        if self._latest[entry.item.key] is entry:
+            self._push(entry)
+        else:
+            self._replace(entry)
 
     def _put(self, item: _Item) -> Entry[_Item]:
         now, options = self._clock(), self._options
@@ -269,7 +288,7 @@ class RetryQueue(Generic[_Item]):
         )
         if item.size > options.queue_bytes:  # it would drive out all others, and then itself
             entry.ended = ("dropped", "queue_bytes")
-            self._count(("dropped", "queue_bytes"))
+            self._totals["dropped", "queue_bytes"] += 1
             return entry
         earlier = self._latest.get(item.key)
         self._latest[item.key] = entry
@@ -279,13 +298,6 @@ class RetryQueue(Generic[_Item]):
         if earlier is not None and not earlier.in_flight:
             self._replace(earlier)
         return entry
-
-    def _return(self, entry: Entry[_Item]) -> None:
-        """Let it wait again, unless a later one came while it was in flight."""
-        if self._latest[entry.item.key] is entry:
-            self._push(entry)
-        else:
-            self._replace(entry)
 
     def _replace(self, entry: Entry[_Item]) -> None:
         entry.replaced_by = self._latest[entry.item.key]
@@ -298,12 +310,7 @@ class RetryQueue(Generic[_Item]):
         self._bytes -= entry.item.size
         if self._latest[entry.item.key] is entry:
             del self._latest[entry.item.key]
-        self._count(ending)
-
-    def _count(self, ending: Ending, number: int = 1) -> None:
-        if number:
-            self._totals[ending] += number
-            self._news[ending] += number
+        self._totals[ending] += 1
 
     def _settle_one(self, entry: Entry[_Item], result: WriteResult) -> None:
         match result:
@@ -311,26 +318,14 @@ class RetryQueue(Generic[_Item]):
                 self._end(entry, ("delivered", None))
             case Rejected():
                 self._end(entry, ("rejected", result.reason))
-            case SpanNotFound():
-                entry.trouble = "span_not_found"
-                entry.missed_at = self._clock()
-                entry.missed_since = min(entry.missed_since, entry.missed_at)
-                self._put_off(entry)
-            case Failed():
+            case _:
+                now = self._clock()
                 entry.trouble = "failed"
-                self._put_off(entry)
-
-    def _split(self, batch: Sequence[Entry[_Item]], result: Rejected | Failed) -> None:
-        """The batch has failed as a whole: an item that is alone is the reason, several are tried in smaller batches."""
-        for entry in batch:
-            entry.max_batch_size = max(1, len(batch) // 2)
-        if len(batch) == 1 or isinstance(result, Failed):
-            for entry in batch:
-                self._settle_one(entry, result)
-
-    def _put_off(self, entry: Entry[_Item]) -> None:
-        entry.tries += 1
-        entry.due = min(self._clock() + backoff(entry.tries, draw=self._draw), entry.ends)
+                if isinstance(result, SpanNotFound):
+                    entry.trouble, entry.missed_at = "span_not_found", now
+                    entry.missed_since = min(entry.missed_since, now)
+                entry.tries += 1
+                entry.due = min(now + backoff(entry.tries, draw=self._draw), entry.ends)
 
     def _pause(self, retry_after: float | None) -> None:
         self._failures += 1
@@ -360,16 +355,11 @@ class RetryQueue(Generic[_Item]):
         entry = self._entries.get(number)
         return entry if entry is not None and not entry.in_flight and entry.due == due else None
 
-    def _excess(self) -> DropReason | None:
-        if len(self._entries) > self._options.queue_size:
-            return "queue_full"
-        return "queue_bytes" if self._bytes > self._options.queue_bytes else None
-
     def _not_in_flight(self) -> Iterator[Entry[_Item]]:
         return (entry for entry in self._entries.values() if not entry.in_flight)
 
 
-def _is_result_for(batch: Sequence[object], results: object) -> bool:
+def _fits(results: object, batch: Sequence[object]) -> TypeGuard[Sequence[WriteResult]]:
     return (
         isinstance(results, Sequence)
         and len(results) == len(batch)

@@ -52,14 +52,26 @@ class Rejected:
 WriteResult: TypeAlias = Delivered | SpanNotFound | Failed | Rejected
 
 
-class Unavailable(Exception):  # noqa: N818 - it is a state, not a mistake
+class BatchRejected(Exception):  # noqa: N818 - it is a state, not a mistake
+    """The backend rejects the batch for good, perhaps because of one item: it is split until that item is found.
+
+    Args:
+        reason: one of few kinds, for counts and the log ("ConnectError", "http_503"); never an address or a key.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Unavailable(Exception):  # noqa: N818 - as above
     """The backend takes nothing at the moment: it is away, busy, or wants other credentials. Everything waits for it.
 
     For what may be the fault of an item in the batch, such as an error 500, raise anything else: the items are then tried
     in ever smaller batches.
 
     Args:
-        reason: one of few kinds, for the log ("ConnectError", "http_503"); never an address or a key.
+        reason: as above.
         retry_after: seconds that the backend asks to be left alone; None if it does not say.
     """
 
@@ -67,18 +79,6 @@ class Unavailable(Exception):  # noqa: N818 - it is a state, not a mistake
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
-
-
-class BatchRejected(Exception):  # noqa: N818 - as above
-    """The backend rejects the batch for good, perhaps because of one item: it is split until that item is found.
-
-    Args:
-        reason: as in `Rejected`.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 _Item_contra = TypeVar("_Item_contra", bound=Deliverable, contravariant=True)

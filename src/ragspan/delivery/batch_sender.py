@@ -16,7 +16,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry import metrics
@@ -28,7 +28,6 @@ from ragspan.delivery.backend import (
     DeliveryOptions,
     DeliveryStats,
     DropReason,
-    Ending,
     ScoreBackend,
     Unavailable,
 )
@@ -70,7 +69,13 @@ class BatchSender(Generic[_Item]):
         self.options = options
         self._connect = connect
         self._name = name
-        self._report = _Report(name, items, meter_provider)
+        self._items = items
+        self._log = ThrottledLog()
+        self._deliveries = meter_of(meter_provider or metrics.get_meter_provider()).create_counter(
+            semconv.METRIC_DELIVERIES,
+            unit="{score}",
+            description="Scores that are done with: delivered to the backend, rejected by it, or dropped.",
+        )
         self._begin()
         watch_forks(self, BatchSender._begin_in_child)
 
@@ -190,18 +195,16 @@ class BatchSender(Generic[_Item]):
             has_expired = self._queue.expire()
             batch = self._queue.take()
             if not batch and not has_expired and not self._is_over:
-                self._sleep(min(ends_at, self._queue.next_due() or math.inf))
+                self._wakes_at = min(ends_at, self._queue.next_due() or math.inf)
+                self._changed.wait(_left(self._wakes_at))
+                self._wakes_at = -math.inf
         results = self._write([entry.item for entry in batch]) if batch else []
         with self._changed:
-            self._queue.settle(batch, results)
+            if batch:
+                self._queue.settle(batch, results)
             if batch or has_expired:
                 self._changed.notify_all()
         self._tell(results if isinstance(results, BaseException) else None)
-
-    def _sleep(self, until: float) -> None:
-        self._wakes_at = until
-        self._changed.wait(_left(until))
-        self._wakes_at = -math.inf
 
     def _write(self, items: Sequence[_Item]) -> object:
         """What the backend returned, or the exception that it raised."""
@@ -219,45 +222,23 @@ class BatchSender(Generic[_Item]):
                 connection.close()
 
     def _tell(self, trouble: BaseException | None = None) -> None:
-        with self._changed:
-            news, waiting = self._queue.news(), self._queue.waiting
-        if news or trouble is not None:
-            self._report.tell(news, trouble, waiting)
-
-
-class _Report:
-    """Reports what ended, to the metrics, and trouble to the log: at most one line a minute for each kind."""
-
-    def __init__(self, name: str, items: str, meter_provider: MeterProvider | None) -> None:
-        self._name = name
-        self._items = items
-        self._log = ThrottledLog()
-        self._deliveries = meter_of(meter_provider or metrics.get_meter_provider()).create_counter(
-            semconv.METRIC_DELIVERIES,
-            unit="{score}",
-            description="Scores that are done with: delivered to the backend, rejected by it, or dropped.",
-        )
-
-    def tell(self, news: Mapping[Ending, int], trouble: BaseException | None, waiting: int) -> None:
-        """Count what ended; log what was lost, and what went wrong on the way.
+        """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
 
         Of an exception only the type is logged, and of the backend's own words only `Unavailable.reason`.
         """
+        with self._changed:
+            news, waiting = self._queue.news(), self._queue.waiting
+        name, items = self._name, self._items
         for (result, reason), number in news.items():
-            attributes = {
-                semconv.DESTINATION: named(self._name),
-                semconv.RESULT: result,
-                semconv.REASON: reason and named(reason),
-            }
+            told = {semconv.DESTINATION: named(name), semconv.RESULT: result, semconv.REASON: reason and named(reason)}
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
-                self._deliveries.add(number, encodable(attributes))
+                self._deliveries.add(number, encodable(told))
             if result != "delivered" and reason not in {"no_span", "replaced"}:
                 line = "%s: %d %s were %s: %s"
-                self._log.trouble(f"{result} {reason}", line, self._name, number, self._items, result, reason)
+                self._log.trouble(f"{result} {reason}", line, name, number, items, result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
             kind = trouble.reason if isinstance(trouble, Unavailable) else type(trouble).__name__
-            line = "%s took no %s: %s; %d wait to be tried again"
-            self._log.trouble("trouble", line, self._name, self._items, kind, waiting)
+            self._log.trouble("trouble", "%s took no %s: %s; %d wait to be tried again", name, items, kind, waiting)
 
 
 def _left(ends_at: float) -> float:

@@ -109,9 +109,7 @@ class HttpClient:
                 timeout=(min(timeout, _CONNECT_TIMEOUT), timeout),
                 allow_redirects=False,  # to a login page: a POST would become a GET there, and its answer a success
             )
-        except requests.ConnectionError as error:
-            raise Unavailable(type(error).__name__) from None
-        except requests.Timeout:
+        except requests.ReadTimeout:
             raise TimedOut from None
         except requests.RequestException as error:
             raise Unavailable(type(error).__name__) from None
@@ -182,20 +180,18 @@ def in_parallel(work: Callable[[_Job], _Result], jobs: Sequence[_Job], size: int
     Raises:
         Exception: what a job raised, one of them if several did; no job is begun after it, those under way are waited for.
     """
-    left = deque(enumerate(jobs))
+    left = deque(range(len(jobs)))
     results: dict[int, _Result] = {}
     errors: list[Exception] = []
 
     def drive() -> None:
-        while not errors:
-            try:
-                place, job = left.popleft()
-            except IndexError:
-                return
-            try:
-                results[place] = work(job)
-            except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
-                errors.append(error)
+        with contextlib.suppress(IndexError):
+            while not errors:
+                place = left.popleft()
+                try:
+                    results[place] = work(jobs[place])
+                except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
+                    errors.append(error)
 
     started = []
     for _ in range(min(size, len(jobs)) - 1):

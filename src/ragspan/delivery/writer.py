@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
@@ -23,7 +23,7 @@ from ragspan.config import CaptureContent
 from ragspan.delivery._retry_queue import DeliveryStatus
 from ragspan.delivery.backend import DeliveryOptions, DeliveryStats, ScoreBackend
 from ragspan.delivery.batch_sender import BatchSender
-from ragspan.outcomes import MetricFailure, Score, ScoredRecord, Usage
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import is_valid
@@ -161,7 +161,32 @@ class ScoreWriter(ScoreEmitter, ABC):
         A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
         emitted, usually in the engine's worker, so it does no I/O.
         """
-        return list(self._annotations(scored, span))
+        record_id = named(scored.record.record_id)
+        ids: dict[str, Any] = {
+            "trace_id": f"{span.trace_id:032x}",
+            "span_id": f"{span.span_id:016x}",
+            "record_id": record_id,
+        }
+        items: list[Annotation] = []
+        for metric, outcome in scored.outcomes.items():
+            if isinstance(outcome, Score):
+                about: dict[str, Any] = {
+                    "value": float(outcome.value),
+                    "annotator": annotator_kind(outcome),
+                    "judge": outcome.judge and named(outcome.judge),
+                    "label": outcome.label,
+                    "explanation": self._content.explanation(outcome),
+                    "metadata": _metadata(scored, outcome),
+                }
+            elif isinstance(outcome, MetricFailure) and self._failures:
+                # Never the message: it may quote what a provider or a parser quoted of the user's text.
+                kind = error_type(outcome.error_type)
+                metadata = {"record_id": record_id, "error_type": kind}
+                about = {"value": None, "error_type": kind, "metadata": metadata}
+            else:
+                continue
+            items.append(Annotation(name=named(metric), **ids, **about))
+        return items
 
     @property
     def delivery(self) -> DeliveryOptions:
@@ -203,33 +228,15 @@ class ScoreWriter(ScoreEmitter, ABC):
     def _new_sender(self, delivery: DeliveryOptions) -> BatchSender[Annotation]:
         return BatchSender(delivery, connect=self.connect, name=self.name, meter_provider=self._meter_provider)
 
-    def _annotations(self, scored: ScoredRecord, span: SpanAnchor) -> Iterator[Annotation]:
-        record_id = named(scored.record.record_id)
-        answer: dict[str, Any] = {
-            "trace_id": f"{span.trace_id:032x}",
-            "span_id": f"{span.span_id:016x}",
-            "record_id": record_id,
-        }
-        for metric, outcome in scored.outcomes.items():
-            if isinstance(outcome, Score):
-                yield Annotation(
-                    **answer,
-                    name=named(metric),
-                    value=float(outcome.value),
-                    annotator=annotator_kind(outcome),
-                    judge=outcome.judge and named(outcome.judge),
-                    label=outcome.label,
-                    explanation=self._content.explanation(outcome),
-                    metadata=_metadata(scored, outcome),
-                )
-            elif isinstance(outcome, MetricFailure) and self._failures:
-                # Never the message: it may quote what a provider or a parser quoted of the user's text.
-                kind = error_type(outcome.error_type)
-                metadata = {"record_id": record_id, "error_type": kind}
-                yield Annotation(**answer, name=named(metric), value=None, error_type=kind, metadata=metadata)
-
 
 def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
+    usage = score.usage
+    used = usage and {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "usd": usage.usd,
+    }
     return present(
         {
             "record_id": named(scored.record.record_id),
@@ -240,20 +247,7 @@ def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
             "late": scored.late or None,
             "refusal": scored.refusal or None,
             "details": {named(name): float(figure) for name, figure in score.details.items()} or None,
-            "usage": _usage(score.usage),
-        }
-    )
-
-
-def _usage(usage: Usage | None) -> dict[str, Any] | None:
-    if usage is None or not usage.requests:
-        return None
-    return present(
-        {
-            "requests": usage.requests,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "usd": usage.usd,
+            "usage": present(used) if used and used["requests"] else None,
         }
     )
 

@@ -6,6 +6,7 @@ from the environment by the SDK itself; what is added here is the choice of expo
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
@@ -66,10 +67,16 @@ def providers_from_environment(
         ConfigurationError: an exporter or a generator of ids is named that is not installed, or an unknown protocol.
     """
     from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     resource = Resource.create(dict(resource_attributes or {}))
+    tracers = TracerProvider(resource=resource, id_generator=id_generator or _id_generator(), shutdown_on_exit=False)
+    made = exporters("traces", make)
+    for one in map(BatchSpanProcessor, made) if processor is None else [processor(made)]:
+        tracers.add_span_processor(one)
     return EnvironmentProviders(
-        tracer_provider=_tracer_provider(resource, make, processor, id_generator),
+        tracer_provider=tracers,
         meter_provider=meter_provider(resource, make),
         logger_provider=logger_provider(resource, make) if exporter_names("logs") else None,
     )
@@ -118,19 +125,14 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
 def _candidates(signal: Signal) -> Sequence[str]:
     for name in (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         protocol = variable(name)
-        if protocol is None:
-            continue
-        one_of(*_BY_PROTOCOL).check(name, protocol)
-        return [_BY_PROTOCOL[protocol]]
+        if protocol is not None:
+            one_of(*_BY_PROTOCOL).check(name, protocol)
+            return [_BY_PROTOCOL[protocol]]
     http_first = ["otlp_proto_http", "otlp_proto_grpc"]
-    return http_first[::-1] if _port(endpoint(signal)) == _GRPC_PORT else http_first
-
-
-def _port(url: str | None) -> int | None:
-    try:
-        return urlsplit(url or "").port
-    except ValueError:
-        return None
+    with contextlib.suppress(ValueError):  # of an address that is none
+        if urlsplit(endpoint(signal) or "").port == _GRPC_PORT:
+            return http_first[::-1]
+    return http_first
 
 
 def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
@@ -140,23 +142,6 @@ def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
         ConfigurationError: one of them is not installed, or the protocol is unknown.
     """
     return [make(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
-
-
-def _tracer_provider(
-    resource: Resource,
-    make: ExporterMaker,
-    processor: Callable[[Sequence[SpanExporter]], SpanProcessor] | None,
-    id_generator: IdGenerator | None,
-) -> TracerProvider:
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor
-
-    ids = id_generator or _id_generator()
-    provider = TracerProvider(resource=resource, id_generator=ids, shutdown_on_exit=False)
-    made = exporters("traces", make)
-    for one in map(BatchSpanProcessor, made) if processor is None else [processor(made)]:
-        provider.add_span_processor(one)
-    return provider
 
 
 def _id_generator() -> Any:
