@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import index
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -64,16 +64,6 @@ class ProcessorOptions:
         SECONDS.check_fields(self, "exit_timeout")
         AMOUNT.or_none().check_fields(self, "max_records_per_second")
         TEXT.check_fields(self, "name")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Parts:
-    """All that a fork replaces."""
-
-    queue: RecordQueue
-    work: Work
-    worker: Worker
-    ending: _Shutdown
 
 
 class BackgroundProcessor(ABC):
@@ -142,7 +132,7 @@ class BackgroundProcessor(ABC):
         """
         parts = self._parts
         deadline = Deadline(timeout)
-        if parts.ending.is_done or not self._is_enabled:
+        if parts.report is not None or not self._is_enabled:
             return True
         if parts.worker.is_current_thread:
             return False
@@ -156,7 +146,7 @@ class BackgroundProcessor(ABC):
         """
         if not self._is_enabled:
             return ShutdownReport(finished=0, abandoned=0, seconds=0.0)
-        return self._parts.ending.run(timeout)
+        return self._parts.shutdown(timeout)
 
     def __enter__(self: _P) -> _P:  # noqa: PYI019 - Python 3.10 has no Self
         return self
@@ -185,7 +175,7 @@ class BackgroundProcessor(ABC):
             on_start=lambda: watch_exit(self),
             log=log,
         )
-        self._parts = _Parts(queue=queue, work=work, worker=worker, ending=_Shutdown(queue, work, worker, log))
+        self._parts = _Parts(queue=queue, work=work, worker=worker, log=log)
         if not self._is_enabled:
             queue.close("not_running")
 
@@ -204,29 +194,27 @@ class BackgroundProcessor(ABC):
         return self._parts.queue.bytes
 
 
-class _Shutdown:
-    """The end of a processor: once, whoever asks for it and how often."""
+@dataclass(kw_only=True, slots=True, eq=False)
+class _Parts:
+    """All that a fork replaces. They are shut down once, whoever asks for it and how often."""
 
-    def __init__(self, queue: RecordQueue, work: Work, worker: Worker, log: ThrottledLog) -> None:
-        self._queue = queue
-        self._work = work
-        self._worker = worker
-        self._log = log
-        self._mutex = threading.RLock()  # the one who may not wait for himself has to get in, to see that
-        self._is_under_way = False
-        self._report: ShutdownReport | None = None
+    queue: RecordQueue
+    work: Work
+    worker: Worker
+    log: ThrottledLog
+    report: ShutdownReport | None = None
+    """What the shutdown has done; None until it has ended."""
+    _mutex: threading.RLock = field(default_factory=threading.RLock)
+    """The one who may not wait for himself has to get in, to see that."""
+    _is_under_way: bool = False
 
-    @property
-    def is_done(self) -> bool:
-        return self._report is not None
-
-    def run(self, timeout: float) -> ShutdownReport:
+    def shutdown(self, timeout: float) -> ShutdownReport:
         deadline = Deadline(timeout)
-        if self._report is not None:
-            return self._report
-        if self._queue.is_held_here:
-            self._queue.close("shutdown")
-            self._queue.put_off(lambda: self._follow(timeout))
+        if self.report is not None:
+            return self.report
+        if self.queue.is_held_here:
+            self.queue.close("shutdown")
+            self.queue.put_off(lambda: self._follow(timeout))
             return self._so_far(deadline)
         if not self._mutex.acquire(timeout=deadline.remaining):
             return self._so_far(deadline)
@@ -235,38 +223,38 @@ class _Shutdown:
                 return self._so_far(deadline)
             self._is_under_way = True
             try:
-                if self._report is None:
-                    self._report = self._end(deadline)
+                if self.report is None:
+                    self.report = self._end(deadline)
             finally:
                 self._is_under_way = False
-            return self._report
+            return self.report
         finally:
             self._mutex.release()
 
     def _follow(self, timeout: float) -> None:
         """The interrupted step is over. If the worker was the first to see that, it must not wait for itself."""
-        if self._worker.is_current_thread:
-            threading.Thread(target=self.run, args=(timeout,), name="ragspan-shutdown", daemon=True).start()
+        if self.worker.is_current_thread:
+            threading.Thread(target=self.shutdown, args=(timeout,), name="ragspan-shutdown", daemon=True).start()
         else:
-            self.run(timeout)
+            self.shutdown(timeout)
 
     def _end(self, deadline: Deadline) -> ShutdownReport:
-        queue = self._queue
+        queue = self.queue
         finished_before = queue.counts.finished
         queue.close("shutdown")
-        if not self._worker.is_current_thread:
+        if not self.worker.is_current_thread:
             queue.wait_until_out(deadline.less_reserve())
         abandoned = len(queue.abandon() or ())
-        self._work.stop(deadline)
-        self._worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
-        self._work.shutdown(deadline)
+        self.work.stop(deadline)
+        self.worker.stop(Deadline(max(deadline.remaining / 2, _GRACE)))
+        self.work.shutdown(deadline)
         if abandoned:
-            self._log.trouble("shutdown", "%d records were abandoned: the time for their scores was up", abandoned)
+            self.log.trouble("shutdown", "%d records were abandoned: the time for their scores was up", abandoned)
         finished = queue.counts.finished - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 
     def _so_far(self, deadline: Deadline) -> ShutdownReport:
-        counts = self._queue.counts
+        counts = self.queue.counts
         return ShutdownReport(finished=0, abandoned=counts.queued + counts.in_flight, seconds=deadline.elapsed)
 
 

@@ -29,30 +29,22 @@ import threading
 import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
 
+if TYPE_CHECKING:
+    from ragspan.engine._background import BackgroundProcessor
+
 _RAISES_AGAIN = "uvicorn"
 
 
-class EndsWithProcess(Protocol):
-    """What the end of the process asks of an engine."""
-
-    @property
-    def exit_timeout(self) -> float: ...
-
-    def flush(self, timeout: float) -> bool: ...
-
-    def shutdown(self, timeout: float) -> object: ...
-
-
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
-_started: dict[weakref.ref[EndsWithProcess], None] = {}
+_started: dict[weakref.ref[BackgroundProcessor], None] = {}
 
 
-def watch_exit(engine: EndsWithProcess) -> None:
+def watch_exit(engine: BackgroundProcessor) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
@@ -121,7 +113,7 @@ def _ends_without_atexit() -> bool:
     return sys.version_info < (3, 13) and process is not None and process.parent_process() is not None
 
 
-def _engines() -> list[EndsWithProcess]:
+def _engines() -> list[BackgroundProcessor]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 

@@ -128,7 +128,7 @@ class DaemonThreads(ThreadPoolExecutor):
         self._limit = limit
         self.name = name
         self._changed = threading.Condition()
-        self._line: deque[_Call] = deque()
+        self._line: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._alive = 0
         self._idle = 0
         self._closed = False
@@ -139,25 +139,26 @@ class DaemonThreads(ThreadPoolExecutor):
         Raises:
             RuntimeError: it is shut down, or has no thread and can start none.
         """
-        call = _Call(fn, args, kwargs)
+        future: Future[_T] = Future()
+        call = (future, functools.partial(fn, *args, **kwargs))
         with self._changed:
             if self._closed:
                 raise RuntimeError("these threads have been shut down")
-            self._line = deque(waiting for waiting in self._line if not waiting.future.cancelled())
+            self._line = deque(waiting for waiting in self._line if not waiting[0].cancelled())
             self._line.append(call)
             if len(self._line) <= self._idle:
                 self._changed.notify()
             elif self._alive < self._limit and not self._start_thread() and not self._alive:
                 self._line.remove(call)
                 raise RuntimeError("no thread can be started")
-        return call.future
+        return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
         """Let idle threads end now and the others after the calls in line. Never waits."""
         with self._changed:
             self._closed = True
             while cancel_futures and self._line:
-                self._line.popleft().future.cancel()
+                self._line.popleft()[0].cancel()
             self._changed.notify_all()
 
     def _start_thread(self) -> bool:
@@ -170,11 +171,18 @@ class DaemonThreads(ThreadPoolExecutor):
         return True
 
     def _serve(self) -> None:
-        while (call := self._next()) is not None:
-            call.run()
-            del call  # a thread that waits for the next one keeps nothing of the last
+        while (waiting := self._next()) is not None:
+            future, call = waiting
+            if future.set_running_or_notify_cancel():
+                result, error = call_guarded(call)  # an exit that is raised here is the caller's, too
+                if error is None:
+                    future.set_result(result)
+                else:
+                    future.set_exception(error)
+                del result, error
+            del waiting, future, call  # a thread that waits for the next one keeps nothing of the last
 
-    def _next(self) -> _Call | None:
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         with self._changed:
             self._idle += 1
             while not self._line and not self._closed:
@@ -184,24 +192,6 @@ class DaemonThreads(ThreadPoolExecutor):
                 return self._line.popleft()
             self._alive -= 1
             return None
-
-
-class _Call:
-    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.future: Future[Any] = Future()
-        self._call = (fn, args, kwargs)
-
-    def run(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
-            return
-        fn, args, kwargs = self._call
-        del self._call
-        try:
-            result = fn(*args, **kwargs)
-        except BaseException as error:  # noqa: BLE001 - it is the caller's, and an exit raised here must not end the thread
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(result)
 
 
 def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:

@@ -105,8 +105,11 @@ class Worker:
         loop = self._loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):
-                for task in [task for task, its_item in [*self._tasks.items()] if its_item is item]:
-                    loop.call_soon_threadsafe(task.cancel, context=self._context)
+                loop.call_soon_threadsafe(self._cancel, item, context=self._context)
+
+    def _cancel(self, item: Item) -> None:
+        for task in [task for task, its_item in self._tasks.items() if its_item is item]:
+            task.cancel()
 
     def stop(self, deadline: Deadline) -> None:
         """End the thread and cancel what it has in work; wait for that until the deadline."""

@@ -203,17 +203,23 @@ class BudgetTracker(ReentrantCriticalSection):
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._requests = _by_the_minute(budget.requests_per_minute, clock)
-        self._tokens = _by_the_minute(budget.tokens_per_minute, clock)
+        by_the_minute: dict[str, tuple[float | None, Callable[[Usage], float]]] = {
+            "requests_per_minute": (budget.requests_per_minute, lambda usage: usage.requests),
+            "tokens_per_minute": (budget.tokens_per_minute, lambda usage: usage.input_tokens + usage.output_tokens),
+        }
+        self._limits = {
+            name: (TokenBucket(limit / _MINUTE, limit, clock), amount)
+            for name, (limit, amount) in by_the_minute.items()
+            if limit is not None
+        }
         self._dollars = None if budget.usd_per_day is None else DailySum(budget.usd_per_day, clock)
 
     @step
     def spent_limit(self) -> str | None:
         """The limit that allows no request at all now, if one does not."""
-        if self._requests is not None and self._requests.level < 1:
-            return "requests_per_minute"
-        if self._tokens is not None and self._tokens.level <= 0:
-            return "tokens_per_minute"
+        for name, (bucket, _) in self._limits.items():
+            if bucket.level < 1:
+                return name
         return "usd_per_day" if self._dollars is not None and self._dollars.is_spent else None
 
     def reserve(self, expected: Usage) -> Reservation:
@@ -239,35 +245,25 @@ class BudgetTracker(ReentrantCriticalSection):
             return
         charge.is_settled = True
         expected = charge.expected
-        if self._requests is not None:
-            self._requests.settle(expected.requests, used.requests)
-        if self._tokens is not None:
-            self._tokens.settle(_tokens(expected), _tokens(used))
+        for bucket, amount in self._limits.values():
+            bucket.settle(amount(expected), amount(used))
         if self._dollars is not None and used.usd is not None:
             self._dollars.settle(charge.window, expected.usd or 0.0, used.usd)
 
     @step
     def _take(self, charge: RequestCharge) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
-        expected = charge.expected
-        if self._requests is not None and not self._requests.take(expected.requests):
-            return "requests_per_minute"
-        if self._tokens is not None and not self._tokens.take(_tokens(expected)):
-            self._give_back_requests(expected)
-            return "tokens_per_minute"
+        for name, (bucket, amount) in self._limits.items():
+            if amount(charge.expected) > bucket.level:
+                return name
         if self._dollars is not None:
-            window = self._dollars.take(expected.usd or 0.0)
+            window = self._dollars.take(charge.expected.usd or 0.0)
             if window is None:
-                self._give_back_requests(expected)
-                if self._tokens is not None:
-                    self._tokens.give_back(_tokens(expected))
                 return "usd_per_day"
             charge.window = window
+        for bucket, amount in self._limits.values():
+            bucket.take(amount(charge.expected))
         return None
-
-    def _give_back_requests(self, expected: Usage) -> None:
-        if self._requests is not None:
-            self._requests.give_back(expected.requests)
 
 
 class RunAllowance:
@@ -284,11 +280,3 @@ class RunAllowance:
         except BudgetExhausted as denial:
             self.denied_by = denial.limit
             raise
-
-
-def _by_the_minute(limit: float | None, clock: Callable[[], float]) -> TokenBucket | None:
-    return None if limit is None else TokenBucket(limit / _MINUTE, limit, clock)
-
-
-def _tokens(usage: Usage) -> int:
-    return usage.input_tokens + usage.output_tokens

@@ -13,7 +13,7 @@ import types
 import pytest
 
 from ragspan.engine.helper import client, connection, serialization
-from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
@@ -26,7 +26,7 @@ async def make_client(obedient):
     metrics = pickle.dumps({0: obedient.Obeying()})
 
     def make(init_message=lambda: ("metrics", metrics, {}), **options):
-        made.append(HelperClient(init_message, max_questions=4, log=ThrottledLog(), on_note=log_note, **options))
+        made.append(HelperClient(init_message, max_questions=4, log=ThrottledLog(), **options))
         return made[-1]
 
     yield make

@@ -95,7 +95,7 @@ class HelperClient:
     Args:
         init_message: what each new helper is to do: a role and its arguments.
         max_questions: that it has not answered, at the same time; at least 2.
-        on_note: told of what a helper says unasked.
+        on_error: told of what went wrong in a helper, or with it, by place.
         on_ready: told what each new helper answers to the first message.
         can_do_without: whether there is another way to do what it is asked; else questions wait for the next helper.
     """
@@ -106,13 +106,13 @@ class HelperClient:
         *,
         max_questions: int,
         log: ThrottledLog,
-        on_note: Callable[[tuple[Any, ...]], None],
+        on_error: Callable[[str], None] = lambda _: None,
         on_ready: Callable[[Any], None] = lambda _: None,
         can_do_without: Callable[[], bool] = lambda: True,
     ) -> None:
         self._init_message = init_message
         self._max_questions = max_questions
-        self._on_note = on_note
+        self._on_error = on_error
         self._on_ready = on_ready
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -242,7 +242,7 @@ class HelperClient:
     async def _start(self) -> Helper:
         helper: Helper | None = None
         try:
-            helper = self._current = Helper(on_note=self._on_note, on_lost=self._lost)
+            helper = self._current = Helper(on_note=self._noted, on_lost=self._lost)
             await helper.connect()
             known_format, answer = await helper.ask("serve", *self._init_message())
             if known_format != serialization.FORMAT:
@@ -267,7 +267,7 @@ class HelperClient:
             return
         self._current = self._ready = None
         self.deaths += 1
-        self._on_note(("wrong", 0, "helper"))
+        self._on_error("helper")
         helper.end()
         now = time.monotonic()
         if now - self._ready_at > _DEATHS_WINDOW:
@@ -281,6 +281,16 @@ class HelperClient:
         else:
             how = "hung" if helper.is_hung else "ended unexpectedly"
             self._log.trouble("helper", "the helper process %s; another one takes its place", how)
+
+    def _noted(self, note: tuple[Any, ...]) -> None:
+        """What a helper says unasked: what went wrong there, and its log records, for the application's log."""
+        kind, _, *content = note
+        if kind == "wrong":
+            self._on_error(*content)
+        elif kind == "log":
+            name, level, text = content
+            with contextlib.suppress(Exception):  # a handler of the application's
+                logging.getLogger(name).log(level, "%s", text)
 
     def _pause(self, reason: str) -> None:
         """Start no helper for a while."""
@@ -307,14 +317,6 @@ class HelperClient:
         self._current = self._ready = None
         helper.close()
         asyncio.get_running_loop().run_in_executor(None, helper.end, _FAREWELL)
-
-
-def log_note(note: tuple[Any, ...]) -> None:
-    """A log record of the helper's, into the application's log."""
-    if note[0] == "log":
-        _, _, name, level, text = note
-        with contextlib.suppress(Exception):  # a handler of the application's
-            logging.getLogger(name).log(level, "%s", text)
 
 
 def _reason(error: Exception, helper: Helper | None, status: int | None) -> str:

@@ -25,7 +25,7 @@ from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._scoring import RecordScorer
 from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import serialization
-from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.engine.stats import Dropped
 from ragspan.outcomes import ScoredRecord
@@ -57,7 +57,7 @@ class Forwarding:
             lambda: ("records", options.to_travel(), _resource_attributes()),
             max_questions=max(2, options.concurrency),
             log=log,
-            on_note=self._noted,
+            on_error=account.record_error,
             can_do_without=functools.partial(_can_export, options.emitters),
         )
         self._told_deaths = 0
@@ -139,13 +139,6 @@ class Forwarding:
         except (HelperLost, HelperUnavailable, HelperRefusal):
             self._log.trouble("helper_flush", "the helper process could not export what it held")
         return False
-
-    def _noted(self, note: tuple[Any, ...]) -> None:
-        kind, _, *content = note
-        if kind == "wrong":
-            self._account.record_error(*content)
-        else:
-            log_note(note)
 
 
 def _result(record: RagRecord, dropped: Dropped | None, scored: bytes | None) -> ScoredRecord | Dropped | None:

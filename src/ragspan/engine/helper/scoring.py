@@ -20,7 +20,7 @@ from typing import Any
 from ragspan.engine._judges import are_cpu_bound
 from ragspan.engine._threads import call_guarded
 from ragspan.engine.helper import serialization
-from ragspan.engine.helper.client import HelperClient, HelperUnavailable, log_note
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import Allowance, JudgingSession, Reservation, UsageMeter, session_of
@@ -43,7 +43,6 @@ class HelperScoring:
             self._init_message,
             max_questions=_MAX_RECORDS,
             log=log,
-            on_note=log_note,
             on_ready=self._keep_here,
         )
 
