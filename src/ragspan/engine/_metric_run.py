@@ -18,7 +18,7 @@ import contextvars
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -219,13 +219,6 @@ class MetricTask:
     def _count_as_lost(self, work: _Work) -> None:
         self.lost.add(work)
         work.add_done_callback(self.lost.discard)
-
-
-async def wait_for_runs(runs: Iterable[MetricTask], timeout: float) -> None:
-    """Return when all have ended, or the timeout is over."""
-    tasks = [run.task for run in runs if run.task is not None and run.outcome is None]
-    if tasks:
-        await asyncio.wait(tasks, timeout=max(0.0, timeout))
 
 
 async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:

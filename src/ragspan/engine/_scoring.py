@@ -5,6 +5,7 @@ All of it runs in the worker's event loop. A record ends in the ledger exactly o
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._judges import make_fallback_judge, prepare_judges
-from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask, wait_for_runs
+from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
@@ -150,7 +151,10 @@ class RecordScorer:
             self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
         if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
             self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", run.name)
-        _, error = call_guarded(self._measure, run)
+        _, error = call_guarded(self._self_metrics.ended, run.name, outcome)
+        if error is None and (not isinstance(outcome, NotApplicable) or run.usage is not None):
+            judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
+            _, error = call_guarded(self._self_metrics.judged, run.name, judge, run.seconds, run.usage)
         if error is not None:
             self.note_error("self_metrics", error)
 
@@ -196,7 +200,9 @@ class RecordScorer:
             work.runs.append(run)
         waits = (self._wait, self._timeout) if self._wait < self._timeout else (self._timeout,)
         for wait in waits:
-            await wait_for_runs(work.runs, wait - (perf_counter() - began))
+            running = [run.task for run in work.runs if run.task is not None and run.outcome is None]
+            if running:
+                await asyncio.wait(running, timeout=max(0.0, wait - (perf_counter() - began)))
             if wait == self._timeout:
                 for run in work.runs:
                     run.cancel(MetricFailure(error_type="timeout", message=f"no outcome within {wait:g} s"))
@@ -247,15 +253,6 @@ class RecordScorer:
         if error is not None:
             self.note_error("response", error)
         return about or (False, None)
-
-    def _measure(self, run: MetricTask) -> None:
-        outcome = run.outcome
-        if outcome is None:
-            return
-        self._self_metrics.ended(run.name, outcome)
-        if not isinstance(outcome, NotApplicable) or run.usage is not None:
-            judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
-            self._self_metrics.judged(run.name, judge, run.seconds, run.usage)
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
