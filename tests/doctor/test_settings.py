@@ -1,5 +1,8 @@
 """What the doctor says of settings and of what is installed."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from ragspan.doctor.examination import Secrets
@@ -71,6 +74,12 @@ def test_what_opentelemetry_instrument_needs_besides_is_named(examined, otlp_lis
     words = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, OTEL_TRACES_EXPORTER="otlp").text("ok")
 
     assert "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf as well" in words
+
+
+def test_a_start_by_opentelemetry_instrument_is_told(examined, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sitecustomize", SimpleNamespace(__file__="auto_instrumentation/sitecustomize.py"))
+
+    assert "opentelemetry-instrument is in use" in examined().text("ok")
 
 
 def test_an_instrumentor_that_is_switched_off_is_pointed_out(examined):

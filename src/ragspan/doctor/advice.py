@@ -39,7 +39,7 @@ leaves out those that do not fit
 record ids and explanations are cut
     set it to {least} at least; 1000 leaves explanations whole
 
-opentelemetry-instrument has other defaults
+opentelemetry-instrument .*has other defaults
     if it starts your application, set {missing} as well
 the sampler keeps
     answers of the other traces are not scored, and nobody sees them: raise OTEL_TRACES_SAMPLER_ARG for more, or set

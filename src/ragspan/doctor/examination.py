@@ -141,11 +141,7 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     if _sdk_is_disabled():
         yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")
     yield from _limits()
-    missing = [f"{name}={value}" for name, value in _EXPORTER.items() if not variable(name)]
-    if missing and exporter_is_configured() and (variable("OTEL_TRACES_EXPORTER") or "otlp") == "otlp":
-        is_used = "auto_instrumentation" in (getattr(sys.modules.get("sitecustomize"), "__file__", None) or "")
-        found = f"opentelemetry-instrument has other defaults than the doctor{', and is in use' if is_used else ''}"
-        yield finding("settings", "warning" if is_used else "ok", found, missing=" and ".join(missing))
+    yield from _instrument()
 
 
 def _is_ours(name: str, value: str) -> bool:
@@ -173,6 +169,17 @@ def _limits() -> Iterator[Finding]:
         limit = next(((name, text) for name in names if (text := variable(name))), None)
         if limit and limit[1].isdecimal() and int(limit[1]) < least:
             yield finding("settings", "warning", f"{limit[0]} is {limit[1]}: {harm}", least=least)
+
+
+def _instrument() -> Iterator[Finding]:
+    """Whether `opentelemetry-instrument` started the doctor, and what it would do otherwise than the doctor."""
+    is_otlp = exporter_is_configured() and (variable("OTEL_TRACES_EXPORTER") or "otlp") == "otlp"
+    missing = [f"{name}={value}" for name, value in _EXPORTER.items() if is_otlp and not variable(name)]
+    is_used = "auto_instrumentation" in (getattr(sys.modules.get("sitecustomize"), "__file__", None) or "")
+    words = ["is in use"] * is_used + ["has other defaults than the doctor"] * bool(missing)
+    if words:
+        found = f"opentelemetry-instrument {' and '.join(words)}"
+        yield finding("settings", "warning" if is_used and missing else "ok", found, missing=" and ".join(missing))
 
 
 # What is installed -----------------------------------------------------------------------------------------------------
