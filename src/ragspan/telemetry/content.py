@@ -143,29 +143,24 @@ class EmitterOptions:
 
 def without_quotes(score: Score) -> str | None:
     """Where support was lost, and what the evidence says in counts and places, if it is of one kind that is known here."""
-    return " ".join(filter(None, [score.losses, _counts_of(score)])) or None
-
-
-def _counts_of(score: Score) -> str | None:
     evidence: Sequence[Any] = score.evidence
-    if len({type(one) for one in evidence}) != 1:
-        return None
-    match evidence[0]:
+    counts: str | None = None
+    match evidence[0] if len({type(one) for one in evidence}) == 1 else None:
         case ClaimVerdict():
             # What the embedded judge takes for claims is sentences.
             unit = "sentence" if score.judge == "overlap" else "claim"
-            return _counted("claims unsupported", [not claim.supported for claim in evidence], unit)
+            counts = _counted("claims unsupported", [not claim.supported for claim in evidence], unit)
         case Vote():
-            return f"{sum(vote.grounded for vote in evidence)} of {len(evidence)} votes find the response grounded"
+            counts = f"{sum(vote.grounded for vote in evidence)} of {len(evidence)} votes find the response grounded"
         case Rating():
-            return f"ratings: {_joined([f'{rating.value:.2g}' for rating in evidence])}"
+            counts = f"ratings: {_joined([f'{rating.value:.2g}' for rating in evidence])}"
         case ContextVerdict():
             useful = {verdict.index: verdict.useful for verdict in evidence}
-            return _counted("contexts useful", [useful[index] for index in sorted(useful)], "context")
+            counts = _counted("contexts useful", [useful[index] for index in sorted(useful)], "context")
         case object(index=int(), value=int() | float()):  # the rating of one context, a judge's or a metric's
             rated = {context.index: context.value > 0 for context in evidence}
-            return _counted("contexts rated above 0", [rated[index] for index in sorted(rated)], "context")
-    return None
+            counts = _counted("contexts rated above 0", [rated[index] for index in sorted(rated)], "context")
+    return " ".join(filter(None, [score.losses, counts])) or None
 
 
 def _counted(what: str, found: Sequence[bool], unit: str) -> str:

@@ -222,7 +222,7 @@ class _Answer:
             finish_answer(spans, scored, answers.options)
         elif answers.options.spans == "scores":
             self._add_evaluations(scored)
-        self._signal(scored)
+        self._signal(scored, None if spans is None else spans.answer)
 
     def late(self, scored: ScoredRecord) -> None:
         """Write the outcomes on evaluation spans below the answer's."""
@@ -245,13 +245,14 @@ class _Answer:
             if answers.options.spans == "answer" or not isinstance(outcome, NotApplicable):
                 add_evaluation(answers.providers.tracer(), target, scored, metric, answers.options)
 
-    def _signal(self, scored: ScoredRecord) -> None:
+    def _signal(self, scored: ScoredRecord, own: Span | None = None) -> None:
         """Send events and measurements that point at the answer's span, for exemplars and for the reader of a log.
 
         The span of an unsampled answer exists nowhere, so nothing points at it, but at the answer's parent.
         """
         providers, options = self.answers.providers, self.answers.options
-        context = context_with(self.span if self.span is not None and self.span.sampled else self.record.parent)
+        is_sampled = self.span is not None and self.span.sampled
+        context = context_with((own or self.span) if is_sampled else self.record.parent)
         logger, histogram = providers.event_logger(), providers.score_histogram()
         dimensions = options.dimensions.bounded(scored.record)
         for metric, outcome in scored.outcomes.items():

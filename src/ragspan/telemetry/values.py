@@ -117,20 +117,14 @@ def _encodable_value(value: object) -> AttributeValue | None:
     return None
 
 
-def room_of(span: Span) -> int:
-    """How many more attributes the span takes without evicting one."""
-    # Neither is in the API. The SDK's spans tell their limit, from the provider or from the environment, only in a
-    # private field; those of other providers are taken to have the default.
-    limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
-    present = getattr(span, "attributes", None)
-    return sys.maxsize if limit is None else max(limit - len(present or ()), 0)
-
-
 def set_within_limit(span: Span, groups: Iterable[Mapping[str, object]]) -> None:
     """Set the groups of attributes, the most important first, up to the first that does not fit as a whole."""
     if not span.is_recording():
         return
-    room = room_of(span)
+    # Neither is in the API. The SDK's spans tell their limit, from the provider or from the environment, only in a
+    # private field; those of other providers are taken to have the default.
+    limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
+    room = sys.maxsize if limit is None else limit - len(getattr(span, "attributes", None) or ())
     chosen: dict[str, AttributeValue] = {}
     for group in groups:
         attributes = encodable(group)
