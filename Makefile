@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MEMBERS := -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/mlflow -e integrations/nats -e 'integrations/otlp[grpc]' -e integrations/phoenix
+MEMBERS := -e '.[test]' -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith -e integrations/llama-index -e integrations/mlflow -e integrations/nats -e 'integrations/otlp[grpc]' -e integrations/phoenix
 PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 
 # LlamaIndex brings what it needs, and looks elsewhere where these are set.

@@ -205,6 +205,8 @@ class RagRecord:
     evidence: tuple[RetrievedContext, ...] = ()
     """The leaf contexts, when the contexts were themselves generated."""
     record_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    run_id: str | None = None
+    """LangChain's id of the outermost run, by which its other tracers know the answer."""
     framework: str = "python"
     name: str = "answer"
     """What answered: the chain, the engine, the agent."""
@@ -240,6 +242,7 @@ class RagRecord:
             swallowed_errors: tuple[str, ...] = (),
             evidence: Iterable[RetrievedContext | str] = (),
             record_id: str = "",
+            run_id: str | None = None,
             framework: str = "python",
             name: str = "answer",
             started_ns: int = 0,

@@ -87,6 +87,22 @@ def test_connections_are_kept_open(server):
 
 
 @pytest.mark.parametrize(
+    ("reply", "body"),
+    [
+        ((200, '{"id": "1"}'), {"id": "1"}),
+        ((200, '[{"id": "1"}]'), {"items": [{"id": "1"}]}),
+        ((202, ""), {}),
+        ((404, "<h1>Not Found</h1>"), {}),
+    ],
+    ids=str,
+)
+def test_a_reply_has_what_the_server_said(server, call, reply, body):
+    server.script.append(reply)
+
+    assert call().body == body
+
+
+@pytest.mark.parametrize(
     ("reply", "reason", "pause"),
     [
         ((503, "busy", {"Retry-After": "3"}), "http_503", 3.0),
@@ -94,7 +110,8 @@ def test_connections_are_kept_open(server):
         ((401, "who?"), "http_401", None),
         ((302, "", {"Location": "/login"}), "http_302", None),
         ((200, "<html>Please log in</html>"), "no_json", None),
-        ((200, "[]"), "no_json", None),
+        ((200, ""), "no_json", None),
+        ((202, "<html>Please log in</html>"), "no_json", None),
     ],
     ids=lambda value: str(value)[:20],
 )

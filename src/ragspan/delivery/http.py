@@ -33,6 +33,8 @@ _NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
 _REJECTIONS = frozenset({400, 413, 422})
 """Statuses that are about what was sent; 413 is a batch that is too large."""
+_BARE = frozenset({202, 204})
+"""Successes that may come without a word: what was sent is accepted."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
@@ -52,7 +54,7 @@ class Reply:
 
     status: int
     body: Mapping[str, Any]
-    """Empty where the answer was no JSON object."""
+    """The JSON object that it answered; a list is its entry `items`. Empty where the answer was none."""
     text: str = field(repr=False)
     retry_after: float | None = None
 
@@ -152,7 +154,10 @@ def _reply(response: requests.Response) -> Reply:
         body = response.json()
     except ValueError:
         body = None
-    if response.ok and not isinstance(body, dict):  # a proxy's page, a captive portal, another server
+    if isinstance(body, list):
+        body = {"items": body}
+    says_nothing = status in _BARE and not response.content
+    if response.ok and not isinstance(body, dict) and not says_nothing:  # a proxy's page, a captive portal, another server
         raise Unavailable("no_json")
     return Reply(status=status, body=body if isinstance(body, dict) else {}, text=response.text, retry_after=pause)
 

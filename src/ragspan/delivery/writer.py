@@ -50,6 +50,8 @@ class Annotation:
     name: str
     """The metric's."""
     record_id: str
+    ended_ns: int
+    """When the answer ended, in nanoseconds since 1970: the same whenever it is scored again."""
     value: float | None
     """None for a failure."""
     annotator: str = semconv.ANNOTATOR_CODE
@@ -166,6 +168,7 @@ class ScoreWriter(ScoreEmitter, ABC):
             "trace_id": f"{span.trace_id:032x}",
             "span_id": f"{span.span_id:016x}",
             "record_id": record_id,
+            "ended_ns": scored.record.ended_ns,
         }
         items: list[Annotation] = []
         for metric, outcome in scored.outcomes.items():

@@ -48,6 +48,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
         response=response,
         status=status,
         error_type=trace.error if status == "error" else None,
+        run_id=str(log.about["run_id"]) if "run_id" in log.about else None,
         framework=log.about.get("framework", "langchain"),
         name=trace.name,
         started_ns=log.started_ns,

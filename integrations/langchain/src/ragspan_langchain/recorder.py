@@ -180,6 +180,7 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
         return
     log.root = key
     log.about["framework"] = "langchain"
+    log.about["run_id"] = run_id
     log.about["run_type"] = about.get("run_type")
     log.about["tags"] = tuple(about.get("tags") or ())
     log.about["metadata"] = dict(about.get("metadata") or ())

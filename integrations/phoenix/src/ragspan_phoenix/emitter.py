@@ -125,6 +125,7 @@ class PhoenixAnnotations(ScoreWriter):
                     span_id=f"{span.span_id:016x}",
                     name=named(metric),
                     record_id=record_id,
+                    ended_ns=scored.record.ended_ns,
                     position=position,
                     value=value,
                     annotator=annotator_kind(score),

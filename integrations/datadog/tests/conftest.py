@@ -1,0 +1,141 @@
+"""A server on this machine that takes evaluations as ddtrace 4.16.0 sends them, and as Datadog's documentation describes them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from score_server import ScoreServer
+
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan_datadog import DatadogEvaluations
+
+ANSWER = SpanAnchor(trace_id=0x0AF7651916CD43DD8448EB211C80319C, span_id=0xB7AD6B7169203331)
+ENDED_NS = 1_763_900_000_123_456_789
+
+_FIELDS = {
+    "event_kind": str,
+    "eval_scope": str,
+    "join_on": dict,
+    "label": str,
+    "metric_type": str,
+    "score_value": float,
+    "categorical_value": str,
+    "ml_app": str,
+    "timestamp_ms": int,
+    "tags": list,
+    "assessment": str,
+    "reasoning": str,
+    "metadata": dict,
+}
+"""Of ddtrace's `LLMObsEvaluationMetricEvent`, as far as we use them."""
+_REQUIRED = {"event_kind", "eval_scope", "join_on", "label", "metric_type", "ml_app", "timestamp_ms", "tags"}
+
+
+def checked(metric):
+    """The evaluation, if it is one that Datadog takes."""
+    assert _REQUIRED <= set(metric) <= set(_FIELDS)
+    for name, value in metric.items():
+        assert isinstance(value, _FIELDS[name]), name
+    assert set(metric["join_on"]) == {"span"}
+    assert set(metric["join_on"]["span"]) == {"span_id", "trace_id"}
+    assert all(re.fullmatch(r"[1-9]\d*", text) for text in metric["join_on"]["span"].values()), "decimal, for OTel spans"
+    assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,199}", metric["label"])
+    assert metric["metric_type"] in {"score", "categorical"}
+    assert f"{metric['metric_type']}_value" in metric
+    assert metric["timestamp_ms"] > 0
+    assert "source:otel" in metric["tags"]
+    assert all(isinstance(tag, str) and ":" in tag for tag in metric["tags"])
+    assert metric.get("assessment", "pass") in {"pass", "fail"}
+    return metric
+
+
+class FakeDatadog(ScoreServer):
+    """`evaluations` has what it accepted. `refused` are labels for which it refuses a request; `limit` is a request's, in bytes."""
+
+    def __init__(self):
+        self.limit = 5_000_000
+        self.evaluations = []
+        self.refused = set()
+        super().__init__()
+
+    @property
+    def scores(self):
+        return {metric["label"]: metric["score_value"] for metric in self.evaluations}
+
+    @property
+    def number_of_scores(self):
+        """Of those that differ."""
+        return len({json.dumps(metric, sort_keys=True) for metric in self.evaluations})
+
+    def reply_to(self, request):
+        if (request.method, request.path) != ("POST", "/api/intake/llm-obs/v2/eval-metric"):
+            return 404, {"errors": ["Not Found"]}
+        if request.headers["dd-api-key"] != "dd-secret":
+            return 403, {"errors": ["Forbidden"]}
+        assert request.headers["content-type"] == "application/json"
+        if len(request.body) > self.limit:
+            return 413, {"errors": ["Payload too large"]}
+        data = request.content["data"]
+        assert data["type"] == "evaluation_metric"
+        assert set(data["attributes"]) == {"metrics"}
+        metrics = [checked(metric) for metric in data["attributes"]["metrics"]]
+        if any(metric["label"] in self.refused for metric in metrics):
+            return 400, {"errors": ["invalid label"]}
+        self.evaluations += metrics
+        return 202, ""
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    names = ("API_KEY", "SITE", "LLMOBS_ML_APP", "LLMOBS_OVERRIDE_ORIGIN", "SERVICE")
+    for name in (*(f"DD_{name}" for name in names), "OTEL_SERVICE_NAME", "RAGSPAN_EXPLANATIONS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def server():
+    made = FakeDatadog()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_writer(server):
+    writers = []
+
+    def make(**options):
+        given = {"base_url": server.url, "api_key": "dd-secret", "ml_app": "support", **options}
+        writers.append(DatadogEvaluations(**given))
+        return writers[-1]
+
+    yield make
+    for writer in writers:
+        writer.shutdown(0.1)
+
+
+@pytest.fixture
+def secret():
+    return "dd-secret"
+
+
+@pytest.fixture
+def address_option():
+    return "base_url"
+
+
+@pytest.fixture
+def make_scored():
+    """The outcomes of an answer."""
+
+    def make(outcomes=None, *, span=ANSWER, record_id="record-1"):
+        record = RagRecord(
+            question="q", contexts=["c"], response="r", record_id=record_id, started_ns=1, ended_ns=ENDED_NS
+        )
+        outcomes = {"faithfulness": Score(value=0.5, threshold=0.8)} if outcomes is None else outcomes
+        return ScoredRecord(record=record, outcomes=outcomes, span=span)
+
+    return make

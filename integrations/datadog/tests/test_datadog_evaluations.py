@@ -1,0 +1,97 @@
+"""What an evaluation says in Datadog, and where the writer finds its intake."""
+
+from __future__ import annotations
+
+import pytest
+from writer_law import PATIENCE
+
+from ragspan import ConfigurationError
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan_datadog import DatadogEvaluations
+from ragspan_datadog.backend import label_of
+
+
+@pytest.fixture
+def written(server, make_writer, make_scored):
+    """The evaluations that Datadog has after these outcomes were emitted, by label."""
+
+    def write(outcomes=None, **options):
+        writer = make_writer(**options)
+        writer.emit(make_scored(outcomes))
+        assert writer.flush(PATIENCE)
+        return {metric["label"]: metric for metric in server.evaluations}
+
+    return write
+
+
+def test_an_evaluation_is_joined_to_the_answers_span_with_all_that_is_known(written):
+    score = Score(value=0.25, threshold=0.5, explanation="two claims are made up", judge="openai:gpt-4o-mini")
+
+    found = written({"faithfulness": score}, explanations=True)["faithfulness"]
+
+    assert found["join_on"]["span"] == {
+        "span_id": "13235353014750950193",
+        "trace_id": "14576827793038113322513871894673895836",
+    }
+    assert (found["metric_type"], found["score_value"], found["assessment"]) == ("score", 0.25, "fail")
+    assert found["reasoning"] == "two claims are made up"
+    assert (found["ml_app"], found["timestamp_ms"]) == ("support", 1_763_900_000_123)
+    assert found["tags"] == ["source:otel", "annotator:LLM", "judge:openai:gpt-4o-mini"]
+    assert found["metadata"] == {
+        "record_id": "record-1",
+        "judge": "openai:gpt-4o-mini",
+        "threshold": 0.5,
+        "label": "fail",
+    }
+
+
+@pytest.mark.parametrize(
+    ("metric", "label"),
+    [
+        ("faithfulness", "faithfulness"),
+        ("my.metric-2 é", "my_metric_2__"),
+        ("2nd", "m_2nd"),
+        ("_private", "m__private"),
+        ("x" * 300, "x" * 200),
+    ],
+)
+def test_a_label_has_only_what_datadog_allows(metric, label):
+    assert label_of(metric) == label
+
+
+def test_a_metric_that_failed_has_a_label_of_its_own_where_it_is_wanted(written):
+    outcomes = {
+        "faithfulness": MetricFailure(error_type="RateLimitError", message="secret words"),
+        "completeness": NotApplicable(reason="no_contexts"),
+    }
+
+    assert written(outcomes) == {}
+    found = written(outcomes, failures=True)
+    assert {label: metric["categorical_value"] for label, metric in found.items()} == {
+        "faithfulness_error": "RateLimitError"
+    }
+
+
+@pytest.mark.parametrize(
+    ("environment", "address", "app"),
+    [
+        ({"OTEL_SERVICE_NAME": "support"}, "https://api.datadoghq.com", "support"),
+        ({"DD_SITE": "datadoghq.eu", "DD_SERVICE": "s", "DD_LLMOBS_ML_APP": "m"}, "https://api.datadoghq.eu", "m"),
+        ({"DD_LLMOBS_OVERRIDE_ORIGIN": "http://proxy:8080", "DD_SERVICE": "s"}, "http://proxy:8080", "s"),
+    ],
+)
+def test_address_key_and_application_are_those_of_datadogs_own_library(monkeypatch, environment, address, app):
+    for name, value in {**environment, "DD_API_KEY": "key"}.items():
+        monkeypatch.setenv(name, value)
+
+    writer = DatadogEvaluations()
+
+    assert (writer._endpoint.url, writer._endpoint.headers, writer._ml_app) == (address, {"dd-api-key": "key"}, app)
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    with pytest.raises(ConfigurationError, match="DD_API_KEY"):
+        DatadogEvaluations()
+    monkeypatch.setenv("DD_API_KEY", "key")
+    with pytest.raises(ConfigurationError, match="DD_LLMOBS_ML_APP"):
+        DatadogEvaluations()

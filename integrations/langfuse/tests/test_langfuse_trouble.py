@@ -1,0 +1,84 @@
+"""Scores on their way to a Langfuse that is there, not there, slow, or of another mind."""
+
+from __future__ import annotations
+
+import pytest
+from writer_law import PATIENCE, WriterLaw
+
+from ragspan.outcomes import Score
+
+FIVE = {name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}
+
+
+class TestTrouble(WriterLaw):
+    pass
+
+
+class TestTroubleWithEarlierVersions(WriterLaw):
+    @pytest.fixture(autouse=True)
+    def is_earlier(self, server):
+        server.version = 3
+
+    test_what_the_server_does_not_take_now_is_tried_again = None  # it is asked for lists first: one request more
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_score_that_is_refused_costs_the_others_nothing(server, make_writer, make_scored, version):
+    server.version = version
+    server.refused = {"refused"}
+    writer = make_writer()
+    writer.emit(make_scored(FIVE))
+
+    assert writer.flush(PATIENCE)
+    assert set(server.scores) == {"a", "b", "c", "d"}
+    assert sum(writer.stats().rejected.values()) == 1
+    assert server.number_of_scores == 4, "what was taken twice replaced itself"
+
+
+def test_an_event_that_failed_for_the_moment_is_sent_again(server, make_writer, make_scored):
+    server.version = 3
+
+    def failing(request):
+        ids = [event["id"] for event in request.content["batch"]]
+        server._take_events({"batch": request.content["batch"][1:]})
+        return 207, {"successes": [{"id": each, "status": 201} for each in ids[1:]], "errors": [{"id": ids[0], "status": 500}]}
+
+    server.script.extend([None, failing])
+    writer = make_writer()
+    writer.emit(make_scored({name: Score(value=0.5) for name in "abc"}))
+
+    assert writer.flush(PATIENCE)
+    assert set(server.scores) == {"a", "b", "c"}
+    assert [len(request.content["batch"]) for request in server.requests[1:]] == [3, 1]
+
+
+def test_a_request_that_is_too_large_is_halved(server, make_writer, make_scored):
+    server.limit = 2_000
+    writer = make_writer(explanations=True)
+    writer.emit(make_scored({f"metric-{n}": Score(value=0.5, explanation="word " * 100) for n in range(9)}))
+
+    assert writer.flush(PATIENCE)
+    assert server.number_of_scores == 9
+
+
+def test_a_server_that_takes_no_lists_is_asked_for_one_once(server, make_writer, make_scored):
+    server.version = 3
+    writer = make_writer()
+    for record_id in ("record-1", "record-2"):
+        writer.emit(make_scored(record_id=record_id))
+        assert writer.flush(PATIENCE)
+
+    paths = [request.path.rpartition("/")[2] for request in server.requests]
+    assert paths == ["scores", "ingestion", "ingestion"]
+
+
+def test_a_server_may_be_replaced_by_a_later_version(server, make_writer, make_scored):
+    server.version = 3
+    writer = make_writer()
+    writer.emit(make_scored(record_id="record-1"))
+    assert writer.flush(PATIENCE)
+
+    server.version = 4
+    writer.emit(make_scored(record_id="record-2"))
+    assert writer.flush(PATIENCE)
+    assert server.number_of_scores == 2

@@ -1,0 +1,106 @@
+"""What feedback says in LangSmith, which run it is on, and where the writer finds its server."""
+
+from __future__ import annotations
+
+import uuid
+
+import langsmith
+import pytest
+from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
+from writer_law import PATIENCE
+
+from ragspan import ConfigurationError
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan_langsmith import LangSmithFeedback
+
+TRACED = "0198c7a1-7b3c-7000-8000-00000000000f"
+
+
+@pytest.fixture
+def client(server):
+    """LangSmith's own client, which reads what we wrote."""
+    return langsmith.Client(api_url=server.url, api_key="ls-secret", auto_batch_tracing=False)
+
+
+def test_langsmiths_own_client_reads_the_feedback(server, client, make_writer, make_scored):
+    score = Score(value=0.25, threshold=0.5, explanation="two claims are made up", judge="openai:gpt-4o-mini")
+    writer = make_writer(explanations=True, project="support")
+    writer.emit(make_scored({"faithfulness": score, "completeness": Score(value=1.0, judge="overlap")}))
+    assert writer.flush(PATIENCE)
+
+    run_id = langsmith_run_id_from_otel_span_id(0xB2)
+    found = {feedback.key: feedback for feedback in client.list_feedback(run_ids=[run_id])}
+
+    assert set(found) == {"faithfulness", "completeness"}
+    faithfulness = found["faithfulness"]
+    assert (faithfulness.run_id, str(faithfulness.session_id)) == (run_id, server.projects["support"])
+    assert (faithfulness.score, faithfulness.value, faithfulness.comment) == (0.25, "fail", "two claims are made up")
+    assert {key: feedback.feedback_source.type for key, feedback in found.items()} == {
+        "faithfulness": "model",
+        "completeness": "api",
+    }
+    assert faithfulness.feedback_source.metadata["record_id"] == "record-1"
+
+
+@pytest.mark.parametrize("tracing", [{"runs": "tracer"}, "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"])
+def test_with_langsmiths_own_tracer_the_run_is_the_tracers_and_no_span_is_needed(
+    server, monkeypatch, make_writer, make_scored, tracing
+):
+    server.runs = {TRACED}
+    if isinstance(tracing, str):
+        monkeypatch.setenv(tracing, "true")
+    writer = make_writer(**(tracing if isinstance(tracing, dict) else {}))
+    writer.emit(make_scored(run_id=TRACED, span=None))
+
+    assert writer.flush(PATIENCE)
+    assert [feedback["run_id"] for feedback in server.feedback.values()] == [TRACED]
+
+
+def test_spans_count_where_spans_are_sent_or_langchain_has_no_run(server, make_writer, make_scored):
+    for number, (runs, run_id) in enumerate([("spans", TRACED), ("tracer", None), ("tracer", "no UUID")]):
+        writer = make_writer(runs=runs)
+        writer.emit(make_scored(run_id=run_id, record_id=f"record-{number}"))
+        assert writer.flush(PATIENCE)
+
+    assert {uuid.UUID(feedback["run_id"]).int for feedback in server.feedback.values()} == {0xB2}
+    assert server.number_of_scores == 3
+
+
+def test_a_metric_that_failed_is_an_error_where_it_is_wanted(server, make_writer, make_scored):
+    outcomes = {
+        "faithfulness": MetricFailure(error_type="RateLimitError", message="secret words"),
+        "completeness": NotApplicable(reason="no_contexts"),
+    }
+    for failures in (False, True):
+        writer = make_writer(failures=failures)
+        writer.emit(make_scored(outcomes))
+        assert writer.flush(PATIENCE)
+
+    (feedback,) = server.feedback.values()
+    assert (feedback["key"], feedback["value"], feedback["error"]) == ("faithfulness", "RateLimitError", True)
+    assert "score" not in feedback
+
+
+def test_address_and_key_are_those_of_langsmiths_own_client(monkeypatch):
+    monkeypatch.setenv("LANGCHAIN_API_KEY", "key")
+    writer = LangSmithFeedback()
+    assert (writer._endpoint.url, writer._endpoint.headers) == ("https://api.smith.langchain.com", {"x-api-key": "key"})
+
+    monkeypatch.setenv("LANGSMITH_API_KEY", "own")
+    monkeypatch.setenv("LANGSMITH_ENDPOINT", "https://eu.api.smith.langchain.com/")
+    monkeypatch.setenv("LANGSMITH_WORKSPACE_ID", "w")
+    monkeypatch.setenv("LANGSMITH_PROJECT", "support")
+    writer = LangSmithFeedback()
+    assert writer._endpoint.url == "https://eu.api.smith.langchain.com"
+    assert writer._endpoint.headers == {"x-api-key": "own", "x-tenant-id": "w"}
+    assert writer._project == "support"
+
+
+def test_a_key_that_is_missing_is_named():
+    with pytest.raises(ConfigurationError, match="LANGSMITH_API_KEY"):
+        LangSmithFeedback()
+
+
+def test_there_are_two_kinds_of_runs():
+    with pytest.raises(ConfigurationError, match="^runs "):
+        LangSmithFeedback(api_key="key", runs="both")

@@ -1,0 +1,83 @@
+"""Feedback on its way to a LangSmith that is there, not there, slow, or of another mind."""
+
+from __future__ import annotations
+
+import pytest
+from writer_law import PATIENCE, WriterLaw
+
+from ragspan.outcomes import Score
+from ragspan.records import SpanAnchor
+
+OTHER = SpanAnchor(trace_id=0xA1, span_id=0xB3)
+
+
+class TestTrouble(WriterLaw):
+    pass
+
+
+def test_a_server_that_refuses_a_known_id_has_its_feedback_changed(server, make_writer, make_scored):
+    server.refuses_known_ids = True
+    for score in (Score(value=0.25, threshold=0.5, explanation="bad"), Score(value=0.75, threshold=0.5)):
+        writer = make_writer(explanations=True)
+        writer.emit(make_scored({"faithfulness": score}))
+        assert writer.flush(PATIENCE)
+
+    (feedback,) = server.feedback.values()
+    assert (feedback["score"], feedback["value"], feedback["comment"]) == (0.75, "pass", None)
+
+
+def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(server, make_writer, make_scored):
+    writer = make_writer()
+    writer.emit(make_scored({"early": Score(value=0.5)}, span=OTHER))
+    writer.emit(make_scored({"here": Score(value=0.5)}))
+
+    assert writer.flush(0.5) is False
+    assert set(server.scores) == {"here"}
+    server.runs.add("00000000-0000-0000-0000-0000000000b3")
+    assert writer.flush(PATIENCE)
+    assert set(server.scores) == {"early", "here"}
+
+
+def test_feedback_that_is_refused_costs_the_others_nothing(server, make_writer, make_scored):
+    server.refused = {"refused"}
+    writer = make_writer()
+    writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}))
+
+    assert writer.flush(PATIENCE)
+    assert set(server.scores) == {"a", "b", "c", "d"}
+    assert writer.stats().rejected == {"http_422": 1}
+
+
+def test_another_servers_404_is_no_missing_run(server, make_writer, make_scored):
+    server.script.append((404, "<h1>Not Found</h1>"))
+    writer = make_writer()
+    writer.emit(make_scored())
+
+    assert writer.flush(PATIENCE)
+    assert server.scores == {"faithfulness": 0.5}
+
+
+def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_scored):
+    project_id = server.projects.pop("support")
+    writer = make_writer(project="support")
+    writer.emit(make_scored(record_id="record-1"))
+    assert writer.flush(0.3) is False
+
+    server.projects["support"] = project_id
+    writer.emit(make_scored(record_id="record-2"))
+    assert writer.flush(PATIENCE)
+    looked_up = len([request for request in server.requests if request.path == "/sessions"])
+    writer.emit(make_scored(record_id="record-3"))
+    assert writer.flush(PATIENCE)
+    assert len([request for request in server.requests if request.path == "/sessions"]) == looked_up
+    assert {feedback["session_id"] for feedback in server.feedback.values()} == {project_id}
+
+
+@pytest.mark.parametrize("trouble", [503, 500, "hangs"])
+def test_a_project_that_cannot_be_looked_up_now_is_asked_for_again(server, make_writer, make_scored, trouble):
+    server.script.append(server.hangs if trouble == "hangs" else trouble)
+    writer = make_writer(project="support", timeout=0.2 if trouble == "hangs" else 5.0)
+    writer.emit(make_scored())
+
+    assert writer.flush(PATIENCE)
+    assert server.scores == {"faithfulness": 0.5}

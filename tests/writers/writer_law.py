@@ -1,0 +1,143 @@
+"""What holds for every native writer, whatever its backend: each integration's tests derive from this.
+
+The fixtures are the integration's: `server`, a `ScoreServer` with `scores`, the values it has by metric; `make_writer`;
+`make_scored`; and `secret`, a key that the writer was given.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import subprocess
+import sys
+
+import pytest
+import requests
+
+from ragspan import ConfigurationError
+from ragspan.delivery import DeliveryOptions, Unavailable
+from ragspan.outcomes import Score
+from ragspan.telemetry import is_suppressed
+
+PATIENCE = 20.0
+
+
+class WriterLaw:
+    @pytest.mark.parametrize(
+        "trouble",
+        [500, 503, (429, "", {"Retry-After": "0"}), 401, 403, 507, (302, "", {"Location": "/login"}), (200, "<html>")],
+        ids=str,
+    )
+    def test_what_the_server_does_not_take_now_is_tried_again(self, server, make_writer, make_scored, trouble):
+        server.script.append(trouble)
+        writer = make_writer()
+        writer.emit(make_scored())
+
+        assert writer.flush(PATIENCE)
+        assert server.scores == {"faithfulness": 0.5}
+        assert (writer.stats().delivered, len(server.requests)) == (1, 2)
+
+    @pytest.mark.parametrize("status", [429, 503])
+    def test_a_server_may_say_for_how_long_it_wants_to_be_left_alone(self, server, make_writer, make_scored, status):
+        server.script.append((status, "", {"Retry-After": "42"}))
+        writer, scored = make_writer(), make_scored()
+        connection = writer.connect()
+
+        with pytest.raises(Unavailable) as raised:
+            connection.write(writer.items_of(scored, scored.span))
+        connection.close()
+
+        assert (raised.value.reason, raised.value.retry_after) == (f"http_{status}", 42.0)
+
+    def test_an_outage_loses_nothing(self, server, make_writer, make_scored):
+        server.stop()
+        writer = make_writer()
+        writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "c")}))
+        assert writer.flush(0.3) is False
+
+        server.start()
+        assert writer.flush(PATIENCE)
+        assert server.scores == {"a": 0.5, "b": 0.5, "c": 0.5}
+
+    def test_a_server_that_does_not_answer_in_time_is_asked_again(self, server, make_writer, make_scored):
+        server.script.append(server.hangs)
+        writer = make_writer(timeout=0.2)
+        writer.emit(make_scored())
+
+        assert writer.flush(PATIENCE)
+        assert server.scores == {"faithfulness": 0.5}
+
+    def test_a_second_scoring_of_a_record_replaces_the_first(self, server, make_writer, make_scored):
+        for value in (0.25, 0.25, 0.75):
+            writer = make_writer()
+            writer.emit(make_scored({"faithfulness": Score(value=value)}))
+            assert writer.flush(PATIENCE)
+
+        assert server.scores == {"faithfulness": 0.75}
+        assert server.number_of_scores == 1
+
+    def test_two_answers_keep_their_scores_apart(self, server, make_writer, make_scored):
+        writer = make_writer()
+        for record_id in ("record-1", "record-2"):
+            writer.emit(make_scored(record_id=record_id))
+
+        assert writer.flush(PATIENCE)
+        assert server.number_of_scores == 2
+
+    def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, secret, caplog):
+        server.script.extend([401, 500, 503])
+        writer = make_writer()
+        writer.emit(make_scored())
+        writer.flush(PATIENCE)
+
+        assert caplog.messages
+        assert secret not in caplog.text + repr(writer) + repr(writer._endpoint)
+
+    def test_its_requests_are_not_the_applications(self, server, make_writer, make_scored, caplog):
+        """An instrumentation of Requests asks whether it should look away, and a log at level INFO shows none of them."""
+        caplog.set_level(logging.INFO)
+        seen, send = set(), requests.Session.send
+
+        def watching(session, request, **arguments):
+            seen.add(is_suppressed())
+            return send(session, request, **arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(requests.Session, "send", watching)
+            writer = make_writer()
+            writer.emit(make_scored())
+            assert writer.flush(PATIENCE)
+
+        assert seen == {True}
+        assert caplog.messages == []
+
+    def test_it_travels_to_a_helper_process_with_all_that_it_was_told(self, server, make_writer, make_scored):
+        delivery = DeliveryOptions(retry_window=60.0)
+        writer = make_writer(delivery=delivery, timeout=3.0)
+
+        copy = pickle.loads(pickle.dumps(writer))
+        try:
+            copy.emit(make_scored())
+            assert copy.flush(PATIENCE)
+            assert server.scores == {"faithfulness": 0.5}
+            assert (copy.delivery, copy._endpoint) == (delivery, writer._endpoint)
+        finally:
+            copy.shutdown(PATIENCE)
+
+    @pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("timeout", float("inf")), ("failures", "false")])
+    def test_an_option_that_cannot_be_is_named(self, make_writer, option, value):
+        with pytest.raises(ConfigurationError, match=f"^{option} "):
+            make_writer(**{option: value})
+
+    def test_what_is_no_address_is_refused_without_showing_it(self, make_writer, address_option):
+        with pytest.raises(ConfigurationError, match=f"^{address_option} ") as raised:
+            make_writer(**{address_option: "pass:word@nowhere"})
+        assert "word" not in str(raised.value)
+
+    def test_importing_it_loads_no_http_client(self, make_writer):
+        package = type(make_writer()).__module__.partition(".")[0]
+        program = f"import sys, {package}; print(*sys.modules)"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+        heavy = {"httpx", "requests", "openai", "langchain_core", package.removeprefix("ragspan_")}
+        assert not heavy & set(done.stdout.split())
