@@ -90,11 +90,14 @@ def installed(tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
-        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_otlp, ragspan_phoenix\n"
+        "import importlib.util, ragspan, ragspan_datadog, ragspan_langchain, ragspan_langfuse, ragspan_langsmith, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_otlp, ragspan_phoenix\n"
         "from ragspan import default_engine\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
         "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"
         "assert ragspan_llama_index.RagspanCallbackHandler().open_spans == 0\n"
+        "assert ragspan_datadog.DatadogEvaluations(api_key='k', ml_app='a').stats().offered == 0\n"
+        "assert ragspan_langfuse.LangfuseScores(public_key='p', secret_key='s').stats().offered == 0\n"
+        "assert ragspan_langsmith.LangSmithFeedback(api_key='k').stats().offered == 0\n"
         "assert ragspan_mlflow.MLflowAssessments(tracking_uri='http://localhost:5000').stats().offered == 0\n"
         "assert ragspan_nats.NatsSink('nats://localhost:4222').stats().submitted == 0\n"
         "assert ragspan_phoenix.PhoenixAnnotations(base_url='http://localhost:6006').stats().offered == 0\n"
@@ -135,7 +138,7 @@ def test_the_command_is_installed(installed):
     [
         ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
         ("ragspan_demo", ["langchain", "llama-index"]),
-        ("ragspan_emitter", ["mlflow", "phoenix"]),
+        ("ragspan_emitter", ["datadog", "langfuse", "langsmith", "mlflow", "phoenix"]),
         ("ragspan_command", ["dead-letters"]),
         ("ragspan_worker", ["nats"]),
         ("ragspan_sink", ["nats", "tls"]),

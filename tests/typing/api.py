@@ -56,7 +56,10 @@ from ragspan.metrics import (
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import ScoreEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
+from ragspan_datadog import DatadogEvaluations
 from ragspan_langchain import LangChainChatClient, RagspanCallbackHandler, RagspanLangChainInstrumentor
+from ragspan_langfuse import LangfuseScores
+from ragspan_langsmith import LangSmithFeedback
 from ragspan_llama_index import LlamaIndexChatClient
 from ragspan_phoenix import PhoenixAnnotations
 
@@ -72,6 +75,9 @@ def build_an_engine() -> ScoringEngine:
     emitters: list[Emitter] = [
         OTelEmitter(score_wait=5.0, spans="scores", capture_content=True),
         PhoenixAnnotations(base_url="http://127.0.0.1:6006", api_key="key"),
+        LangfuseScores(public_key="key", secret_key="key", level="trace"),
+        LangSmithFeedback(api_key="key", runs="tracer", project="support"),
+        DatadogEvaluations(api_key="key", ml_app="support", failures=True),
     ]
     return ScoringEngine(metrics=metrics, emitters=emitters, queue_size=10, drop="newest", sample_rate=0.5)
 

@@ -41,7 +41,9 @@ def checked(metric):
         assert isinstance(value, _FIELDS[name]), name
     assert set(metric["join_on"]) == {"span"}
     assert set(metric["join_on"]["span"]) == {"span_id", "trace_id"}
-    assert all(re.fullmatch(r"[1-9]\d*", text) for text in metric["join_on"]["span"].values()), "decimal, for OTel spans"
+    assert all(re.fullmatch(r"[1-9]\d*", text) for text in metric["join_on"]["span"].values()), (
+        "decimal, for OTel spans"
+    )
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,199}", metric["label"])
     assert metric["metric_type"] in {"score", "categorical"}
     assert f"{metric['metric_type']}_value" in metric

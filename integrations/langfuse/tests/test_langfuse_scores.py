@@ -95,5 +95,5 @@ def test_a_key_that_is_missing_is_named(monkeypatch):
 
 
 def test_there_are_two_levels():
-    with pytest.raises(ConfigurationError, match="^level "):
+    with pytest.raises(ConfigurationError, match=r"^level "):
         LangfuseScores(public_key="pk", secret_key="sk", level="session")

@@ -41,7 +41,10 @@ def test_an_event_that_failed_for_the_moment_is_sent_again(server, make_writer, 
     def failing(request):
         ids = [event["id"] for event in request.content["batch"]]
         server._take_events({"batch": request.content["batch"][1:]})
-        return 207, {"successes": [{"id": each, "status": 201} for each in ids[1:]], "errors": [{"id": ids[0], "status": 500}]}
+        return 207, {
+            "successes": [{"id": each, "status": 201} for each in ids[1:]],
+            "errors": [{"id": ids[0], "status": 500}],
+        }
 
     server.script.extend([None, failing])
     writer = make_writer()

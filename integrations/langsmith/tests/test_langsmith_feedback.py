@@ -102,5 +102,5 @@ def test_a_key_that_is_missing_is_named():
 
 
 def test_there_are_two_kinds_of_runs():
-    with pytest.raises(ConfigurationError, match="^runs "):
+    with pytest.raises(ConfigurationError, match=r"^runs "):
         LangSmithFeedback(api_key="key", runs="both")

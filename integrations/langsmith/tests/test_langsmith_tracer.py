@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import langsmith
-from langchain_core.callbacks import CallbackManager
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tracers import LangChainTracer
+from langchain_core.tracers.langchain import wait_for_all_tracers
 from writer_law import PATIENCE
 
 from ragspan import ScoringEngine
@@ -16,7 +16,6 @@ from ragspan.judges import OverlapJudge
 from ragspan.metrics import Faithfulness
 from ragspan_langchain import RagspanCallbackHandler
 
-INFO = {"batch_ingest_config": {"use_multipart_endpoint": False, "size_limit": 100, "size_limit_bytes": 20_000_000}}
 FACT = "Payments settle within two business days."
 
 
@@ -28,13 +27,13 @@ class Store(BaseRetriever):
 def test_scores_are_on_the_run_of_langsmiths_tracer_without_any_span(server, make_writer):
     server.runs.clear()
     engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[make_writer(runs="tracer")])
-    client = langsmith.Client(api_url=server.url, api_key="ls-secret", info=langsmith.schemas.LangSmithInfo(**INFO))
-    handlers = CallbackManager([RagspanCallbackHandler(sink=engine), LangChainTracer(client=client)])
+    client = langsmith.Client(api_url=server.url, api_key="ls-secret", auto_batch_tracing=False)
+    handlers = [RagspanCallbackHandler(sink=engine), LangChainTracer(client=client)]
     prompt = RunnableLambda(lambda given: f"{given['context'][0].page_content}\n{given['question']}")
     chain = {"context": Store(), "question": RunnablePassthrough()} | prompt | FakeListChatModel(responses=[FACT])
 
     chain.with_config(callbacks=handlers, run_name="payments").invoke("When do payments settle?")
-    client.flush()
+    wait_for_all_tracers()
     engine.flush(PATIENCE)
     engine.shutdown(1.0)
 

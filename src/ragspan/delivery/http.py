@@ -157,7 +157,9 @@ def _reply(response: requests.Response) -> Reply:
     if isinstance(body, list):
         body = {"items": body}
     says_nothing = status in _BARE and not response.content
-    if response.ok and not isinstance(body, dict) and not says_nothing:  # a proxy's page, a captive portal, another server
+    if (
+        response.ok and not isinstance(body, dict) and not says_nothing
+    ):  # a proxy's page, a captive portal, another server
         raise Unavailable("no_json")
     return Reply(status=status, body=body if isinstance(body, dict) else {}, text=response.text, retry_after=pause)
 

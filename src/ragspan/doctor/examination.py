@@ -277,7 +277,7 @@ def _publish(settings: Settings, seconds: float) -> Finding:
 
 _SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are no secrets, and would be found in any word
 _LONGEST_TEXT = 600
-_OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW)_.*|.*_proxy", re.IGNORECASE)
+_OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW|LANGFUSE|LANGSMITH|LANGCHAIN|DD)_.*|.*_proxy", re.IGNORECASE)
 _HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET")
 _KEY = re.compile(r"\bsk-[\w*-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")

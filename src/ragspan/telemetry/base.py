@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, requires
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ragspan.exceptions import ConfigurationError
@@ -148,7 +148,8 @@ def _registered(name: str) -> Any:
     entries = {entry.name: entry for entry in entry_points(group="ragspan_emitter")}
     if name not in entries:
         known = ", ".join(sorted({"otel", "console", *entries}))
-        own = f"; pip install ragspan-{name} brings it" if name in {"phoenix", "mlflow"} else ""
+        is_ours = any(line.startswith(f"ragspan-{name}") for line in requires("ragspan") or ())
+        own = f"; is ragspan-{name} installed?" if is_ours else ""
         raise ConfigurationError(f"there is no emitter {name!r} here (there are: {known}){own}")
     try:
         return entries[name].load()
