@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 from brokers import PATIENCE, Broker
 from fleet_backend import FleetBackend
-from worker_process import Worker
+from worker_process import start_worker
 
 from ragspan_nats import NatsSink
 
@@ -143,12 +143,12 @@ def make_worker(broker, tmp_path):
     made = []
 
     def make(*arguments, **environment):
-        made.append(Worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
+        made.append(start_worker(broker, tmp_path / f"worker-{len(made)}.log", *arguments, **environment))
         return made[-1]
 
     yield make
     for worker in made:
-        worker.close()
+        worker.kill()
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
-from brokers import HOST
+from brokers import HOST, until
 
 PATIENCE = 60.0  # seconds; far more than anything here takes on a machine that is not overloaded
 POLL = 0.05  # seconds
@@ -79,12 +78,23 @@ class FleetWorker:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
         return int(re.search(r"VmHWM:\s*(\d+) kB", status)[1]) * 1024
 
+    def until(self, condition, what):
+        """What the condition gives at last, while the worker runs."""
+
+        def checked():
+            assert self.is_running, self.log
+            return condition()
+
+        return until(checked, what=f"{what}\n{self.log}", patience=PATIENCE)
+
     def until_it_says(self, words):
         """Wait until its log holds these words."""
-        limit = time.monotonic() + PATIENCE
-        while words not in self.log:
-            assert time.monotonic() < limit, f"waited {PATIENCE:g} s for {words!r}:\n{self.log}"
-            time.sleep(POLL)
+        self.until(lambda: words in self.log, what=words)
+
+    def ends(self, number=signal.SIGTERM):
+        """Ask it to end; its exit status."""
+        self.send(number)
+        return self.ended()
 
     def send(self, number):
         self._process.send_signal(number)

@@ -72,4 +72,4 @@ def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broke
 
     worker.until(lambda: is_empty(broker), what="an empty stream")
     assert phoenix.names == ["faithfulness"]
-    assert worker.stop() == 0
+    assert worker.ends() == 0

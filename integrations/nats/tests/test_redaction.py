@@ -8,7 +8,7 @@ import pytest
 from brokers import PATIENCE, until
 from letter_parts import listed
 from submitted import a_record, stored_records
-from worker_process import Worker, is_empty
+from worker_process import is_empty, start_worker
 
 SECRET = "anna@example.org"
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_redacted_is_dropped_and_counted(broker, make_sink, caplo
 def test_a_worker_refuses_a_name_that_means_nothing_and_redacts_by_one_that_does(
     broker, backend, tmp_path, make_sink, function
 ):
-    worker = Worker(
+    worker = start_worker(
         broker,
         tmp_path / "worker.log",
         OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
@@ -70,7 +70,7 @@ def test_a_worker_refuses_a_name_that_means_nothing_and_redacts_by_one_that_does
     )
     try:
         if function == "no_such_function":
-            assert worker._process.wait(PATIENCE) == 2
+            assert worker.ended() == 2
             assert "string has no no_such_function" in worker.log
             return
         sink = make_sink(broker)
@@ -79,14 +79,14 @@ def test_a_worker_refuses_a_name_that_means_nothing_and_redacts_by_one_that_does
         worker.until(lambda: backend.spans and is_empty(broker), what="a score")
         assert [span.attributes["input.value"] for span in backend.spans if span.record] == ["Who Is It"]
     finally:
-        worker.close()
+        worker.kill()
 
 
 def test_among_the_dead_letters_there_is_no_secret(broker, backend, tmp_path, make_sink):
     sink = make_sink(broker, redact=mask, compress_above=10**6)
     sink.submit(a_leaky_record())
     assert sink.flush(PATIENCE)
-    worker = Worker(
+    worker = start_worker(
         broker,
         tmp_path / "worker.log",
         OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
@@ -100,4 +100,4 @@ def test_among_the_dead_letters_there_is_no_secret(broker, backend, tmp_path, ma
         assert backend.spans == []
         assert SECRET not in worker.log
     finally:
-        worker.close()
+        worker.kill()

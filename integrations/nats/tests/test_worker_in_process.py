@@ -136,8 +136,8 @@ def test_the_loop_turns_while_a_large_message_is_read(run, broker, judge, monkey
         return read(text, redact)
 
     monkeypatch.setattr(worker_module, "_read", read_and_look)
-    publish(broker, a_large_record())
     worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+    publish(broker, a_large_record())
 
     until(lambda: worker.stats().acknowledged == 1, what="a scored record", patience=60)
     assert len(turns) == 1
@@ -150,7 +150,7 @@ def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metric
     publish(broker, a_record(1))
     worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
     until(lambda: worker.stats().dead_lettered and judge.asked, what="an end", patience=60)
-    assert worker.stats() == WorkerStats(in_flight=1, dead_lettered={"invalid_record": 1})
+    assert worker.stats() == WorkerStats(ready=True, in_flight=1, dead_lettered={"invalid_record": 1})
     assert telemetry.measurements()["ragspan.fleet.in_flight"] == [({}, 1)]
     judge.release()
     until(lambda: worker.stats().acknowledged == 1, what="the other end", patience=60)

@@ -64,7 +64,9 @@ def scored(record, outcomes=None, *, span=None):
 def consumer_of(access):
     """The workers' consumer, for tests that have made the streams."""
     log = ThrottledLog()
-    made = Consumer(access, Stream(), options=WorkerOptions(), take=pytest.fail, on_new_stream=pytest.fail, log=log)
+    made = Consumer(
+        access=access, stream=Stream(), options=WorkerOptions(), take=pytest.fail, on_new_stream=pytest.fail, log=log
+    )
     made._connection = BrokerConnection(access, name="test", log=log)  # which makes none
     return made
 

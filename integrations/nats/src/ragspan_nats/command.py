@@ -15,6 +15,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
@@ -27,7 +28,7 @@ from ragspan.arguments import wrong
 from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
-from ragspan_nats.worker import Health, Worker, WorkerStats
+from ragspan_nats.worker import Worker, WorkerStats
 
 _SILENCE = 5.0  # seconds that a connection may say nothing
 _MAX_CONNECTIONS = 64
@@ -109,7 +110,7 @@ def worker(
                 export_retry_timeout=export_retry_timeout,
             ),
         )
-        page = HealthPage(health, made.health) if health is not None else None
+        page = HealthPage(health, made.stats) if health is not None else None
     except ConfigurationError as error:
         typer.echo(f"ragspan worker: {error}", err=True)
         raise typer.Exit(2) from None
@@ -156,7 +157,7 @@ class HealthPage(ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: str, look: Callable[[], Health]) -> None:
+    def __init__(self, address: str, look: Callable[[], WorkerStats]) -> None:
         host, colon, port = address.rpartition(":")
         if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
             raise wrong("the address of the health page", address, "like 127.0.0.1:8080")
@@ -203,14 +204,14 @@ class _Request(BaseHTTPRequestHandler):
     timeout = _SILENCE
 
     def do_GET(self) -> None:
-        health = cast("HealthPage", self.server).look()
-        known = {"/healthz": health.is_alive, "/readyz": health.is_alive and health.is_ready}
+        stats = cast("HealthPage", self.server).look()
+        known = {"/healthz": stats.alive, "/readyz": stats.alive and stats.ready}
         is_well = known.get(self.path.partition("?")[0])
         status = HTTPStatus.NOT_FOUND
         page: dict[str, Any] = {"error": "there are /healthz and /readyz"}
         if is_well is not None:
             status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-            page = {"alive": health.is_alive, "ready": health.is_ready, **health.figures}
+            page = asdict(stats)
         body = json.dumps(page).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

@@ -6,7 +6,6 @@ Guarantees:
   for a quarter of an hour for bytes to leave that a dead network does not take. Such a client is replaced.
 - Each time the connection is made, `prepare` has done its work before anybody gets the client.
 - Where the address or a certificate authority asks for encryption, nothing secret is sent without.
-- Who asks for a reply is told at once when the connection is lost, and after five seconds at the latest.
 - Nothing that is logged holds a secret, or comes more than once a minute.
 
 All of it runs in one event loop.
@@ -17,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client, Srv
@@ -27,7 +26,6 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
-    from nats.aio.msg import Msg
     from nats.js import JetStreamContext
 
 _CONNECT_TIMEOUT = 5  # seconds
@@ -35,9 +33,7 @@ _PAUSE = 1  # seconds between tries
 _PING_INTERVAL = 10  # seconds; two without an answer, and the connection counts as lost
 _STUCK = 15.0  # seconds without a connection and without a try that failed; a try takes no longer than the timeout and a pause
 _CLOSE_TIMEOUT = 2.0  # seconds
-_REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _PENDING_BYTES = 8 * 1024 * 1024  # that nats-py holds for the socket: more than one message of any size
-_NO_RESPONDERS = "503"
 _IN_USE = 10058  # the stream is there, with other settings than those that we would have made it with
 _REFUSALS = (
     "authorization violation",
@@ -118,11 +114,6 @@ class BrokerConnection:
         self._opening: asyncio.Task[None] | None = None
         self._last_try = 0.0
         self._closing: set[asyncio.Task[None]] = set()
-        self._listens_on: Client | None = None
-        self._inbox, self._number = "", 0
-        self._replies: dict[str, tuple[asyncio.Future[Msg | None], float]] = {}
-        """Those that have not come, in the order in which they are due. One timer each would cost the application more."""
-        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_up(self) -> bool:
@@ -157,59 +148,15 @@ class BrokerConnection:
     def prepare_again(self) -> None:
         """What was prepared may be gone: do it once more before the client is used."""
         self._prepared = None
-        self._stop_waiting()
-
-    async def ask(
-        self, client: Client, subject: str, payload: bytes, headers: Mapping[str, str] | None = None
-    ) -> Msg | None:
-        """The reply to a message; None where none came, and where nobody listens.
-
-        nats-py's own `request` starts a task and a timer for each.
-        """
-        if client is not self._listens_on:
-            inbox = client.new_inbox()
-            await client.subscribe(f"{inbox}.*", cb=self._hear)
-            self._inbox, self._listens_on = inbox, client
-        loop = asyncio.get_running_loop()
-        self._number += 1
-        inbox, due = f"{self._inbox}.{self._number}", loop.time() + _REPLY_TIMEOUT
-        reply: asyncio.Future[Msg | None] = loop.create_future()
-        self._replies[inbox] = (reply, due)
-        if self._timer is None:
-            self._timer = loop.call_at(due, self._expire)
-        try:
-            await client.publish(subject, payload, reply=inbox, headers=dict(headers) if headers else None)
-            return await reply
-        finally:
-            self._replies.pop(inbox, None)
 
     async def close(self) -> None:
         """Let go of the connection; what was published is sent before, if the broker takes it within a second or two."""
-        self._stop_waiting()
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait({self._opening}, timeout=_CLOSE_TIMEOUT)
         client, self._client = self._client, None
         if client is not None and not client.is_closed:
             await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
-
-    async def _hear(self, message: Msg) -> None:
-        if waiting := self._replies.get(message.subject):
-            _resolve(waiting[0], message)
-
-    def _expire(self) -> None:
-        self._timer = None
-        loop = asyncio.get_running_loop()
-        for reply, due in self._replies.values():  # in the order in which they are due
-            if due > loop.time():
-                self._timer = loop.call_at(due, self._expire)
-                break
-            _resolve(reply, None)
-
-    def _stop_waiting(self) -> None:
-        """Tell all who wait for a reply that none comes."""
-        for reply, _ in self._replies.values():
-            _resolve(reply, None)
 
     async def _open(self) -> None:
         """Connect and prepare."""
@@ -283,11 +230,6 @@ class BrokerConnection:
             self._log.trouble("broker", "the broker at %s cannot be used: %s", self._access.place, type(error).__name__)
 
 
-def has_no_listener(reply: Msg) -> bool:
-    """Whether the broker itself says that nobody listens where this is the reply from."""
-    return (reply.headers or {}).get("Status") == _NO_RESPONDERS
-
-
 async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
     """Make the streams that are missing. One that is there is left as it is: its limits are its owner's business.
 
@@ -350,11 +292,6 @@ async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: 
         max_ack_pending=options.max_ack_pending,
     )
     await jetstream.add_consumer(stream.name, config)
-
-
-def _resolve(reply: asyncio.Future[Msg | None], message: Msg | None) -> None:
-    if not reply.done():  # nobody waits for a cancelled one
-        reply.set_result(message)
 
 
 async def _close(client: Client) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from ragspan.engine._threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, has_no_listener
+from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams
 from ragspan_nats.dead_letters import publish_dead_letter
 from ragspan_nats.message import EARLIER_DELIVERIES, copy_of, earlier_deliveries_in, headers_in
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
@@ -45,6 +45,7 @@ _MARGIN = 1.0  # seconds after that, when a request counts as lost
 _PAUSE = 1.0  # seconds until the next try
 _HAS_A_MESSAGE: Final = "$JS.ACK."  # begins where a message is acknowledged; nobody else may use such subjects
 _USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request's time is over
+_CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was removed confirms nothing any more
 _LATER = 30.0  # seconds until a message comes again that could not be put aside
 
@@ -138,41 +139,28 @@ class Delivery:
         return earlier_deliveries_in(self.headers) + self.number
 
 
+@dataclass(kw_only=True, eq=False)
 class Consumer:
-    """The workers' consumer, as one worker uses it.
+    """The workers' consumer, as one worker uses it."""
 
-    Args:
-        access: the broker.
-        stream: of the fleet.
-        options: of the worker.
-        take: called with each message.
-        on_new_stream: called when another stream has taken the place of the one that there was.
-        log: told of trouble.
-    """
+    access: BrokerAccess
+    stream: Stream
+    options: WorkerOptions
+    take: Callable[[Msg], None]
+    """Called with each message."""
+    on_new_stream: Callable[[], None]
+    """Called when another stream has taken the place of the one that there was."""
+    log: ThrottledLog
+    is_stopping: bool = False
+    """Tell the broker once, and not again."""
 
-    def __init__(
-        self,
-        access: BrokerAccess,
-        stream: Stream,
-        *,
-        options: WorkerOptions,
-        take: Callable[[Msg], None],
-        on_new_stream: Callable[[], None],
-        log: ThrottledLog,
-    ) -> None:
-        self._connection = BrokerConnection(access, name="ragspan worker", log=log, prepare=self._prepare)
-        self._stream = stream
-        self._options = options
-        self._expiry = min(_EXPIRY, options.ack_wait / _SHARE)
-        self._take = take
-        self._on_new_stream = on_new_stream
-        self._log = log
+    def __post_init__(self) -> None:
+        self._connection = BrokerConnection(self.access, name="ragspan worker", log=self.log, prepare=self._prepare)
+        self._expiry = min(_EXPIRY, self.options.ack_wait / _SHARE)
         self._inbox = self._request = ""
         self._number = self._left = 0
         self._is_over = asyncio.Event()
         self._stream_made_at: datetime | None = None
-        self.is_stopping = False
-        """Tell the broker once, and not again."""
 
     @property
     def is_ready(self) -> bool:
@@ -201,25 +189,25 @@ class Consumer:
             self._request = f"{self._inbox}.{self._number}"
             self._is_over.clear()
             request = json.dumps({"batch": number, "expires": int(self._expiry * 1e9)}).encode()
-            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream.name}.{self._stream.consumer}"
+            subject = f"$JS.API.CONSUMER.MSG.NEXT.{self.stream.name}.{self.stream.consumer}"
             await client.publish(subject, request, reply=self._request)
             await asyncio.wait_for(self._is_over.wait(), self._expiry + _MARGIN)
         except Exception as error:  # noqa: BLE001 - whatever the broker or the client says, it is asked again
             self._connection.prepare_again()
-            self._log.trouble("consumer", "records cannot be fetched: %s", type(error).__name__)
+            self.log.trouble("consumer", "records cannot be fetched: %s", type(error).__name__)
             await asyncio.sleep(_PAUSE)
 
     async def _hear(self, message: Msg) -> None:
         """A message, or what the broker says of a request; these are told apart whatever headers a message has."""
         if message.reply.startswith(_HAS_A_MESSAGE):
             self._left -= 1
-            self._take(message)
+            self.take(message)
         elif message.subject == self._request:
             self._left = 0
             status = (message.headers or {}).get("Status", "")
             if status not in _USUAL_STATUS:
                 self._connection.prepare_again()
-                self._log.trouble("consumer", "the broker ended a request for records with status %.20s", status)
+                self.log.trouble("consumer", "the broker ended a request for records with status %.20s", status)
                 await asyncio.sleep(_PAUSE)
         if self._left <= 0:
             self._is_over.set()
@@ -227,12 +215,12 @@ class Consumer:
     async def _prepare(self, client: Client) -> None:
         """Make the streams and the consumer where they are missing, and listen for messages."""
         jetstream = client.jetstream()
-        await ensure_streams(jetstream, self._stream)
-        before, self._stream_made_at = self._stream_made_at, (await jetstream.stream_info(self._stream.name)).created
+        await ensure_streams(jetstream, self.stream)
+        before, self._stream_made_at = self._stream_made_at, (await jetstream.stream_info(self.stream.name)).created
         if before is not None and before != self._stream_made_at:
-            self._log.trouble("stream", "stream %s is another one than before", self._stream.name)
-            self._on_new_stream()
-        await ensure_consumer(jetstream, self._stream, self._options)
+            self.log.trouble("stream", "stream %s is another one than before", self.stream.name)
+            self.on_new_stream()
+        await ensure_consumer(jetstream, self.stream, self.options)
         self._inbox = client.new_inbox()
         await client.subscribe(f"{self._inbox}.*", cb=self._hear)
 
@@ -247,8 +235,8 @@ class Consumer:
         client = await self._connection.client()
         for delivery in list(deliveries()):
             await client.publish(delivery.reply, b"+WPI")
-        consumer = await client.jetstream().consumer_info(self._stream.name, self._stream.consumer)
-        ack_wait = min(consumer.config.ack_wait or self._options.ack_wait, self._options.ack_wait)
+        consumer = await client.jetstream().consumer_info(self.stream.name, self.stream.consumer)
+        ack_wait = min(consumer.config.ack_wait or self.options.ack_wait, self.options.ack_wait)
         return ack_wait / _SHARE
 
     async def end(self, delivery: Delivery, verdict: Verdict) -> Verdict:
@@ -274,25 +262,22 @@ class Consumer:
         try:
             client = await self._connection.client()
             try:
-                await publish_dead_letter(client, self._stream, delivery, verdict)
+                await publish_dead_letter(client, self.stream, delivery, verdict)
             except NoStreamResponseError:  # somebody has removed it since this worker started
-                await ensure_streams(client.jetstream(), self._stream)
-                await publish_dead_letter(client, self._stream, delivery, verdict)
+                await ensure_streams(client.jetstream(), self.stream)
+                await publish_dead_letter(client, self.stream, delivery, verdict)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
-            self._log.trouble("dead_letters", "a record could not be put aside: %s", type(error).__name__)
+            self.log.trouble("dead_letters", "a record could not be put aside: %s", type(error).__name__)
             return False
         return True
 
     async def _is_confirmed(self, delivery: Delivery, what: bytes) -> bool:
-        said = "no reply"
         try:
-            reply = await self._connection.ask(await self._connection.client(), delivery.reply, what)
-            if reply is not None and not has_no_listener(reply):
-                return True
+            await (await self._connection.client()).request(delivery.reply, what, timeout=_CONFIRMATION)
         except Exception as error:  # noqa: BLE001 - told again
-            said = type(error).__name__
-        self._log.trouble("end", "the end of a delivery could not be told: %s", said)
-        return False
+            self.log.trouble("end", "the end of a delivery could not be told: %s", type(error).__name__)
+            return False
+        return True
 
     async def recover_orphans(self) -> None:
         """Put messages into the stream once more that the consumer has delivered and waits for no longer, but which are there still.
@@ -308,28 +293,28 @@ class Consumer:
         from nats.js.errors import NotFoundError
 
         jetstream = (await self._connection.client()).jetstream()
-        consumer = await jetstream.consumer_info(self._stream.name, self._stream.consumer)
-        stream = await jetstream.stream_info(self._stream.name)
+        consumer = await jetstream.consumer_info(self.stream.name, self.stream.consumer)
+        stream = await jetstream.stream_info(self.stream.name)
         is_ours = stream.config.retention == RetentionPolicy.WORK_QUEUE  # else its owner made it otherwise
         if consumer.num_ack_pending or consumer.delivered is None or not is_ours:
             return
         sequence, last = stream.state.first_seq, consumer.delivered.stream_seq
         while stream.state.messages and sequence <= last:
             try:
-                message = await jetstream.get_msg(self._stream.name, sequence, self._stream.records, next=True)
+                message = await jetstream.get_msg(self.stream.name, sequence, self.stream.records, next=True)
             except NotFoundError:
                 return
             sequence = message.seq or sequence
             if sequence <= last:
-                self._log.trouble("orphans", "the broker had lost sight of a record, which is delivered again")
+                self.log.trouble("orphans", "the broker had lost sight of a record, which is delivered again")
                 await self._deliver_again(jetstream, sequence, message)
             sequence += 1
 
     async def _deliver_again(self, jetstream: JetStreamContext, sequence: int, message: RawStreamMsg) -> None:
         headers = headers_in(message)
         own = {EARLIER_DELIVERIES: str(earlier_deliveries_in(headers) + 1)}
-        copy = copy_of(message.data or b"", headers, place=f"{self._stream.name}-{sequence}", own=own)
+        copy = copy_of(message.data or b"", headers, place=f"{self.stream.name}-{sequence}", own=own)
         if copy.size > self._connection.max_payload:  # nothing that our sink has published
             return
-        await jetstream.publish(self._stream.records, copy.payload, headers=dict(copy.headers))
-        await jetstream.delete_msg(self._stream.name, sequence)
+        await jetstream.publish(self.stream.records, copy.payload, headers=dict(copy.headers))
+        await jetstream.delete_msg(self.stream.name, sequence)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -38,7 +37,6 @@ LEFT_OUT = "Ragspan-Left-Out"
 _TIMEOUT = 10.0  # seconds
 _CONNECT = 5.0  # seconds
 _LAST_MOMENT = 253_402_300_799  # Unix seconds of the end of the year 9999
-_WIDTH = 160  # columns, where it goes to a file or a pipe
 _MAX_SHOWN = 300  # characters of a text
 
 Broker: TypeAlias = Annotated[
@@ -247,25 +245,12 @@ async def _list(client: Client, stream: Stream, reason: str | None, limit: int, 
         for letter in shown:
             typer.echo(json.dumps(letter.facts()))
         return
-    if shown:
-        _print_table(shown)
+    for letter in shown:
+        number, *facts = letter.facts().values()
+        typer.echo("  ".join([f"{number:>8}", *(_plain(str(fact)) for fact in facts)]).rstrip())
     by_reason = ", ".join(f"{name} {number}" for name, number in reasons.most_common())
     total = f"{sum(reasons.values())} dead letters in {stream.dead_stream}"
     typer.echo(f"{total}: {by_reason}" if by_reason else total)
-
-
-def _print_table(letters: Sequence[DeadLetter]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table()
-    for heading in ("number", "put aside", "reason", "deliveries", "record"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("detail")
-    for letter in letters:
-        table.add_row(*(Text(_plain(str(fact))) for fact in letter.facts().values()))
-    Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
 async def _retry(client: Client, stream: Stream, wanted: Sequence[int], reason: str | None) -> None:

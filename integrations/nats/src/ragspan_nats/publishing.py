@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ragspan.backoff import Backoff
@@ -28,15 +28,14 @@ from ragspan.exceptions import RecordError
 from ragspan.redaction import Redact
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, ensure_streams, has_no_listener
 from ragspan_nats.message import Message, message_of
 from ragspan_nats.settings import BrokerAccess, Stream
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what it loads is needed once something is submitted
     from nats.aio.client import Client
-    from nats.aio.msg import Msg
 
     from ragspan.records import RagRecord
+    from ragspan_nats.connection import BrokerConnection
 
 _REDACTION_TIMEOUT = 60.0  # seconds for one record
 _BREATH = 50e-6  # seconds; less, and a request's thread may not be awake before we go on
@@ -44,6 +43,7 @@ _CLOSE = 1e-3  # seconds from one record to the next within which they count as 
 _LOOK_TIMEOUT = 2.0  # seconds for making the streams
 _MAX_UNSENT = 1024 * 1024  # bytes
 _UNSENT_TIMEOUT, _LOOK_AGAIN = 5.0, 0.05  # seconds
+_REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # the message for the stream, or its headers for any
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
@@ -52,40 +52,25 @@ Answer: TypeAlias = Literal["stored", "stream_full", "too_large", "no_stream", "
 """What the stream says to a message. `broker_unavailable` is anything that may change."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Publishing:
-    """The work of a sink.
+    """The work of a sink."""
 
-    Args:
-        access: the broker.
-        stream: that gets the records.
-        queue: counts them.
-        log: told of trouble.
-        name: what the broker's own statistics call us.
-        redact: runs over every text.
-        compress_above: bytes of JSON.
-        retry_timeout: seconds for a record that the stream does not take.
-    """
+    access: BrokerAccess
+    stream: Stream
+    queue: RecordQueue
+    """Counts the records."""
+    log: ThrottledLog
+    name: str
+    """What the broker's own statistics call us."""
+    redact: Redact | None
+    compress_above: int
+    """Bytes of JSON."""
+    retry_timeout: float
+    """Seconds for a record that the stream does not take."""
 
-    def __init__(
-        self,
-        access: BrokerAccess,
-        stream: Stream,
-        queue: RecordQueue,
-        log: ThrottledLog,
-        *,
-        name: str,
-        redact: Redact | None,
-        compress_above: int,
-        retry_timeout: float,
-    ) -> None:
-        self._access = access
-        self._stream = stream
-        self._queue = queue
-        self._log = log
-        self._name = name
-        self._compress_above = compress_above
-        self._retry_timeout = retry_timeout
-        self._redaction = Redaction(redact, timeout=_REDACTION_TIMEOUT, account=queue, log=log)
+    def __post_init__(self) -> None:
+        self._redaction = Redaction(self.redact, timeout=_REDACTION_TIMEOUT, account=self.queue, log=self.log)
         self._connection: BrokerConnection | None = None
         self._backoff = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._last_refusal: DropReason = "broker_unavailable"
@@ -95,10 +80,10 @@ class Publishing:
 
     async def score(self, item: Item) -> None:
         """Publish one item."""
-        limit = Deadline(self._retry_timeout)
+        limit = Deadline(self.retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
         if await self._client(connection, limit) is None:
-            self._queue.end(item, Dropped(reason=self._obstacle(connection)))
+            self.queue.end(item, Dropped(reason=self._obstacle(connection)))
             return
         if time.monotonic() - self._worked_until < _CLOSE:
             time.sleep(_BREATH)  # noqa: ASYNC251 - in this event loop there is nothing that could run meanwhile
@@ -109,9 +94,9 @@ class Publishing:
             return
         reason = await self._publish(connection, message, limit)
         if reason is None:
-            self._queue.end(item)
+            self.queue.end(item)
         else:
-            self._queue.end(item, Dropped(reason=reason))
+            self.queue.end(item, Dropped(reason=reason))
 
     def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         self._redaction.close()
@@ -134,13 +119,13 @@ class Publishing:
         """The record as a message; None if the item has ended without one."""
         # Prompts and the like, which only spans show, go along where the application's spans may have them.
         record = record if self._shows_texts else record.without_step_texts()
-        message, error = call_guarded(lambda: message_of(record, compress_above=self._compress_above))
+        message, error = call_guarded(lambda: message_of(record, compress_above=self.compress_above))
         if isinstance(error, RecordError):
-            self._queue.end(item, Dropped(reason="too_large"))
+            self.queue.end(item, Dropped(reason="too_large"))
         elif error is not None:
-            self._queue.end(item, Dropped(reason="capture_error"))
-            self._log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
-        return message if self._queue.has_in_work(item) else None
+            self.queue.end(item, Dropped(reason="capture_error"))
+            self.log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
+        return message if self.queue.has_in_work(item) else None
 
     def _obstacle(self, connection: BrokerConnection) -> DropReason:
         """Why a record is given up that could not be published in time."""
@@ -166,34 +151,45 @@ class Publishing:
                 self._backoff.succeeded()
                 return None
             if answer == "too_large":
-                self._log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
+                self.log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
                 return answer
             if answer == "no_stream":
                 connection.prepare_again()
             self._last_refusal = "stream_full" if answer == "stream_full" else "broker_unavailable"
-            self._queue.record_error("publish")
+            self.queue.record_error("publish")
         return self._obstacle(connection)
 
     async def _try(self, connection: BrokerConnection, client: Client, message: Message) -> Answer:
         """What the stream says to the message."""
         if message.size > connection.max_payload:
             return "too_large"
-        answer: Answer = "broker_unavailable"
-        try:
-            if not await _has_room(client):
-                return answer
-            reply = await connection.ask(client, self._stream.records, message.payload, message.headers)
-            if reply is None:
-                return answer
-            answer = _answer_in(reply)
-        except Exception as error:  # noqa: BLE001 - nats-py's, of a connection that is being lost
-            self._log.trouble("publish", "a record could not be published: %s", type(error).__name__)
+        answer = await self._answer_to(client, message)
         if answer not in {"stored", "too_large"}:
             self._backoff.refused()
         return answer
 
+    async def _answer_to(self, client: Client, message: Message) -> Answer:
+        from nats.js.errors import APIError, NoStreamResponseError
+
+        if not await _has_room(client):
+            return "broker_unavailable"
+        try:
+            jetstream = client.jetstream(timeout=_REPLY_TIMEOUT)
+            stored = await jetstream.publish(self.stream.records, message.payload, headers=dict(message.headers))
+            return "stored" if type(stored.seq) is int else "broker_unavailable"
+        except NoStreamResponseError:
+            return "no_stream"
+        except APIError as error:
+            code = error.err_code
+            return "stream_full" if code in _NO_ROOM else "too_large" if code in _TOO_LARGE else "broker_unavailable"
+        except Exception as error:  # noqa: BLE001 - a connection that is being lost, or a reply that is none
+            self.log.trouble("publish", "a record could not be published: %s", type(error).__name__)
+            return "broker_unavailable"
+
     def _new_connection(self) -> BrokerConnection:
-        made = BrokerConnection(self._access, name=self._name, log=self._log, prepare=self._make_streams)
+        from ragspan_nats.connection import BrokerConnection
+
+        made = BrokerConnection(self.access, name=self.name, log=self.log, prepare=self._make_streams)
 
         async def keep() -> None:
             try:
@@ -205,14 +201,16 @@ class Publishing:
         return made
 
     async def _make_streams(self, client: Client) -> None:
+        from ragspan_nats.connection import ensure_streams
+
         try:
             jetstream = client.jetstream(timeout=_LOOK_TIMEOUT)
-            await asyncio.wait_for(ensure_streams(jetstream, self._stream), _LOOK_TIMEOUT)
+            await asyncio.wait_for(ensure_streams(jetstream, self.stream), _LOOK_TIMEOUT)
         except Exception as error:  # noqa: BLE001 - whatever it is, publishing may work
-            self._log.trouble(
+            self.log.trouble(
                 "streams",
                 "the stream %s could neither be found nor made: %s; records are published all the same",
-                self._stream.name,
+                self.stream.name,
                 type(error).__name__,
             )
 
@@ -223,22 +221,3 @@ async def _has_room(client: Client) -> bool:
     while client.pending_data_size > _MAX_UNSENT and limit.remaining:  # noqa: ASYNC110 - nats-py tells nobody
         await asyncio.sleep(_LOOK_AGAIN)
     return client.pending_data_size <= _MAX_UNSENT
-
-
-def _answer_in(message: Msg) -> Answer:
-    """What this reply to a publish says. Garbage is a refusal. nats-py's own `publish_async` never answers some errors."""
-    if has_no_listener(message):
-        return "no_stream"
-    try:
-        reply = json.loads(message.data)
-    except ValueError:
-        return "broker_unavailable"
-    if not isinstance(reply, dict):
-        return "broker_unavailable"
-    error = reply.get("error")
-    if error is None and isinstance(reply.get("seq"), int) and "stream" in reply:
-        return "stored"
-    code = error.get("err_code") if isinstance(error, dict) else None
-    if isinstance(code, int) and code in _NO_ROOM | _TOO_LARGE:
-        return "stream_full" if code in _NO_ROOM else "too_large"
-    return "broker_unavailable"

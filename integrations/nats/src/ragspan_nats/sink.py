@@ -31,12 +31,12 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.redaction import RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.publishing import Publishing
 from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:  # what these load is needed where a sink is made, not where it is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan_nats.publishing import Publishing
 
 _IN_FLIGHT = 64
 """Records that are published and not acknowledged. A broker that takes five milliseconds gets 12,000 a second so."""
@@ -131,7 +131,7 @@ class NatsSink(BackgroundProcessor):
             meter_provider=meter_provider,
         )
         if enabled:
-            import ragspan_nats.publishing  # noqa: F401 - here, where nobody waits, rather than beside the first requests
+            import ragspan_nats.connection  # noqa: F401 - here, where nobody waits, rather than beside the first requests
 
     def stats(self) -> SinkStats:
         """Where everything is that was submitted. Takes no lock."""
@@ -148,13 +148,11 @@ class NatsSink(BackgroundProcessor):
         )
 
     def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Publishing:
-        from ragspan_nats.publishing import Publishing
-
         return Publishing(
-            self._access,
-            self._stream,
-            queue,
-            log,
+            access=self._access,
+            stream=self._stream,
+            queue=queue,
+            log=log,
             name=self._processor_options.name,
             redact=self._redact,
             compress_above=self._compress_above,

@@ -149,19 +149,15 @@ class SpanWriter:
             return [Delivered()] * len(batch)
         if len(batch) == 1:
             return [Failed()]
-        witnesses = [*self._apart(batch[:1]), *self._apart(batch[1:2])]
-        if witnesses == [Failed(), Failed()]:
-            raise ExportError
-        return [*witnesses, *self._apart(batch[2:])]
+        results: list[WriteResult] = []
+        for one in batch:
+            results.append(Delivered() if self._take([one]) else Failed())
+            if results == [Failed(), Failed()]:
+                raise ExportError
+        return results
 
     def close(self) -> None:
         """The exporters outlast the connection."""
-
-    def _apart(self, batch: Sequence[_Spans]) -> list[WriteResult]:
-        if not batch or self._take(batch):
-            return [Delivered()] * len(batch)
-        middle = len(batch) // 2
-        return [*self._apart(batch[:middle]), *self._apart(batch[middle:])] if middle else [Failed()]
 
     def _take(self, batch: Sequence[_Spans]) -> bool:
         spans = [span for one in batch for span in one.spans]

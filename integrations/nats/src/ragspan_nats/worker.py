@@ -26,8 +26,8 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
@@ -62,20 +62,13 @@ _QUICKLY_READ = 64 * 1024  # bytes of JSON that are read within some millisecond
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Health:
-    """How a worker is."""
-
-    is_alive: bool
-    """Its loop has turned a moment ago."""
-    is_ready: bool
-    """Records can come."""
-    figures: dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerStats:
-    """What a worker has done so far. Each figure counts deliveries."""
+    """How a worker is, and what it has done so far, in deliveries."""
 
+    alive: bool = True
+    """Its loop has turned a moment ago."""
+    ready: bool = False
+    """Records can come."""
     in_flight: int = 0
     acknowledged: int = 0
     """Scored, exported, and out of the stream."""
@@ -106,8 +99,8 @@ class Worker:
         self._log = ThrottledLog()
         self._scoring = FleetScoring(settings, options, log=self._log)
         self._consumer = Consumer(
-            access,
-            stream or Stream(),
+            access=access,
+            stream=stream or Stream(),
             options=options,
             take=self._begin,
             on_new_stream=self._leave_old_stream,
@@ -133,21 +126,18 @@ class Worker:
         return self._scoring.meter_provider
 
     def stats(self) -> WorkerStats:
-        """What it has done so far."""
-        ended = dict(self._ended)
-        return WorkerStats(
-            in_flight=len(self._in_flight),
-            acknowledged=ended.get(("acknowledged", ""), 0),
-            nacked={reason: number for (ending, reason), number in ended.items() if ending == "nacked"},
-            dead_lettered={reason: number for (ending, reason), number in ended.items() if ending == "dead_lettered"},
-        )
+        """How it is, and what it has done so far; may be asked from any thread."""
 
-    def health(self) -> Health:
-        """How it is; may be asked from any thread."""
-        return Health(
-            is_alive=time.monotonic() - self._last_tick < _HANGS,
-            is_ready=self._consumer.is_ready and not self._stop.is_set(),
-            figures=asdict(self.stats()),
+        def ended(how: str) -> dict[str, int]:
+            return {reason: number for (ending, reason), number in dict(self._ended).items() if ending == how}
+
+        return WorkerStats(
+            alive=time.monotonic() - self._last_tick < _HANGS,
+            ready=self._consumer.is_ready and not self._stop.is_set(),
+            in_flight=len(self._in_flight),
+            acknowledged=sum(ended("acknowledged").values()),
+            nacked=ended("nacked"),
+            dead_lettered=ended("dead_lettered"),
         )
 
     def stop(self) -> None:
