@@ -157,18 +157,3 @@ def backend():
     made = FleetBackend()
     yield made
     made.close()
-
-
-class ManualClock:
-    """A clock that stands still until a test moves it."""
-
-    def __init__(self):
-        self.now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import time
@@ -13,13 +12,8 @@ from fleet_law import records_that_ended
 from fleet_processes import PATIENCE, POLL, Application, FleetWorker
 from fleet_records import a_record
 from nats.js.errors import NotFoundError
+from worker_process import STREAM, in_work, publish
 
-from ragspan_nats.connection import ensure_streams
-from ragspan_nats.message import message_of
-from ragspan_nats.settings import Stream
-
-STREAM = Stream()
-_AT_ONCE = 200  # publishes that wait for their acknowledgements
 _NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "PYTHONDONTWRITEBYTECODE", "RAGSPAN_")
 
 
@@ -94,13 +88,13 @@ class Fleet:
         """Publish so many records; their ids."""
         records = [a_record(self._published + place) for place in range(number)]
         self._published += number
-        self.broker.ask(lambda client: _publish(client, records))
+        publish(self.broker, *records)
         return [record.record_id for record in records]
 
     def publish_again(self, record):
         """Publish a record that was published before."""
         number = int(record.removeprefix("record-"))
-        self.broker.ask(lambda client: _publish(client, [a_record(number)]))
+        publish(self.broker, a_record(number))
 
     def put(self, payload, headers=None):
         """Put a message of any kind among the records; the stream has to be there."""
@@ -134,7 +128,9 @@ class Fleet:
 
     def in_work(self):
         """Messages that workers have in flight, as the broker knows; None while there is no consumer."""
-        return self.broker.ask(_in_work)
+        with contextlib.suppress(NotFoundError):
+            return in_work(self.broker)
+        return None
 
     def ends_so_far(self):
         """The answers' spans by record."""
@@ -180,24 +176,5 @@ class Fleet:
             assert trace not in self.logs, self.logs
 
 
-async def _publish(client, records):
-    jetstream = client.jetstream()
-    await ensure_streams(jetstream, STREAM)
-    at_once = asyncio.Semaphore(_AT_ONCE)
-
-    async def publish(record):
-        message = message_of(record, compress_above=1_000_000)
-        async with at_once:
-            await jetstream.publish(STREAM.records, message.payload, headers=dict(message.headers), timeout=30)
-
-    await asyncio.gather(*map(publish, records))
-
-
 async def _put(client, payload, headers):
     await client.jetstream().publish(STREAM.records, payload, headers=headers)
-
-
-async def _in_work(client):
-    with contextlib.suppress(NotFoundError):
-        return (await client.jetstream().consumer_info(STREAM.name, STREAM.consumer)).num_ack_pending
-    return None

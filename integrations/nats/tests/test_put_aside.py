@@ -84,18 +84,14 @@ def unprintable(text):
 
 @pytest.mark.parametrize("headers", HOSTILE.values(), ids=HOSTILE.keys())
 class TestHostileHeaders:
-    def test_the_message_is_put_aside_for_our_reason(self, fleet, headers):
+    def test_the_message_is_put_aside_for_our_reason_listed_and_returned(self, fleet, headers):
         aside(fleet, payload=b"poison", headers=headers, number=2, detail="no record")
 
         (letter,) = found(fleet)
         facts = letter.facts()
         assert (facts["reason"], facts["detail"], facts["deliveries"]) == ("invalid_record", "no record", 2)
         assert (letter.payload, letter.is_whole) == (b"poison", True)
-
-    def test_the_letter_is_listed_and_returned(self, fleet, headers):
-        aside(fleet, payload=b"poison", headers=headers)
         done = command(fleet, "list")
-
         assert done.exit_code == 0, done.output
         assert "invalid_record" in done.output
         assert not unprintable(done.output)

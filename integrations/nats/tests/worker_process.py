@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from fleet_processes import FleetWorker
@@ -11,6 +12,7 @@ from ragspan_nats.message import message_of
 from ragspan_nats.settings import Stream
 
 STREAM = Stream()
+_AT_ONCE = 200  # publishes that wait for their acknowledgements
 
 
 def start_worker(broker, log, *arguments, **environment):
@@ -25,11 +27,18 @@ def start_worker(broker, log, *arguments, **environment):
 
 
 def publish(broker, *records):
+    """Put records into the stream, which is made where it is missing."""
+
     async def put(client):
-        await ensure_streams(client.jetstream(), STREAM)
-        for record in records:
+        jetstream, at_once = client.jetstream(), asyncio.Semaphore(_AT_ONCE)
+        await ensure_streams(jetstream, STREAM)
+
+        async def put_one(record):
             message = message_of(record, compress_above=10**6)
-            await client.jetstream().publish(STREAM.records, message.payload, headers=dict(message.headers))
+            async with at_once:
+                await jetstream.publish(STREAM.records, message.payload, headers=dict(message.headers), timeout=30)
+
+        await asyncio.gather(*map(put_one, records))
 
     broker.ask(put)
 
