@@ -162,7 +162,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reranking:
-    """One time that a reranker put documents in a new order."""
+    """One time that a reranker put documents in a new order, or that a filter left some out."""
 
     name: str
     query: str | None
@@ -172,6 +172,8 @@ class Reranking:
     """The documents in their order before."""
     contexts: tuple[RetrievedContext, ...] = ()
     """What was left of them, in the new order."""
+    is_filter: bool = False
+    """The order is as before: this tells who dropped a document, and is no step that spans show."""
     model: str | None = None
     top_k: int | None = None
     """How many documents were asked for."""
@@ -271,8 +273,9 @@ class RagRecord:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All steps, one kind after the other: the tools, the searches, the rerankers, the models."""
-        return (*self.tool_calls, *self.retrievals, *self.rerankings, *self.generations)
+        """All steps that spans show, one kind after the other: the tools, the searches, the rerankers, the models."""
+        rerankings = (reranking for reranking in self.rerankings if not reranking.is_filter)
+        return (*self.tool_calls, *self.retrievals, *rerankings, *self.generations)
 
     def without_step_texts(self) -> RagRecord:
         """The same record without the texts that only spans show; `ragspan.step_texts` names them."""

@@ -17,9 +17,22 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode
-from rag_programs import ANSWER, PROMPT, PUMP, QUESTION, FailingRetriever, TopicRetriever, join_texts, rag_chain
+from rag_programs import (
+    ANSWER,
+    PROMPT,
+    PUMP,
+    QUESTION,
+    FailingRetriever,
+    TopicRetriever,
+    chat_model,
+    join_texts,
+    rag_chain,
+)
 
 import ragspan
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Faithfulness
+from ragspan.records import Reranking
 
 
 @tool
@@ -180,6 +193,35 @@ def test_a_search_that_reranks_another_ones_documents_says_so(captured):
     assert [document.id for document in reranking.given] == ["doc-0", "doc-1"]
     assert [(document.id, document.score) for document in reranking.contexts] == [("doc-1", 0.9), ("doc-0", 0.8)]
     assert record.retrievals[0].ended_ns == reranking.ended_ns >= reranking.started_ns >= record.started_ns
+
+
+class KeepsMotors(BaseDocumentCompressor):
+    def compress_documents(self, documents, query, callbacks=None):
+        return [document for document in documents if "motor" in document.page_content]
+
+
+async def test_a_filter_is_no_step_of_its_own_and_is_named_where_an_answer_lacks_what_it_dropped(captured):
+    compression = pytest.importorskip("langchain_classic.retrievers").ContextualCompressionRetriever
+    source = compression(base_compressor=KeepsMotors(), base_retriever=TopicRetriever())
+    rag_chain(source, chat_model(PUMP)).invoke("pump or motor?", captured.config)
+
+    record = captured.record()
+    assert [step.name for step in record.steps if isinstance(step, Reranking)] == []
+    score = await Faithfulness(OverlapJudge()).score(record)
+    assert (score.cause, score.losing_step) == ("lost_before_prompt", "ContextualCompressionRetriever")
+    assert score.losses == (
+        "Document 1, which ContextualCompressionRetriever dropped, supports a claim that the contexts do not."
+    )
+
+
+async def test_the_document_that_a_program_left_out_of_the_prompt_is_named(captured):
+    source = TopicRetriever() | RunnableLambda(lambda documents: documents[1:])
+    rag_chain(source, chat_model(PUMP)).invoke("pump or motor?", captured.config)
+
+    score = await Faithfulness(OverlapJudge()).score(captured.record())
+    assert score.losses == (
+        "Document 1 of TopicRetriever, which did not reach the prompt, supports a claim that the contexts do not."
+    )
 
 
 def test_what_an_error_said_and_where_it_was_raised_is_kept(captured):

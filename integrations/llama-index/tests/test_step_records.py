@@ -7,7 +7,7 @@ import json
 import pytest
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_model import calls
-from li_programs import ANSWER, CELLO, QUESTION, engine, engine_tool, retriever
+from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, engine_tool, retriever
 from llama_index.core import Document, StorageContext, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ToolCallBlock
@@ -18,6 +18,9 @@ from llama_index.core.tools import FunctionTool
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import ragspan
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Faithfulness
+from ragspan.records import Reranking
 from ragspan_llama_index.payloads import prompt_in
 from ragspan_llama_index.steps import Step, _messages
 
@@ -198,6 +201,19 @@ def test_a_reranker_is_a_step_and_other_postprocessors_are_none(captured, model)
     assert (reranking.name, reranking.query, reranking.top_k) == ("LLMRerank", QUESTION, 1)
     assert [document.id for document in reranking.given] == ["cello", "harp"]
     assert [(document.id, document.score) for document in reranking.contexts] == [("harp", 9.0)]
+
+
+async def test_a_filter_is_named_where_an_answer_lacks_what_it_dropped(captured, model):
+    model.says(HARP)
+    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
+    RetrieverQueryEngine.from_args(retriever("cello", "harp"), node_postprocessors=[cutoff]).query(QUESTION)
+
+    record = captured.record()
+    assert [step for step in record.steps if isinstance(step, Reranking)] == []
+    score = await Faithfulness(OverlapJudge()).score(record)
+    assert score.losses == (
+        "Document 2 of FixedRetriever, which SimilarityPostprocessor dropped, supports a claim that the contexts do not."
+    )
 
 
 async def test_what_an_error_said_and_where_it_was_raised_is_kept(captured, model, expected_failure):

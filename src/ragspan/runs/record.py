@@ -182,7 +182,7 @@ class _Steps:
         )
 
     def rerankings(self) -> tuple[Reranking, ...]:
-        """Of searches that ask another one and order anew what it found, as LangChain's compression retriever does."""
+        """Of searches that ask another one, and order anew or filter what it found, as LangChain's compression retriever does."""
         inner = [run for run in self._trace.searches if run.inside_search and run.found]
         pairs = [(outer, [run for run in inner if run.parent is outer]) for outer in self.searches]
         return tuple(
@@ -191,10 +191,14 @@ class _Steps:
                 query=outer.query,
                 given=_ordered(asked[0].found),
                 contexts=_ordered(outer.found),
+                is_filter=not _was_reranked(outer.found),
                 **self._common(outer) | {"started_ns": asked[0].ended_ns},
             )
             for outer, asked in pairs
-            if len(asked) == 1 and outer.ended_ns and _was_reranked(outer.found)
+            if len(asked) == 1
+            and outer.ended_ns
+            and not outer.error
+            and (_was_reranked(outer.found) or _was_filtered(asked[0].found, outer.found))
         )
 
     def _common(self, run: Run) -> dict[str, Any]:
@@ -237,6 +241,10 @@ def _as_context(entry: SeenDocument, text: str, *, truncated: bool = False) -> R
 
 def _was_reranked(found: Sequence[SeenDocument]) -> bool:
     return bool(found) and all(_NEW_ORDER in entry.document.metadata for entry in found)
+
+
+def _was_filtered(before: Sequence[SeenDocument], after: Sequence[SeenDocument]) -> bool:
+    return {entry.text for entry in after} < {entry.text for entry in before}
 
 
 def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:

@@ -226,7 +226,7 @@ class StepRecords:
         return tuple(self._retrieval(step) for step in _of(self._request, SEARCH))
 
     def rerankings(self) -> tuple[Reranking, ...]:
-        """Of the postprocessors those that are called rerankers; the others filter, or change texts."""
+        """Of the postprocessors those that are called rerankers, and those that leave nodes out; the others change texts."""
         return tuple(
             Reranking(
                 name=step.name,
@@ -235,10 +235,11 @@ class StepRecords:
                 contexts=_documents(step.found or ()),
                 model=_text(step.model),
                 top_k=_number(step.top_k),
+                is_filter=not _is_reranker(step),
                 **self._common(step),
             )
             for step in _of(self._request, POSTPROCESSING)
-            if step.facts is not None and step.facts.is_reranker
+            if _is_reranker(step) or (step.found is not None and len(step.found) < len(step.given))
         )
 
     def generations(self) -> tuple[Generation, ...]:
@@ -324,6 +325,10 @@ def _call_ids(tools: Sequence[Step], models: Sequence[Step]) -> dict[int, str]:
                     found[id(tool)] = request.id
                 break
     return found
+
+
+def _is_reranker(step: Step) -> bool:
+    return step.facts is not None and step.facts.is_reranker
 
 
 def _documents(nodes: Sequence[SeenNode]) -> tuple[RetrievedContext, ...]:
