@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from ragspan.notebook import table
-from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score, Usage, html_of
+from ragspan.outcomes import CauseKind, Label, MetricFailure, NotApplicable, Outcome, Score, Usage, html_of
 from ragspan.records import RagRecord
 
 SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
@@ -72,6 +72,8 @@ class ResultRow:
     score: float | None = None
     """From 0 to 1; None if there is none, and then `reason` says why."""
     label: Label | None = None
+    cause: CauseKind | None = None
+    """Why a score fails, where it is known; see `ragspan.outcomes.Cause`."""
     explanation: str | None = None
     reason: str | None = None
     """Why there is no score: the reason of a `NotApplicable`, or the type of a failure."""
@@ -99,6 +101,7 @@ class ResultRow:
             outcome="score",
             score=float(outcome.value),
             label=outcome.label,
+            cause=outcome.cause,
             explanation=outcome.explanation,
             detail=outcome.fallback,
             judge=outcome.judge,
@@ -145,6 +148,8 @@ class MetricSummary:
     """Of a sample (divided by n - 1); None for fewer than two scores."""
     threshold: float | None = None
     """Values from here on pass; None where the metric has no threshold."""
+    causes: Mapping[str, int] = field(default_factory=dict)
+    """Scores that fail by their cause, where it is known, the most frequent first."""
 
     @property
     def skipped(self) -> int:
@@ -178,6 +183,7 @@ class MetricTally:
         self._passed = 0
         self._threshold: float | None = None
         self._not_scored: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
         self._failed = 0
 
     def add(self, result: ResultRow, threshold: float | None = None) -> None:
@@ -188,6 +194,7 @@ class MetricTally:
         self.scores.append(result.score)
         self._total += result.score
         self._passed += result.label == "pass"
+        self._causes.update([result.cause] if result.cause else ())
         if self._threshold is None:
             self._threshold = threshold
 
@@ -217,6 +224,7 @@ class MetricTally:
             maximum=ordered[-1],
             standard_deviation=math.sqrt(squares / (count - 1)) if count > 1 else None,
             threshold=self._threshold,
+            causes=dict(self._causes.most_common()),
         )
 
 

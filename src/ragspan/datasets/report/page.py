@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragspan.datasets.report.answers import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, ScoredRun, compare
-from ragspan.datasets.report.signs import GUIDES, REASONS, Distribution, Guide, Sign, distribution, signs_of
+from ragspan.datasets.report.signs import CAUSES, GUIDES, REASONS, Distribution, Guide, Sign, distribution, signs_of
 from ragspan.datasets.result_file import replacing
 from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.telemetry.values import legible
@@ -120,6 +120,8 @@ def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | N
         scored=(min(scored), max(scored)),
         signs=sorted((sign for metric in metrics for sign in metric.signs), key=lambda sign: sign.level != "high"),
         reasons=REASONS,
+        causes=CAUSES,
+        has_causes=any(summary.causes for summary in evaluation.summary.values()),
         answers=show_answers(evaluation.worst),
         comparison=comparison,
         baseline=getattr(getattr(baseline, "path", None), "name", None)

@@ -99,6 +99,11 @@ GUIDES: Mapping[str, Guide] = {
     ),
 }
 
+CAUSES: Mapping[str, str] = {
+    "lost_before_prompt": "a document that was retrieved, and did not reach the prompt, supports what the contexts do not",
+    "cut": "the part of a document that was cut off supports it",
+    "unsupported": "nothing that was retrieved supports it",
+}
 REASONS: Mapping[str, str] = {
     "answer_aborted": "the request was cancelled, or the reader closed the stream early",
     "answer_error": "the request raised an exception",
