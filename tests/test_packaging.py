@@ -140,7 +140,7 @@ def test_the_command_is_installed(installed):
         ("ragspan_demo", ["langchain", "llama-index"]),
         ("ragspan_emitter", ["datadog", "langfuse", "langsmith", "mlflow", "phoenix"]),
         ("ragspan_command", ["dead-letters"]),
-        ("ragspan_worker", ["nats"]),
+        ("ragspan_worker", ["nats", "otlp"]),
         ("ragspan_sink", ["nats", "tls"]),
     ],
 )

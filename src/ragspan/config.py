@@ -125,6 +125,9 @@ class Settings:
     dimensions: Annotated[tuple[str, ...], _dimensions] = ()
     """`RAGSPAN_DIMENSIONS`: keys of the request's metadata, such as `release,prompt_version,tenant`, at most five, whose values
     go on spans, events and the histogram of scores."""
+    retrieval_tools: Annotated[tuple[str, ...], _tools] = ()
+    """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas: in traces that a worker
+    receives, such a tool is a search."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
     redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _function] = None
@@ -259,6 +262,10 @@ def _names(name: str, value: str) -> tuple[str, ...]:
     if not chosen:
         raise wrong(name, value, "one or more names, separated by commas, such as 'otel,phoenix'")
     return chosen
+
+
+def _tools(_name: str, value: str) -> tuple[str, ...]:
+    return _listed(value)
 
 
 def _dimensions(name: str, value: str) -> tuple[str, ...]:

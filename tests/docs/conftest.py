@@ -75,6 +75,7 @@ def reader(fake_openai, otlp_listener, tmp_path):
     addresses = {
         "http://localhost:4318": otlp_listener.url,
         "http://collector:4318": otlp_listener.url,
+        "--otlp 127.0.0.1:4318": "--otlp 127.0.0.1:0",
         "https://api.honeycomb.io": otlp_listener.url,
         "https://cloud.langfuse.com": otlp_listener.url,
         "http://localhost:6006": phoenix.url,

@@ -21,7 +21,7 @@ else:
 
 ROOT = Path(__file__).parents[2]
 REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(\[(?P<extras>[\w,-]+)\])?([<>=!~].*)?")
-READY = ("Uvicorn running on", "ragspan worker: records of stream", "Server is ready")
+READY = ("Uvicorn running on", "ragspan worker: records of stream", "ragspan worker: OTLP at", "Server is ready")
 """What servers say when they have started."""
 
 

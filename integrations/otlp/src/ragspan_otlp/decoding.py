@@ -12,6 +12,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from google.protobuf.json_format import ParseDict
@@ -37,12 +38,17 @@ _MARKS = re.compile(
 _MARKED_SCOPES = ("openinference", "opentelemetry.instrumentation", "traceloop")
 
 
-class InvalidRequestError(Exception):
-    """The body is no request of OTLP."""
+class RefusedError(Exception):
+    """A request that is not taken; the sender is told why.
 
+    Args:
+        status: of HTTP, as OTLP has it for such a request.
+        message: what is wrong.
+    """
 
-class TooLargeError(Exception):
-    """The body is larger than it may be, or becomes so when it is unpacked."""
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +79,17 @@ def unpacked(body: bytes, *, most: int) -> bytes:
     """What a body in gzip or zlib, which HTTP calls deflate, holds.
 
     Raises:
-        TooLargeError: that is more than `most` bytes.
-        InvalidRequestError: it is neither, or not whole.
+        RefusedError: that is more than `most` bytes; or it is neither, or not whole.
     """
     stream = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
         content = stream.decompress(body, most + 1)
     except zlib.error:
-        raise InvalidRequestError("the body is not packed as it says") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not packed as it says") from None
     if len(content) > most:
-        raise TooLargeError
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may unpack to {most} bytes")
     if not stream.eof or stream.unused_data:
-        raise InvalidRequestError("the body is not one whole stream")
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not one whole stream")
     return content
 
 
@@ -92,13 +97,13 @@ def request_of(body: bytes) -> ExportTraceServiceRequest:
     """The request that protobuf bytes hold.
 
     Raises:
-        InvalidRequestError: they hold none.
+        RefusedError: they hold none.
     """
     try:
         request = ExportTraceServiceRequest()
         request.ParseFromString(body)
     except (DecodeError, RecursionError):
-        raise InvalidRequestError("the body is no ExportTraceServiceRequest") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest") from None
     return request
 
 
@@ -106,7 +111,7 @@ def request_of_json(body: bytes) -> ExportTraceServiceRequest:
     """The request that JSON holds, in which OTLP has ids in hexadecimal digits.
 
     Raises:
-        InvalidRequestError: it holds none.
+        RefusedError: it holds none.
     """
     try:
         content = json.loads(body)
@@ -119,7 +124,7 @@ def request_of_json(body: bytes) -> ExportTraceServiceRequest:
         request = ExportTraceServiceRequest()
         ParseDict(content, request, ignore_unknown_fields=True)
     except (ValueError, TypeError, AttributeError, RecursionError, JSONError):
-        raise InvalidRequestError("the body is no ExportTraceServiceRequest in JSON") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest in JSON") from None
     return request
 
 

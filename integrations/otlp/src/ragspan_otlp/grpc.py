@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
-from ragspan_otlp.decoding import InvalidRequestError, batch_of, request_of
+from ragspan_otlp.decoding import RefusedError, batch_of, request_of
 from ragspan_otlp.http import MAX_BODY, response_to
-from ragspan_otlp.receiver import Receiver, ReceiverIsFullError
+from ragspan_otlp.receiver import Receiver
 
 _SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 _MAX_CALLS = 64  # at a time
@@ -53,10 +54,10 @@ class GRPCServer:
         try:
             self._receiver.check_room()
             response: bytes = response_to(self._receiver.take(batch_of(request_of(body)))).SerializeToString()
-        except ReceiverIsFullError as error:
-            await context.abort(self._grpc.StatusCode.UNAVAILABLE, str(error))  # senders try again by themselves
-        except InvalidRequestError as error:
-            await context.abort(self._grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except RefusedError as refusal:
+            is_full = refusal.status is HTTPStatus.TOO_MANY_REQUESTS  # senders try again by themselves
+            codes = self._grpc.StatusCode
+            await context.abort(codes.UNAVAILABLE if is_full else codes.INVALID_ARGUMENT, str(refusal))
         else:
             return response
         raise AssertionError("abort raises")

@@ -13,7 +13,6 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
@@ -24,15 +23,8 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ragspan_otlp.decoding import (
-    InvalidRequestError,
-    TooLargeError,
-    batch_of,
-    request_of,
-    request_of_json,
-    unpacked,
-)
-from ragspan_otlp.receiver import Receiver, ReceiverIsFullError
+from ragspan_otlp.decoding import RefusedError, batch_of, request_of, request_of_json, unpacked
+from ragspan_otlp.receiver import Receiver
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request's body, before and after it is unpacked."""
@@ -44,16 +36,16 @@ _MAX_CONNECTIONS = 800
 _GRACE = 5  # seconds for requests that are under way when the server stops
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
-_INVALID_ARGUMENT, _RESOURCE_EXHAUSTED, _UNAVAILABLE, _UNIMPLEMENTED = 3, 8, 14, 12
+_INVALID_ARGUMENT = 3
+_CODES = {
+    HTTPStatus.NOT_FOUND: 12,  # unimplemented
+    HTTPStatus.METHOD_NOT_ALLOWED: 12,
+    HTTPStatus.REQUEST_TIMEOUT: 14,  # unavailable
+    HTTPStatus.TOO_MANY_REQUESTS: 8,  # resource exhausted
+}
+"""The codes of `google.rpc` that are not that of an invalid argument."""
 _Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Refusal(Exception):  # noqa: N818 - an answer of OTLP, and no error of ours
-    status: HTTPStatus
-    code: int
-    message: str
 
 
 class _DisconnectedError(Exception):
@@ -79,12 +71,12 @@ class OTLPApplication:
         headers = {name.decode("latin-1"): value.decode("latin-1").strip().lower() for name, value in scope["headers"]}
         kind = headers.get("content-type", "").partition(";")[0].strip()
         try:
-            try:
-                _check_head(scope["method"], scope["path"], kind, headers.get("content-encoding", ""))
-                answer: Message = await self._export(kind, headers, receive)
-                status = HTTPStatus.OK
-            except _Refusal as refusal:
-                status, answer = refusal.status, Status(code=refusal.code, message=refusal.message)
+            _check_head(scope["method"], scope["path"], kind, headers.get("content-encoding", ""))
+            answer: Message = await self._export(kind, headers, receive)
+            status = HTTPStatus.OK
+        except RefusedError as refusal:
+            status = refusal.status
+            answer = Status(code=_CODES.get(status, _INVALID_ARGUMENT), message=str(refusal))
         except _DisconnectedError:
             return
         if kind == _JSON:
@@ -96,32 +88,25 @@ class OTLPApplication:
         """Take a request.
 
         Raises:
-            _Refusal: why it is not taken.
+            RefusedError: it is not taken.
         """
         try:
             body = await asyncio.wait_for(self._read(receive), _PATIENCE)
-            self._receiver.check_room()
-            if headers.get("content-encoding") in {"gzip", "deflate"}:
-                body = unpacked(body, most=MAX_BODY)
-            request = await asyncio.to_thread(request_of_json, body) if kind == _JSON else request_of(body)
-        except TooLargeError:
-            told = f"a body may have {MAX_BODY} bytes, packed and unpacked"
-            raise _Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, _INVALID_ARGUMENT, told) from None
-        except InvalidRequestError as error:
-            raise _Refusal(HTTPStatus.BAD_REQUEST, _INVALID_ARGUMENT, str(error)) from None
-        except ReceiverIsFullError as error:
-            raise _Refusal(HTTPStatus.TOO_MANY_REQUESTS, _RESOURCE_EXHAUSTED, str(error)) from None
         except asyncio.TimeoutError:
             told = f"no whole body came in {_PATIENCE} seconds"
-            raise _Refusal(HTTPStatus.REQUEST_TIMEOUT, _UNAVAILABLE, told) from None
+            raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, told) from None
+        self._receiver.check_room()
+        if headers.get("content-encoding") in {"gzip", "deflate"}:
+            body = unpacked(body, most=MAX_BODY)
+        request = await asyncio.to_thread(request_of_json, body) if kind == _JSON else request_of(body)
         return response_to(self._receiver.take(batch_of(request)))
 
     async def _read(self, receive: _Receive) -> bytes:
         """The body of a request.
 
         Raises:
-            TooLargeError: it is.
-            ReceiverIsFullError: those of all requests are.
+            RefusedError: it is too large, or those of all requests are.
+            _DisconnectedError: the sender has gone.
         """
         chunks: list[bytes] = []
         size = 0
@@ -135,7 +120,7 @@ class OTLPApplication:
                 size += len(chunk)
                 self._reading += len(chunk)
                 if size > MAX_BODY:
-                    raise TooLargeError
+                    raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MAX_BODY} bytes")
                 if self._reading > _MAX_BODIES:
                     self._receiver.refuse()
                 if not message.get("more_body", False):
@@ -152,18 +137,16 @@ class OTLPApplication:
 
 
 def _check_head(method: str, path: str, kind: str, encoding: str) -> None:
-    """Raise a `_Refusal` unless it is the head of a request to export traces."""
+    """Raise a `RefusedError` unless it is the head of a request to export traces."""
     if path != "/v1/traces":
-        raise _Refusal(HTTPStatus.NOT_FOUND, _UNIMPLEMENTED, "there are /v1/traces, /healthz and /readyz")
+        raise RefusedError(HTTPStatus.NOT_FOUND, "there are /v1/traces, /healthz and /readyz")
     if method != "POST":
-        raise _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, _UNIMPLEMENTED, "there is POST")
+        raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "there is POST")
     if kind not in {_PROTOBUF, _JSON}:
         told = f"the content type is {_PROTOBUF} or {_JSON}"
-        raise _Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _INVALID_ARGUMENT, told)
+        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, told)
     if encoding not in {"", "identity", "gzip", "deflate"}:
-        raise _Refusal(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE, _INVALID_ARGUMENT, "the content encoding is gzip, deflate or none"
-        )
+        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the content encoding is gzip, deflate or none")
 
 
 def response_to(rejected: int) -> ExportTraceServiceResponse:

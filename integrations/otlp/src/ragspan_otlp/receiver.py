@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
@@ -23,7 +24,7 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
 from ragspan_otlp.buffer import BufferLimits, Trace, TraceBuffer
-from ragspan_otlp.decoding import Batch, decoded
+from ragspan_otlp.decoding import Batch, RefusedError, decoded
 from ragspan_otlp.traces import TracedRecord, TracedSpan
 
 _TICK = 0.1  # seconds between two looks for traces that have ended
@@ -39,10 +40,6 @@ _TROUBLE = {
 
 
 Reader: TypeAlias = Callable[[Sequence[TracedSpan]], Sequence[TracedRecord]]
-
-
-class ReceiverIsFullError(Exception):
-    """The sender should try again in some seconds."""
 
 
 class Receiver:
@@ -76,7 +73,7 @@ class Receiver:
         """Say so if there is no room for another request.
 
         Raises:
-            ReceiverIsFullError: there is none.
+            RefusedError: there is none.
         """
         if self._buffer.is_full:
             self.refuse()
@@ -85,10 +82,10 @@ class Receiver:
         """Count a request that there is no room for.
 
         Raises:
-            ReceiverIsFullError: always.
+            RefusedError: always.
         """
         self.counts["requests.refused"] += 1
-        raise ReceiverIsFullError("too many spans wait for the end of their traces")
+        raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, "too many spans wait for the end of their traces")
 
     def take(self, batch: Batch) -> int:
         """Take the spans of a request; how many of them were rejected for good."""

@@ -1,0 +1,305 @@
+"""`ragspan worker --otlp` as users run it: real traces in, scores out to another receiver of OTLP."""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import httpx
+import pytest
+from brokers import Broker, until
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from typer.testing import CliRunner
+
+from ragspan import RagRecord
+from ragspan.cli import app
+from ragspan_nats.message import json_in
+
+pytestmark = pytest.mark.slow
+
+PATIENCE = 60.0
+ROOT = Path(__file__).parents[2]
+DOCUMENT = "The workshop opens at nine on weekdays and at ten on Saturdays."
+QUESTION, RESPONSE = "When does the workshop open?", "The workshop opens at nine on weekdays."
+
+
+class Backend:
+    """A tracing tool: takes OTLP over HTTP, and keeps the spans."""
+
+    def __init__(self):
+        self.spans, self.changed = [], threading.Condition()
+        backend = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                request = ExportTraceServiceRequest.FromString(body)
+                taken = [s for r in request.resource_spans for scope in r.scope_spans for s in scope.spans]
+                with backend.changed:
+                    backend.spans += taken
+                    backend.changed.notify_all()
+                self.send_response(200)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def until(self, condition):
+        with self.changed:
+            assert self.changed.wait_for(condition, PATIENCE)
+
+    def close(self):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def backend():
+    backend = Backend()
+    yield backend
+    backend.close()
+
+
+class Worker:
+    """A process with the command."""
+
+    def __init__(self, *arguments, **environment):
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ragspan.cli", "worker", *arguments],
+            env={**inherited, "NO_PROXY": "*", "OTEL_BSP_SCHEDULE_DELAY": "100", **environment},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.said = self.process.stderr.readline()
+
+    @property
+    def url(self):
+        return re.search(r"http://\S+/v1/traces", self.said)[0]
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.said += self.process.stderr.read()
+        return self.process.wait(PATIENCE)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stderr.close()
+
+
+@pytest.fixture
+def worker(backend):
+    started = []
+
+    def start(*arguments, **environment):
+        started.append(Worker(*arguments, **{"OTEL_EXPORTER_OTLP_ENDPOINT": backend.url, **environment}))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.close()
+
+
+def ask(*exporters):
+    """One answer of an application that OpenInference traces; the context of its span."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "shop"}), shutdown_on_exit=False)
+    for exporter in exporters:
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+    tracer = provider.get_tracer("openinference.instrumentation.langchain")
+    prompt = f"Context: {DOCUMENT}\nQuestion: {QUESTION}"
+    chain = {"openinference.span.kind": "CHAIN", "input.value": QUESTION, "output.value": RESPONSE}
+    search = {
+        "openinference.span.kind": "RETRIEVER",
+        "input.value": QUESTION,
+        "retrieval.documents.0.document.content": DOCUMENT,
+    }
+    model = {
+        "openinference.span.kind": "LLM",
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.0.message.content": prompt,
+        "llm.output_messages.0.message.role": "assistant",
+        "llm.output_messages.0.message.content": RESPONSE,
+    }
+    with tracer.start_as_current_span("ask", attributes=chain) as span:
+        for name, attributes in (("search", search), ("model", model)):
+            tracer.start_span(name, attributes=attributes).end()
+    provider.shutdown()
+    return span.get_span_context()
+
+
+def assert_scored(backend, context):
+    assert {span.name for span in backend.spans} == {
+        f"evaluation {name}" for name in ("context_adherence", "completeness", "context_utilization", "faithfulness")
+    }
+    for span in backend.spans:
+        target = (context.trace_id.to_bytes(16, "big"), context.span_id.to_bytes(8, "big"))
+        assert (span.trace_id, span.parent_span_id) == target
+        assert [(link.trace_id, link.span_id) for link in span.links] == [target]
+        assert any(one.key.startswith("ragspan.score.") and one.value.double_value > 0.5 for one in span.attributes)
+
+
+def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, worker):
+    running = worker("--otlp", "127.0.0.1:0", "--quiet", "0.2")
+
+    context = ask(OTLPSpanExporter(running.url))
+    backend.until(lambda: len(backend.spans) >= 4)
+
+    assert_scored(backend, context)
+    assert running.stop() == 0
+    assert "1 traces, 1 answers in them" in running.said
+
+
+def test_what_is_there_is_scored_before_it_stops(backend, worker):
+    running = worker("--otlp", "127.0.0.1:0", "--quiet", "600", "--deadline", "600")
+
+    context = ask(OTLPSpanExporter(running.url))
+
+    assert running.stop(signal.SIGINT) == 0
+    assert_scored(backend, context)
+
+
+def test_grpc_is_received_as_well(backend, worker):
+    grpc = pytest.importorskip("grpc")
+    running = worker("--otlp", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0", "--quiet", "0.2")
+    address = re.search(r"and (127.0.0.1:\d+);", running.said)[1]
+
+    class Exporter(OTLPSpanExporter):
+        """Sends by gRPC what it has encoded."""
+
+        def export(self, spans):
+            from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+            from opentelemetry.sdk.trace.export import SpanExportResult
+
+            with grpc.insecure_channel(address) as channel:
+                method = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
+                method(encode_spans(spans).SerializeToString())
+            return SpanExportResult.SUCCESS
+
+    context = ask(Exporter())
+    backend.until(lambda: len(backend.spans) >= 4)
+
+    assert_scored(backend, context)
+    assert running.stop() == 0
+
+
+def test_native_writers_write_to_the_span_that_the_application_exported(backend, worker):
+    phoenix = runpy.run_path(str(ROOT / "phoenix" / "tests" / "conftest.py"))["FakePhoenix"]()
+    try:
+        running = worker(
+            "--otlp", "127.0.0.1:0", "--quiet", "0.2",
+            OTEL_EXPORTER_OTLP_ENDPOINT="", RAGSPAN_EMITTERS="otel,phoenix", PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
+        )  # fmt: skip
+        context = ask(OTLPSpanExporter(f"{phoenix.url}/v1/traces"), OTLPSpanExporter(running.url))
+        until(lambda: len(phoenix.rows) >= 5, what="annotations")
+        assert running.stop() == 0
+    finally:
+        phoenix.close()
+
+    on_answer = [row for row in phoenix.rows if "document_position" not in row]
+    assert {row["span_id"] for row in on_answer} == {f"{context.span_id:016x}"}
+    assert len(on_answer) == 4
+
+
+def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
+    broker = Broker(tmp_path)
+    broker.start()
+    try:
+        running = worker(
+            "--otlp", "127.0.0.1:0", "--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT=""
+        )  # fmt: skip
+        context = ask(OTLPSpanExporter(running.url))
+        assert running.stop() == 0
+        (message,) = broker.messages("ragspan")
+    finally:
+        broker.kill()
+
+    record = RagRecord.from_json(json_in(message.payload, message.headers))
+    assert (record.question, record.response) == (QUESTION, RESPONSE)
+    assert [one.text for one in record.contexts] == [DOCUMENT]
+    assert (record.parent.trace_id, record.parent.span_id) == (context.trace_id, context.span_id)
+
+
+def test_scores_that_come_back_are_not_scored(backend, worker):
+    """As behind a collector whose pipeline sends all that it gets to the tool and to the receiver."""
+    running = worker("--otlp", "127.0.0.1:0", "--quiet", "0.2")
+    ask(OTLPSpanExporter(running.url))
+    backend.until(lambda: len(backend.spans) >= 4)
+    returned = ExportTraceServiceRequest()
+    scope = returned.resource_spans.add().scope_spans.add()
+    scope.scope.name = "ragspan"
+    scope.spans.extend(backend.spans)
+    headers = {"content-type": "application/x-protobuf"}
+
+    assert httpx.post(running.url, content=returned.SerializeToString(), headers=headers).status_code == 200
+    figures = httpx.get(running.url.replace("/v1/traces", "/healthz")).json()
+
+    assert (figures["spans.own"], figures["open_traces"]) == (4, 0)
+
+
+def refused(*arguments, **environment):
+    nothing = {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_TRACES_EXPORTER": "console", "RAGSPAN_SINK": ""}
+    done = CliRunner().invoke(app, ["worker", *arguments], env={**nothing, **environment})
+    assert done.exit_code == 2, done.output
+    return " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--otlp", "4318"), "'4318' should be like 127.0.0.1:4318"),
+        (("--otlp", "127.0.0.1:0", "--quiet", "0"), "quiet is 0"),
+        (("--otlp", "127.0.0.1:0", "--deadline", "-1"), "deadline is -1"),
+        (("--otlp", "127.0.0.1:0", "--memory", "0"), "max_bytes is 0"),
+        (("--otlp", "127.0.0.1:0", "--judge", "oracle"), "RAGSPAN_JUDGE is 'oracle'"),
+    ],
+    ids=lambda value: " ".join(value[2:]) if isinstance(value, tuple) else "",
+)
+def test_an_option_that_cannot_be_used_is_named(arguments, said):
+    assert said in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"OTEL_TRACES_EXPORTER": ""}, "no exporter of spans is configured"),
+        ({"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
+        ({"RAGSPAN_EMITTERS": "console"}, "has to name 'otel'"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_setting_that_cannot_be_used_is_named(environment, said):
+    assert said in refused("--otlp", "127.0.0.1:0", **environment)
+
+
+def test_it_does_not_send_to_itself(unused_port):
+    address = f"127.0.0.1:{unused_port}"
+
+    assert "which is this receiver" in refused(
+        "--otlp", address, OTEL_TRACES_EXPORTER="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{address}"
+    )
+
+
+@pytest.fixture
+def unused_port():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.server_close()
+    return server.server_port
