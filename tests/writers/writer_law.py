@@ -1,15 +1,18 @@
 """What holds for every native writer, whatever its backend: each integration's tests derive from this.
 
 The fixtures are the integration's: `server`, a `ScoreServer` with `scores`, the values it has by metric; `make_writer`;
-`make_scored`; and `secret`, a key that the writer was given.
+`make_scored`; `secret`, a key that the writer was given; and `environment`, the variables that say the same.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import requests
@@ -20,6 +23,7 @@ from ragspan.outcomes import Score
 from ragspan.telemetry import is_suppressed
 
 PATIENCE = 20.0
+APPLICATION = Path(__file__).parents[1] / "applications" / "configured.py"
 
 
 class WriterLaw:
@@ -91,7 +95,7 @@ class WriterLaw:
         writer.flush(PATIENCE)
 
         assert caplog.messages
-        assert secret not in caplog.text + repr(writer) + repr(writer._endpoint)
+        assert secret not in caplog.text + repr(writer) + repr(writer.endpoint)
 
     def test_its_requests_are_not_the_applications(self, server, make_writer, make_scored, caplog):
         """An instrumentation of Requests asks whether it should look away, and a log at level INFO shows none of them."""
@@ -120,7 +124,7 @@ class WriterLaw:
             copy.emit(make_scored())
             assert copy.flush(PATIENCE)
             assert server.scores == {"faithfulness": 0.5}
-            assert (copy.delivery, copy._endpoint) == (delivery, writer._endpoint)
+            assert (copy.delivery, copy.endpoint) == (delivery, writer.endpoint)
         finally:
             copy.shutdown(PATIENCE)
 
@@ -141,3 +145,46 @@ class WriterLaw:
 
         heavy = {"httpx", "requests", "openai", "langchain_core", package.removeprefix("ragspan_")}
         assert not heavy & set(done.stdout.split())
+
+    @pytest.mark.slow
+    def test_a_name_and_variables_bring_a_programs_scores_there(self, server, make_writer, environment):
+        emitters = ["otel", make_writer().name]
+
+        done = run_with(environment, server, APPLICATION, json.dumps([{"emitters": emitters}]))
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert set(server.scores) >= {"faithfulness", "completeness", "context_adherence"}
+
+    @pytest.mark.slow
+    def test_the_doctor_names_the_address_and_says_whether_the_scores_are_taken(
+        self, server, make_writer, environment, secret
+    ):
+        name = make_writer().name
+        doctor = ("-m", "ragspan.cli", "doctor", "--timeout", "20")
+        done = run_with({**environment, "RAGSPAN_EMITTERS": f"otel,{name}"}, server, *doctor)
+
+        assert done.returncode == 0, done.stdout
+        assert f"ok       {name} at {server.url} has taken 4 scores" in done.stdout
+        assert secret not in done.stdout
+
+    @pytest.mark.slow
+    def test_the_doctor_names_a_key_that_is_missing(self, server, make_writer, environment):
+        name = make_writer().name
+        key = next(variable for variable in environment if variable.endswith("KEY"))
+        given = {**environment, key: "", "RAGSPAN_EMITTERS": f"otel,{name}"}
+        done = run_with(given, server, "-m", "ragspan.cli", "doctor", "--timeout", "20")
+
+        assert done.returncode == 2
+        assert f"set {key}" in done.stdout
+
+
+def run_with(environment, server, *arguments):
+    """Run Python with these variables; spans go to the server, too."""
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "COLUMNS": "200"} | environment,
+    )

@@ -75,7 +75,7 @@ class FakeDatadog(ScoreServer):
     def reply_to(self, request):
         if (request.method, request.path) != ("POST", "/api/intake/llm-obs/v2/eval-metric"):
             return 404, {"errors": ["Not Found"]}
-        if request.headers["dd-api-key"] != "dd-secret":
+        if request.headers.get("dd-api-key") != "dd-secret":
             return 403, {"errors": ["Forbidden"]}
         assert request.headers["content-type"] == "application/json"
         if len(request.body) > self.limit:
@@ -117,6 +117,11 @@ def make_writer(server):
     yield make
     for writer in writers:
         writer.shutdown(0.1)
+
+
+@pytest.fixture
+def environment(server):
+    return {"DD_LLMOBS_OVERRIDE_ORIGIN": server.url, "DD_API_KEY": "dd-secret", "DD_LLMOBS_ML_APP": "support"}
 
 
 @pytest.fixture

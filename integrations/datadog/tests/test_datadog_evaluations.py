@@ -86,7 +86,7 @@ def test_address_key_and_application_are_those_of_datadogs_own_library(monkeypat
 
     writer = DatadogEvaluations()
 
-    assert (writer._endpoint.url, writer._endpoint.headers, writer._ml_app) == (address, {"dd-api-key": "key"}, app)
+    assert (writer.endpoint.url, writer.endpoint.headers, writer._ml_app) == (address, {"dd-api-key": "key"}, app)
 
 
 def test_what_is_missing_is_named(monkeypatch):

@@ -72,7 +72,7 @@ class FakeLangfuse(ScoreServer):
         return len(self.stored)
 
     def reply_to(self, request):
-        if request.headers["authorization"] != "Basic " + base64.b64encode(b"pk-lf-1:sk-lf-secret").decode():
+        if request.headers.get("authorization") != "Basic " + base64.b64encode(b"pk-lf-1:sk-lf-secret").decode():
             return 401, {"message": "Invalid credentials"}
         if len(request.body) > self.limit:
             return 413, "Body exceeded 1mb limit"
@@ -137,6 +137,15 @@ def make_writer(server):
     yield make
     for writer in writers:
         writer.shutdown(0.1)
+
+
+@pytest.fixture
+def environment(server):
+    return {
+        "LANGFUSE_BASE_URL": server.url,
+        "LANGFUSE_PUBLIC_KEY": "pk-lf-1",
+        "LANGFUSE_SECRET_KEY": "sk-lf-secret",
+    }
 
 
 @pytest.fixture

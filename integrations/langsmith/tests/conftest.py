@@ -6,7 +6,9 @@ import os
 from datetime import datetime, timezone
 
 import pytest
+from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
 from langsmith.schemas import FeedbackCreate
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from score_server import ScoreServer
 
 from ragspan.outcomes import Score, ScoredRecord
@@ -68,6 +70,11 @@ class FakeLangSmith(ScoreServer):
                 return self._change(path.rpartition("/")[2], request.content)
         return 404, "<h1>Not Found</h1>"
 
+    def take_spans(self, body):
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for span in (span for scope in resource.scope_spans for span in scope.spans):
+                self.runs.add(str(langsmith_run_id_from_otel_span_id(span.span_id)))
+
     def _create(self, content):
         assert set(content) <= FEEDBACK
         FeedbackCreate.model_validate({"trace_id": None, **content})
@@ -114,6 +121,11 @@ def make_writer(server):
     yield make
     for writer in writers:
         writer.shutdown(0.1)
+
+
+@pytest.fixture
+def environment(server):
+    return {"LANGSMITH_ENDPOINT": server.url, "LANGSMITH_API_KEY": "ls-secret", "LANGSMITH_PROJECT": "support"}
 
 
 @pytest.fixture

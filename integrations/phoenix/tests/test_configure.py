@@ -50,5 +50,5 @@ def test_the_doctor_says_whether_phoenix_takes_the_scores(phoenix, has_the_span)
     )
 
     assert done.returncode == (0 if has_the_span else 1), done.stdout
-    assert ("ok       phoenix has taken 4 scores" in done.stdout) == has_the_span
-    assert ("failed   phoenix has not taken" in done.stdout) != has_the_span
+    assert (f"ok       phoenix at {phoenix.url} has taken 4 scores" in done.stdout) == has_the_span
+    assert (f"failed   phoenix at {phoenix.url} has not taken" in done.stdout) != has_the_span

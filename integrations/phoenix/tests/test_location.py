@@ -13,7 +13,7 @@ def locate_in(monkeypatch):
     def locate_there(environment, **given):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        return PhoenixAnnotations(**given)._endpoint
+        return PhoenixAnnotations(**given).endpoint
 
     return locate_there
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 from ragspan.arguments import FLAG
 from ragspan.config import CaptureContent
 from ragspan.delivery._retry_queue import DeliveryStatus
-from ragspan.delivery.backend import DeliveryOptions, DeliveryStats, ScoreBackend
+from ragspan.delivery.backend import DeliveryOptions, DeliveryStats, Endpoint, ScoreBackend
 from ragspan.delivery.batch_sender import BatchSender
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
@@ -112,6 +112,9 @@ class ScoreWriter(ScoreEmitter, ABC):
 
     score_wait = 0.0
     """An emitter that other emitters need not wait for."""
+
+    endpoint: Endpoint | None = None
+    """The server that it writes to, where there is one to be named."""
 
     _given: Mapping[str, Any]
 

@@ -163,7 +163,7 @@ the sampler has kept none
     set OTEL_TRACES_SAMPLER=parentbased_always_on or a ratio above 0
 has not taken the record
     see the endpoint above
-^record failed: \w+ has not taken
+^record failed: \w+( at \S+)? has not taken
     see docs/tracing-tools.md for its address and credentials; the span has to go there, too
 logged on the way
     your application will log the same

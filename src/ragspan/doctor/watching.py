@@ -78,7 +78,7 @@ class WatchedRecord:
     exchanges: Sequence[Exchange]
     """One for each signal that is exported by OTLP."""
     written: Mapping[str, DeliveryStats]
-    """What became of the scores at backends with scores of their own, by the name of the writer."""
+    """What became of the scores at backends with scores of their own, by the writer's name and address."""
     complaints: Sequence[str]
     """What was logged on the way."""
 
@@ -115,7 +115,7 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
             result = score_in_time(engine, record, seconds * _SCORING * 1.1)
             scored_in = time.monotonic() - began
             engine.flush(seconds * _FLUSHING)
-            written = {writer.name: writer.stats() for writer in writers}
+            written = {_named(writer): writer.stats() for writer in writers}
             engine.shutdown(seconds * _SHUTTING_DOWN)
         finally:
             for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
@@ -177,6 +177,10 @@ def _native_writers(settings: Settings) -> list[ScoreWriter]:
     """The application's emitters that write scores to backends of their own."""
     made = [emitter_from(name, settings) for name in settings.emitters if name not in {"otel", "console"}]
     return [emitter for emitter in made if isinstance(emitter, ScoreWriter)] if exporter_is_configured() else []
+
+
+def _named(writer: ScoreWriter) -> str:
+    return writer.name if writer.endpoint is None else f"{writer.name} at {writer.endpoint.url}"
 
 
 def _root(provider: TracerProvider) -> tuple[SpanAnchor, bool]:

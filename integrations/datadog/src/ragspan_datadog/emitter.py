@@ -59,7 +59,7 @@ class DatadogEvaluations(ScoreWriter):
         key = api_key or variable("DD_API_KEY")
         if key is None:
             raise ConfigurationError("a key for Datadog is missing: set DD_API_KEY, or give api_key")
-        self._endpoint = Endpoint.at(*_address(site, base_url), headers={"dd-api-key": key}, timeout=timeout)
+        self.endpoint = Endpoint.at(*_address(site, base_url), headers={"dd-api-key": key}, timeout=timeout)
         self._ml_app = ml_app or _named_app()
         super().__init__(**options)
 
@@ -67,7 +67,7 @@ class DatadogEvaluations(ScoreWriter):
         from ragspan.delivery.http import HttpClient
         from ragspan_datadog.backend import DatadogIntake
 
-        return DatadogIntake(HttpClient(self._endpoint), ml_app=self._ml_app)
+        return DatadogIntake(HttpClient(self.endpoint), ml_app=self._ml_app)
 
 
 def _address(site: str | None, base_url: str | None) -> tuple[str, str]:

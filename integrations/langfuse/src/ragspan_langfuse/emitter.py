@@ -60,7 +60,7 @@ class LangfuseScores(ScoreWriter):
     ) -> None:
         name, url = _address(base_url)
         keys = _key("public_key", public_key), _key("secret_key", secret_key)
-        self._endpoint = Endpoint.at(name, url, headers={"authorization": basic(*keys)}, timeout=timeout)
+        self.endpoint = Endpoint.at(name, url, headers={"authorization": basic(*keys)}, timeout=timeout)
         _LEVEL.check("level", level)
         self._level = level
         self._environment = environment or variable("LANGFUSE_TRACING_ENVIRONMENT")
@@ -70,7 +70,7 @@ class LangfuseScores(ScoreWriter):
         from ragspan.delivery.http import HttpClient
         from ragspan_langfuse.backend import LangfuseServer
 
-        return LangfuseServer(HttpClient(self._endpoint), level=self._level, environment=self._environment)
+        return LangfuseServer(HttpClient(self.endpoint), level=self._level, environment=self._environment)
 
 
 def _address(base_url: str | None) -> tuple[str, str]:

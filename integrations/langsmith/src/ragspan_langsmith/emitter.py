@@ -70,7 +70,7 @@ class LangSmithFeedback(ScoreWriter):
         if (workspace := _setting("WORKSPACE_ID")) is not None:
             headers["x-tenant-id"] = workspace
         name, url = ("LANGSMITH_ENDPOINT", _setting("ENDPOINT") or _CLOUD) if api_url is None else ("api_url", api_url)
-        self._endpoint = Endpoint.at(name, url, headers=headers, timeout=timeout)
+        self.endpoint = Endpoint.at(name, url, headers=headers, timeout=timeout)
         _RUNS.or_none().check("runs", runs)
         is_traced = "true" in {_setting("TRACING"), _setting("TRACING_V2")}
         self._runs = runs or ("tracer" if is_traced else "spans")
@@ -81,7 +81,7 @@ class LangSmithFeedback(ScoreWriter):
         from ragspan.delivery.http import HttpClient
         from ragspan_langsmith.backend import PARALLEL, LangSmithServer
 
-        return LangSmithServer(HttpClient(self._endpoint, size=PARALLEL), project=self._project)
+        return LangSmithServer(HttpClient(self.endpoint, size=PARALLEL), project=self._project)
 
     def emit_with_status(self, scored: ScoredRecord) -> DeliveryStatus:
         """Take an answer's outcomes; the tracer's runs need no span."""

@@ -53,7 +53,7 @@ class MLflowAssessments(ScoreWriter):
         timeout: float = 10.0,
         **options: Unpack[WriterOptions],
     ) -> None:
-        self._endpoint = tracking_server(tracking_uri, token=token, timeout=timeout)
+        self.endpoint = tracking_server(tracking_uri, token=token, timeout=timeout)
         self._experiment = experiment
         super().__init__(**options)
 
@@ -73,7 +73,7 @@ class MLflowAssessments(ScoreWriter):
         from ragspan.delivery.http import HttpClient
         from ragspan_mlflow.backend import PARALLEL, MLflowServer
 
-        return MLflowServer(HttpClient(self._endpoint, size=PARALLEL))
+        return MLflowServer(HttpClient(self.endpoint, size=PARALLEL))
 
 
 def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 10.0) -> Endpoint:

@@ -75,7 +75,7 @@ class PhoenixAnnotations(ScoreWriter):
         **options: Unpack[WriterOptions],
     ) -> None:
         name, url = _address(base_url)
-        self._endpoint = Endpoint.at(name, url, headers=_headers(api_key, headers), timeout=timeout)
+        self.endpoint = Endpoint.at(name, url, headers=_headers(api_key, headers), timeout=timeout)
         FLAG.check("documents", documents)  # `"false"` is true to Python
         TEXT.check("identifier", identifier)
         self._identifier = identifier
@@ -91,7 +91,7 @@ class PhoenixAnnotations(ScoreWriter):
         """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         inner = OTLPSpanExporter(f"{endpoint.url}/v1/traces", headers=dict(endpoint.headers))
         return RetryingSpanExporter(inner, exit_timeout=1.0)
 
@@ -108,7 +108,7 @@ class PhoenixAnnotations(ScoreWriter):
         from ragspan.delivery.http import HttpClient
         from ragspan_phoenix.backend import PhoenixServer
 
-        return PhoenixServer(HttpClient(self._endpoint), identifier=self._identifier)
+        return PhoenixServer(HttpClient(self.endpoint), identifier=self._identifier)
 
     def _of_documents(self, scored: ScoredRecord, metric: str, score: Score) -> Iterator[Annotation]:
         verdicts = [one for one in score.evidence if isinstance(one, ContextVerdict | ContextRating | JudgedContext)]
