@@ -26,9 +26,12 @@ PHOENIX := 20.26.1
 MLFLOW := 3.17.2
 E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow -e integrations/nats
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
+CLIENT_MEMBERS := -e . -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith
+CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http pytest pytest-asyncio
+
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
+.PHONY: test-clients docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
 
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
@@ -97,6 +100,14 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 	@echo "Installing torch into $(@D) ..."
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(HHEM_TORCH)
 	$(call install_into,$(@D),constraints.txt,-e . -e integrations/hhem $(HHEM_TORCH) $(HHEM_TOOLS))
+	@touch $@
+
+test-clients: .venv-clients/.installed  ## the native writers beside the tools' own clients, which the other tests skip
+	.venv-clients/bin/python -m pytest -q integrations/langfuse integrations/langsmith integrations/datadog -k "client or library"
+
+.venv-clients/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),/dev/null,$(CLIENT_MEMBERS) $(CLIENT_TOOLS))
 	@touch $@
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
@@ -183,4 +194,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-environments .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .phoenix dist site
+	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-clients .venv-environments .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .phoenix dist site

@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 HERE = Path(__file__).parent
 STOOD_IN_FOR = ("pip", "make", "docker", "hf", "nats-server", "ragspan", "uvicorn")
+TOOLS = {"langfuse": "Langfuse", "langsmith": "LangSmith", "datadog": "Datadog"}
 NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
 LONGEST = 120  # seconds that a block may take
 
@@ -33,6 +34,7 @@ class Reader:
     judge: object
     collector: object
     environment: dict[str, str] = field(default_factory=dict)
+    tools: dict[str, object] = field(default_factory=dict)
 
     def with_addresses(self, text):
         for address, listener in self.addresses.items():
@@ -71,13 +73,17 @@ def reader(fake_openai, otlp_listener, tmp_path):
     shutil.copytree(HERE / "files", folder)
     phoenix, mlflow = fake("phoenix", "FakePhoenix"), fake("mlflow", "FakeMLflow")
     mlflow.listen()
+    tools = {name: fake(name, f"Fake{kind}") for name, kind in TOOLS.items()}
+    tools["langfuse"].keys, tools["langsmith"].key, tools["datadog"].key = b"pk-lf-1:sk-lf-1", "lsv2-1", "dd-1"
     judge = fake_openai.base_url.removesuffix("/v1")
     addresses = {
         "http://localhost:4318": otlp_listener.url,
         "http://collector:4318": otlp_listener.url,
         "--otlp 127.0.0.1:4318": "--otlp 127.0.0.1:0",
         "https://api.honeycomb.io": otlp_listener.url,
-        "https://cloud.langfuse.com": otlp_listener.url,
+        "https://cloud.langfuse.com": tools["langfuse"].url,
+        "https://api.smith.langchain.com": tools["langsmith"].url,
+        "https://trace.agent.datadoghq.com": tools["datadog"].url,
         "http://localhost:6006": phoenix.url,
         "http://127.0.0.1:6006": phoenix.url,
         "http://localhost:5000": mlflow.url,
@@ -87,9 +93,15 @@ def reader(fake_openai, otlp_listener, tmp_path):
         "https://bedrock-runtime.us-east-1.amazonaws.com": judge,
     }
     parquet.write_table(arrow_json.read_json(folder / "answers.jsonl"), folder / "answers.parquet")
-    yield Reader(folder, addresses, fake_openai, otlp_listener, environment_of(folder, fake_openai))
+    environment = environment_of(folder, fake_openai) | {
+        "LANGSMITH_ENDPOINT": tools["langsmith"].url,
+        "DD_LLMOBS_OVERRIDE_ORIGIN": tools["datadog"].url,
+    }
+    yield Reader(folder, addresses, fake_openai, otlp_listener, environment, tools)
     phoenix.close()
     mlflow.close()
+    for tool in tools.values():
+        tool.close()
 
 
 @pytest.fixture
@@ -110,7 +122,7 @@ def environment_of(folder, judge):
         program = programs / name
         program.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "stand_ins.py"} {name} "$@"\n', encoding="utf-8")
         program.chmod(0o755)
-    ours = ("RAGSPAN_", "OTEL_", "PHOENIX_", "MLFLOW_", "OPENINFERENCE_")
+    ours = ("RAGSPAN_", "OTEL_", "PHOENIX_", "MLFLOW_", "OPENINFERENCE_", "LANGFUSE_", "LANGSMITH_", "DD_")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(ours)},
         "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}/usr/bin:/bin",
@@ -121,7 +133,6 @@ def environment_of(folder, judge):
         **dict.fromkeys(
             ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "HONEYCOMB_API_KEY"), "a-key"
         ),
-        **dict.fromkeys(("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY"), "a-key"),
     }
 
 

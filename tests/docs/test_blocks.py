@@ -50,8 +50,11 @@ def test_a_shell_block_runs(block, reader, request):
 
     reader.run("/bin/bash", "-euo", "pipefail", "-c", reader.with_addresses(block.text))
 
-    if re.search(r"OTLP_(TRACES_)?ENDPOINT=\S+(4318|honeycomb|langfuse)", block.text) and "app.py" in block.text:
+    if re.search(r"OTLP_(TRACES_)?ENDPOINT=\S+(4318|honeycomb)", block.text) and "app.py" in block.text:
         assert any("ragspan.score.faithfulness" in span.attributes for span in reader.collector.spans)
+    for name, tool in reader.tools.items():
+        if re.search(rf"RAGSPAN_EMITTERS=\S*{name}", block.text):
+            assert "faithfulness" in tool.scores
     if "RAGSPAN_JUDGE=openai" in block.text and "app.py" in block.text:
         assert reader.judge.requests != []
 

@@ -27,7 +27,7 @@ class ScoreServer:
     """Answers requests by `reply_to`, unless `script` has a reply for the next one.
 
     A reply is a status, or a status with a body and headers, or a function of the request that gives one; None stands for what
-    the server would do. Spans are taken at `/v1/traces`. A request that a backend would not understand is refused, and fails the test at its end.
+    the server would do. Spans are taken at every path to `/v1/traces`. A request that a backend would not understand is refused, and fails the test at its end.
     """
 
     def __init__(self):
@@ -73,7 +73,7 @@ class ScoreServer:
         return 503
 
     def _reply(self, request):
-        if request.path == "/v1/traces":
+        if request.path.endswith("/v1/traces"):
             self.take_spans(gzip.decompress(request.body) if "content-encoding" in request.headers else request.body)
             return 200, "", {"Content-Type": "application/x-protobuf"}
         self.requests.append(request)

@@ -58,6 +58,7 @@ class FakeDatadog(ScoreServer):
     """`evaluations` has what it accepted. `refused` are labels for which it refuses a request; `limit` is a request's, in bytes."""
 
     def __init__(self):
+        self.key = "dd-secret"
         self.limit = 5_000_000
         self.evaluations = []
         self.refused = set()
@@ -75,7 +76,7 @@ class FakeDatadog(ScoreServer):
     def reply_to(self, request):
         if (request.method, request.path) != ("POST", "/api/intake/llm-obs/v2/eval-metric"):
             return 404, {"errors": ["Not Found"]}
-        if request.headers.get("dd-api-key") != "dd-secret":
+        if request.headers.get("dd-api-key") != self.key:
             return 403, {"errors": ["Forbidden"]}
         assert request.headers["content-type"] == "application/json"
         if len(request.body) > self.limit:

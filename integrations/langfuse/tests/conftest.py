@@ -56,6 +56,7 @@ class FakeLangfuse(ScoreServer):
     """
 
     def __init__(self):
+        self.keys = b"pk-lf-1:sk-lf-secret"
         self.version = 4
         self.limit = 1_000_000
         self.stored = {}
@@ -72,7 +73,7 @@ class FakeLangfuse(ScoreServer):
         return len(self.stored)
 
     def reply_to(self, request):
-        if request.headers.get("authorization") != "Basic " + base64.b64encode(b"pk-lf-1:sk-lf-secret").decode():
+        if request.headers.get("authorization") != "Basic " + base64.b64encode(self.keys).decode():
             return 401, {"message": "Invalid credentials"}
         if len(request.body) > self.limit:
             return 413, "Body exceeded 1mb limit"

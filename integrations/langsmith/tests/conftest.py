@@ -18,6 +18,17 @@ from ragspan_langsmith import LangSmithFeedback
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 RUN = "00000000-0000-0000-0000-0000000000b2"
 PROJECT = "11111111-1111-4111-8111-111111111111"
+INFO = {
+    "version": "0.13.0",
+    "batch_ingest_config": {
+        "use_multipart_endpoint": False,
+        "size_limit": 100,
+        "size_limit_bytes": 20_000_000,
+        "scale_up_nthreads_limit": 16,
+        "scale_up_qsize_trigger": 1000,
+        "scale_down_nempty_trigger": 4,
+    },
+}
 FEEDBACK = {"id", "run_id", "session_id", "key", "score", "value", "comment", "error", "feedback_source"}
 NOT_FOUND = 404, {"detail": "Run not found"}
 
@@ -30,6 +41,7 @@ class FakeLangSmith(ScoreServer):
     """
 
     def __init__(self):
+        self.key = "ls-secret"
         self.runs = {RUN}
         self.posted = []
         self.feedback = {}
@@ -47,17 +59,15 @@ class FakeLangSmith(ScoreServer):
         return len(self.feedback)
 
     def reply_to(self, request):
-        if request.headers.get("x-api-key") != "ls-secret":
+        if request.headers.get("x-api-key") != self.key:
             return 401, {"detail": "Invalid token"}
         match request.method, request.path:
             case "GET", "/info":
-                return 200, {"version": "0.13.0"}
-            case "POST", "/runs":
-                self.posted.append(request.content)
-                self.runs.add(request.content["id"])
+                return 200, INFO
+            case "POST", "/runs/batch":
+                self.posted += request.content.get("post", [])
+                self.runs |= {run["id"] for run in self.posted}
                 return 202, {}
-            case "PATCH", path if path.startswith("/runs/"):
-                return 200, {}
             case "GET", "/sessions":
                 (name,) = request.query["name"]
                 return 200, [{"id": id_, "name": own} for own, id_ in self.projects.items() if own == name]
