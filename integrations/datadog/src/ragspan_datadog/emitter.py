@@ -45,6 +45,7 @@ class DatadogEvaluations(ScoreWriter):
     """
 
     name = "datadog"
+    endpoint: Endpoint
 
     def __init__(
         self,

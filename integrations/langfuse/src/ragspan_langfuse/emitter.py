@@ -46,6 +46,7 @@ class LangfuseScores(ScoreWriter):
     """
 
     name = "langfuse"
+    endpoint: Endpoint
 
     def __init__(
         self,

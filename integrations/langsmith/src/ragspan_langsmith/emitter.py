@@ -52,6 +52,7 @@ class LangSmithFeedback(ScoreWriter):
     """
 
     name = "langsmith"
+    endpoint: Endpoint
 
     def __init__(
         self,

@@ -43,6 +43,7 @@ class MLflowAssessments(ScoreWriter):
     """
 
     name = "mlflow"
+    endpoint: Endpoint
 
     def __init__(
         self,

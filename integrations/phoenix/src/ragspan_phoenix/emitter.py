@@ -62,6 +62,7 @@ class PhoenixAnnotations(ScoreWriter):
     """
 
     name = "phoenix"
+    endpoint: Endpoint
 
     def __init__(
         self,
