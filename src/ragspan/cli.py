@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate`, `worker` and `doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `worker` and `doctor`; other packages bring further commands."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
+from ragspan.datasets.agree import agree
 from ragspan.datasets.command import evaluate
 from ragspan.exceptions import ConfigurationError
 
@@ -100,6 +101,7 @@ def demo(
 
 
 app.command()(evaluate)
+app.command()(agree)
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

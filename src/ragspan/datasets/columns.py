@@ -57,6 +57,7 @@ class ColumnChoices:
     span_id: ColumnChoice | None = None
     started: ColumnChoice | None = None
     ended: ColumnChoice | None = None
+    label: ColumnChoice | None = None
 
     def described(self) -> dict[str, str]:
         """For a reader, and to compare with those of an earlier run; functions go by their name."""

@@ -82,7 +82,7 @@ def estimate_rate(counts: LabelCounts) -> RateEstimate | None:
     value = wrong + weight * (counts.failing / others - flagged) if others else wrong
     value = min(max(value, 0.0), 1.0)
     worth = labels / min(max(ratio, 1 / _MOST_WORTH), 1.0)
-    lower, upper = _wilson(value, worth)
+    lower, upper = wilson_interval(value, worth)
     return RateEstimate(value=value, lower=lower, upper=upper, by_metric=by_metric, labels=labels, worth=worth)
 
 
@@ -104,7 +104,7 @@ def _weight_and_ratio(counts: LabelCounts) -> tuple[float, float]:
     return weight, (spread - 2 * weight * covariance + weight**2 * flagged_spread * share) / spread
 
 
-def _wilson(share: float, number: float) -> tuple[float, float]:
+def wilson_interval(share: float, number: float) -> tuple[float, float]:
     """The 95 % interval of a share among so many, which need not be a whole number."""
     square = _Z**2 / number
     middle = (share + square / 2) / (1 + square)

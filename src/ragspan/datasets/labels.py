@@ -1,0 +1,167 @@
+"""What people say of the responses in a table, and how well the metrics agree with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ragspan.datasets.cells import is_missing
+from ragspan.datasets.columns import ColumnChoices, readers_for
+from ragspan.datasets.results import Evaluation, ResultRow
+from ragspan.datasets.tables import TableRow, table_of
+from ragspan.exceptions import TableError
+from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
+from ragspan.metrics.rates import LabelCounts, RateEstimate, estimate_rate, wilson_interval
+
+GOOD: Final = frozenset({"1", "true", "yes", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
+BAD: Final = frozenset(
+    {"0", "false", "no", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded", "hallucinated"}
+)
+CLOSE: Final = 0.05
+"""How near a figure should be known: its 95 % interval ends that far from it."""
+_BINS: Final = 5
+_SHOWN: Final = 60  # characters
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bin:
+    """The labelled responses whose scores are in one fifth of the scale."""
+
+    low: float
+    high: float
+    """Belongs to the next bin, but for the last one."""
+    responses: int
+    good: float
+    """The share of them that the label calls good."""
+    interval: tuple[float, float]
+    """Of that share, 95 %."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricAgreement:
+    """How well one metric agrees with the labels of a table."""
+
+    metric: str
+    labels: int
+    """Rows with a label and a score."""
+    good: int
+    """Of these, the rows that the label calls good."""
+    auroc: Estimate
+    """How probably a good response has a higher score than a bad one; .5 is chance."""
+    balanced_accuracy: Estimate | None
+    """The mean of the shares that the metric's own threshold labels right, of good and of bad ones; None without threshold."""
+    bins: Sequence[Bin]
+    rate: RateEstimate | None
+    """How many of all scored rows fail by the label's standard; None with few labels, or without threshold."""
+    missing: int | None
+    """About how many more labels make the balanced accuracy, else the AUROC, known to within `CLOSE`; None if it is undefined."""
+
+
+def labels_of(data: Any, column: str | None, **of_file: Any) -> Mapping[int, bool]:
+    """The labels by the number of their row, True for good ones; rows whose cell is empty are left out.
+
+    Args:
+        data: as `ragspan.evaluate` takes it, but nothing that can be read only once.
+        column: with the labels; None is a column of the name `label`.
+        of_file: how to read a file.
+
+    Raises:
+        TableError: there is no such column, or a cell holds something else.
+    """
+    if data == "-":
+        raise TableError("the table is read twice for its labels, which standard input cannot be: give a file")
+    table = table_of(data, **of_file)
+    try:
+        read = readers_for(ColumnChoices(label=column), table.columns, table.sample).get("label")
+        if read is None:
+            raise TableError("no column is called 'label': name the one with the labels by --label-column")
+        cells = {
+            entry.row: read(entry.data)
+            for entry in table.entries
+            if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)
+        }
+    finally:
+        table.close()
+    return {row: _label(row, cell) for row, cell in cells.items() if not is_missing(cell) and str(cell).strip()}
+
+
+def _label(row: int, cell: object) -> bool:
+    word = str(cell).strip().lower().removesuffix(".0")
+    if word in GOOD or word in BAD:
+        return word in GOOD
+    raise TableError(
+        f"row {row} has the label {str(cell)[:_SHOWN]!r}, but should have one of {', '.join(sorted(GOOD))} for a good response,"
+        f" one of {', '.join(sorted(BAD))} for a bad one, or nothing"
+    )
+
+
+def agreements(evaluation: Evaluation, labels: Mapping[int, bool]) -> list[MetricAgreement]:
+    """How well each metric of the evaluation agrees with the labels; metrics without a labelled score are left out.
+
+    Each row counts as a source of its own: responses to one question should not be labelled many times over.
+    """
+    rows: dict[str, list[ResultRow]] = {metric: [] for metric in evaluation.metrics}
+    for result in evaluation.results():
+        if result.score is not None:
+            rows[result.metric].append(result)
+    found = (_agreement(metric, rows[metric], labels, evaluation.summary[metric].threshold) for metric in rows)
+    return [one for one in found if one.labels]
+
+
+def _agreement(
+    metric: str, results: Sequence[ResultRow], labels: Mapping[int, bool], threshold: float | None
+) -> MetricAgreement:
+    labelled = [result for result in results if result.row in labels]
+    values = [result.score or 0.0 for result in labelled]
+    good = [labels[result.row] for result in labelled]
+    bootstrap = Bootstrap([str(result.row) for result in labelled], seed=metric)
+    ranked = bootstrap.estimate(auroc(values, good))
+    right = None if threshold is None else bootstrap.estimate(balanced_accuracy(values, good, threshold))
+    return MetricAgreement(
+        metric=metric,
+        labels=len(labelled),
+        good=sum(good),
+        auroc=ranked,
+        balanced_accuracy=right,
+        bins=_bins(values, good),
+        rate=None if threshold is None else estimate_rate(_counts(results, labels)),
+        missing=_missing(right or ranked, len(labelled)),
+    )
+
+
+def _counts(results: Iterable[ResultRow], labels: Mapping[int, bool]) -> LabelCounts:
+    kinds = [(result.label == "fail", labels.get(result.row)) for result in results]
+    return LabelCounts(
+        both=kinds.count((True, False)),
+        metric_only=kinds.count((True, True)),
+        label_only=kinds.count((False, False)),
+        neither=kinds.count((False, True)),
+        failing=kinds.count((True, None)),
+        passing=kinds.count((False, None)),
+    )
+
+
+def _bins(values: Sequence[float], good: Sequence[bool]) -> list[Bin]:
+    members: dict[int, list[bool]] = {}
+    for value, label in zip(values, good, strict=True):
+        members.setdefault(min(int(value * _BINS), _BINS - 1), []).append(label)
+    return [
+        Bin(
+            low=number / _BINS,
+            high=(number + 1) / _BINS,
+            responses=len(inside),
+            good=sum(inside) / len(inside),
+            interval=wilson_interval(sum(inside) / len(inside), len(inside)),
+        )
+        for number, inside in sorted(members.items())
+    ]
+
+
+def _missing(figure: Estimate, labels: int) -> int | None:
+    """An interval shrinks with the root of the number."""
+    low, high = figure.interval
+    half = (high - low) / 2
+    if half != half:  # noqa: PLR0124 - not a number
+        return None
+    return max(round(labels * ((half / CLOSE) ** 2 - 1)), 0)

@@ -1,0 +1,142 @@
+"""What users of `ragspan agree` see, and how labels are read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+
+import pytest
+from typer.testing import CliRunner
+
+from ragspan.cli import app
+from ragspan.datasets import evaluate
+from ragspan.datasets.labels import agreements, labels_of
+from ragspan.exceptions import TableError
+
+CONTEXT = "The tower is 330 metres high. It was built in 1889."
+RIGHT = ["The tower is 330 metres high.", "It was built in 1889."]
+WRONG = ["Llamas graze on the moon every Tuesday.", "Nobody sells umbrellas in Reykjavik."]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Writes 60 responses, half of them supported; `label_of` says what people say of a row."""
+
+    def write(label_of, name="table.csv"):
+        path = tmp_path / name
+        with path.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["question", "contexts", "answer", "label"])
+            for number in range(60):
+                is_right = number % 2 == 0
+                text = (RIGHT if is_right else WRONG)[number // 2 % 2]
+                rows.writerow(["What is known?", json.dumps([CONTEXT]), text, label_of(number, is_right=is_right)])
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def invoke(*arguments):
+        return CliRunner().invoke(app, ["agree", *map(str, arguments)])
+
+    return invoke
+
+
+def people(_, *, is_right):
+    return "yes" if is_right else "no"
+
+
+def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
+    done = run(table(people), "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
+
+    assert done.exit_code == 0, done.output
+    assert "60 of 60 rows have a label" in done.stdout
+    assert ["context_adherence", "60", "(30)", "1", "(1", "to", "1)"] in [
+        line.split()[:7] for line in done.stdout.splitlines()
+    ]
+    (figures,) = json.loads((tmp_path / "agreement.json").read_text())
+    assert figures["balanced_accuracy"]["value"] == 1.0
+    assert figures["missing_labels"] == 0
+
+
+def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run, table):
+    done = run(
+        table(lambda number, is_right: "yes" if is_right or number % 4 == 1 else "no"), "--metrics", "context_adherence"
+    )
+
+    assert done.exit_code == 0, done.output
+    assert "context_adherence fails 50.0% of the responses; by the standard of 60 labels" in " ".join(
+        done.stdout.split()
+    )
+    assert "25.0% fail" in " ".join(done.stdout.split())
+
+
+def test_rows_without_a_label_count_for_the_share_of_failures(table):
+    draw = random.Random(1)
+    chosen = set(draw.sample(range(60), 30))
+    path = table(lambda number, is_right: people(number, is_right=is_right) if number in chosen else "")
+    (found,) = agreements(evaluate(path, "context_adherence"), labels_of(path, None))
+
+    assert found.labels == 30
+    assert found.rate is not None
+    assert found.rate.labels == 30
+    assert found.rate.value == pytest.approx(0.5, abs=0.03), "whatever share of the labelled rows fails"
+    assert found.rate.by_metric == 0.5
+
+
+def test_the_scores_of_good_responses_are_shown_by_fifths_of_the_scale(table):
+    path = table(people)
+    (found,) = agreements(evaluate(path, "faithfulness"), labels_of(path, None))
+
+    assert [(one.low, one.responses, one.good) for one in found.bins] == [(0.0, 30, 0.0), (0.8, 30, 1.0)]
+    assert found.bins[1].interval[0] == pytest.approx(0.886, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [("yes", True), ("No", False), (" PASS ", True), ("0", False), ("1.0", True), ("hallucinated", False)],
+)
+def test_labels_are_written_in_many_ways(table, cell, expected):
+    path = table(lambda number, is_right: cell if number == 3 else " ")
+
+    assert labels_of(path, None) == {4: expected}
+
+
+def test_a_label_that_nobody_understands_is_named_with_its_row(run, table):
+    done = run(table(lambda number, is_right: "perhaps" if number == 6 else "yes"))
+
+    assert done.exit_code == 2
+    assert "row 7 has the label 'perhaps'" in done.output
+
+
+def test_a_missing_column_is_named_with_those_there_are(run, table):
+    done = run(table(people), "--label-column", "lable")
+
+    assert done.exit_code == 2
+    assert "there is no column 'lable' to read the label from" in done.output
+    assert "did you mean 'label'?" in done.output
+
+
+@pytest.mark.parametrize("number", [True, 1, 0.0, False])
+def test_labels_in_memory_are_values(number):
+    rows = [{"question": "q", "contexts": ["c"], "answer": "a", "human": number}]
+
+    assert labels_of(rows, "human") == {1: bool(number)}
+
+
+def test_standard_input_cannot_be_read_twice():
+    with pytest.raises(TableError, match="standard input"):
+        labels_of("-", None)
+
+
+def test_a_table_without_labels_has_nothing_to_agree_with(run, table):
+    done = run(table(lambda number, is_right: ""))
+
+    assert done.exit_code == 2
+    assert "has a label" in done.output
