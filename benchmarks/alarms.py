@@ -115,7 +115,7 @@ def pages_of_betting(stream: Stream) -> NDArray[np.bool_]:
             continue
         passed = order.permutation(int(scores)) >= failures
         for value in passed.tolist():
-            if detector.add(float(value), step * STEP * 60.0):
+            if detector.add(float(value), step * STEP * 60.0) >= 1:
                 found[step] = True
                 detector.reset()
     return found

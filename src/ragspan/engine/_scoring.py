@@ -139,6 +139,10 @@ class RecordScorer:
             self._in_work.discard(work)
             if work.result is None:  # a shutdown dropped it
                 handle.tell(lambda handle: handle.abandon())
+        if work.result is not None:
+            _, error = call_guarded(self._self_metrics.scores.take, work.result)
+            if error is not None:
+                self.note_error("self_metrics", error)
         self._account.end(item, work.result)
 
     def run_ended(self, run: MetricTask) -> None:

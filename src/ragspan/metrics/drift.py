@@ -72,14 +72,11 @@ class DriftDetector:
     The bound needs scores that do not repeat each other: the same answer ten times in a row is ten times the evidence.
     """
 
+    evidence: float = 0.0
+    """From 0; at 1 it is time for an alarm, after which `reset` is due."""
     _past: _Past = field(default_factory=_Past)
     _gamblers: tuple[_Gambler, ...] = ()
     _next_start: float = 0.0
-
-    @property
-    def evidence(self) -> float:
-        """From 0; at 1 it is time for an alarm."""
-        return sum(one.stake for one in self._gamblers) / len(_BOLDNESS) / HOURS
 
     @property
     def since(self) -> float | None:
@@ -88,26 +85,28 @@ class DriftDetector:
             return None
         return max(self._gamblers, key=lambda one: one.stake).since
 
-    def add(self, value: float, at: float) -> bool:
-        """Take a score, 0 to 1, at this time in seconds; True if it raises the alarm, after which `reset` is due."""
+    def add(self, value: float, at: float) -> float:
+        """Take a score, 0 to 1, at this time in seconds, and give the evidence."""
         if self._past.number < LEAST_PAST:
             self._past.add(value)
-            return False
+            return 0.0
         if not self._gamblers:
             self._gamblers = tuple(_Gambler(boldness=boldness) for boldness in _BOLDNESS)
         if at >= self._next_start:
             self._begin(at)
-        expected = self._past.expected
+        expected, stakes = self._past.expected, 0.0
         for one in self._gamblers:
             bet = one.boldness / (1 - expected)
             one.stake = min(one.stake * (1 + bet * (expected - value)), _MOST)
+            stakes += one.stake
+        self.evidence = stakes / len(_BOLDNESS) / HOURS
         if self._past.number < MOST_PAST and self.evidence < _DOUBT:
             self._past.add(value)
-        return self.evidence >= 1
+        return self.evidence
 
     def reset(self) -> None:
         """Forget everything: what is usual is learned anew."""
-        self._past, self._gamblers, self._next_start = _Past(), (), 0.0
+        self._past, self._gamblers, self._next_start, self.evidence = _Past(), (), 0.0, 0.0
 
     def _begin(self, now: float) -> None:
         """Let a new gambler begin; who has less than the stake by now gives way."""

@@ -153,6 +153,9 @@ DIMENSION: Final = "ragspan.dimension."
 
 # Our own metrics, and the attributes that only they have
 METRIC_SCORE: Final = "ragspan.score"
+METRIC_DRIFT_EVIDENCE: Final = "ragspan.drift.evidence"
+METRIC_LABELS: Final = "ragspan.labels"
+REFERENCE_LABEL: Final = "ragspan.reference.label"
 METRIC_QUEUE_SIZE: Final = "ragspan.queue.size"
 METRIC_QUEUE_BYTES: Final = "ragspan.queue.bytes"
 METRIC_QUEUE_CAPACITY: Final = "ragspan.queue.capacity"
