@@ -81,6 +81,11 @@ class Settings:
     metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
     """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
     `faithfulness=0.1,completeness=0.5`."""
+    reference_judge: Annotated[str | None, _judge] = None
+    """`RAGSPAN_REFERENCE_JUDGE`: a judge that is trusted more, as `RAGSPAN_JUDGE` names one; it judges a share of the answers
+    again, for the true rate of failures."""
+    reference_share: Annotated[float, _read(SHARE, float)] = 0.02
+    """`RAGSPAN_REFERENCE_SHARE`: that share, 0..1."""
     score_unsampled: bool = False
     """`RAGSPAN_SCORE_UNSAMPLED`: score answers whose trace is not sampled, too."""
     max_records_per_second: Annotated[float | None, _read(AMOUNT, float)] = None

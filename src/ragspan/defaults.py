@@ -14,7 +14,7 @@ from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.named import hhem_from
 from ragspan.metrics import Metric
-from ragspan.metrics.named import metrics_from
+from ragspan.metrics.named import metrics_from, references_from
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import installed_emitter
@@ -125,15 +125,17 @@ def engine_from(
         metrics = metrics_from(settings) if settings.enabled else ()
     if emitters is None:
         emitters = emitters_from(settings, providers)
+    references = references_from(settings, metrics) if settings.enabled else []
+    shares = dict(settings.metric_sample_rates) if settings.enabled else {}
     return ScoringEngine(
-        metrics=metrics,
+        metrics=[*metrics, *references],
         emitters=emitters,
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,
         concurrency=settings.concurrency,
         sample_rate=settings.sample_rate,
-        metric_sample_rates=settings.metric_sample_rates if settings.enabled else {},
+        metric_sample_rates=shares | {one.name: settings.reference_share for one in references},
         score_unsampled=settings.score_unsampled,
         max_records_per_second=settings.max_records_per_second,
         budget=budget_from(settings) if settings.enabled else None,

@@ -19,6 +19,7 @@ from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTas
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import CompletionListener, Item
 from ragspan.engine._redaction import Redaction
+from ragspan.engine._score_watch import ScoreWatch
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
@@ -98,6 +99,7 @@ class RecordScorer:
     ) -> None:
         self._account = account
         self._self_metrics = self_metrics
+        self._score_watch = ScoreWatch(self_metrics.meter)
         self._log = log
         self._in_work: set[_Work] = set()
         self._is_closed = False
@@ -140,7 +142,7 @@ class RecordScorer:
             if work.result is None:  # a shutdown dropped it
                 handle.tell(lambda handle: handle.abandon())
         if work.result is not None:
-            _, error = call_guarded(self._self_metrics.scores.take, work.result)
+            _, error = call_guarded(self._score_watch.take, work.result)
             if error is not None:
                 self.note_error("self_metrics", error)
         self._account.end(item, work.result)

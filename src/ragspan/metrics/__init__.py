@@ -12,6 +12,7 @@ from ragspan.metrics.context_adherence import ContextAdherence
 from ragspan.metrics.context_relevance import ContextRelevance
 from ragspan.metrics.context_utilization import ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.reference import Reference
 
 __all__ = [
     "AnswerRelevance",
@@ -25,5 +26,6 @@ __all__ = [
     "FaithfulnessWithHHEM",
     "JudgedContext",
     "Metric",
+    "Reference",
     "Screening",
 ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from ragspan.config import METRIC_NAMES, Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import Judge
 from ragspan.judges.named import hhem_from, judge_from
 from ragspan.metrics.answer_relevance import AnswerRelevance
-from ragspan.metrics.base import Metric
+from ragspan.metrics.base import JudgedMetric, Metric
 from ragspan.metrics.chunk_attribution import ChunkAttribution
 from ragspan.metrics.chunk_utilization import ChunkUtilization
 from ragspan.metrics.completeness import Completeness
@@ -18,6 +19,7 @@ from ragspan.metrics.context_adherence import ContextAdherence
 from ragspan.metrics.context_relevance import ContextRelevance
 from ragspan.metrics.context_utilization import ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.reference import Reference
 
 _METRICS: dict[str, Callable[..., Metric]] = {  # each checks for itself whether the judge can answer it
     "context_adherence": ContextAdherence,
@@ -54,6 +56,15 @@ def metrics_from(
     # A name that comes twice gives nothing the second time; two metrics of one name are an error that the engine tells.
     metrics = [made.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
     return [metric for metric in metrics if metric is not None]
+
+
+def references_from(settings: Settings, metrics: Iterable[Metric]) -> list[Reference]:
+    """A reference by the judge that the settings name for it, of each of the metrics that pass or fail an answer by a judge."""
+    if settings.reference_judge is None:
+        return []
+    judge = judge_from(replace(settings, judge=settings.reference_judge))
+    kinds = [type(metric) for metric in metrics if type(metric) in _METRICS.values()]
+    return [Reference(kind=kind, judge=judge) for kind in kinds if issubclass(kind, JudgedMetric)]
 
 
 def _metric(name: str, settings: Settings, judge: Judge | None) -> Metric:

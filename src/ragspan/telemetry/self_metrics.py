@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import Final, Protocol
+from typing import Protocol
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
@@ -20,7 +20,6 @@ from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observa
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
-from ragspan.telemetry.score_watch import ScoreWatch
 from ragspan.telemetry.values import encodable, error_type, named
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -51,7 +50,7 @@ class SelfMetrics:
         self._provider: Callable[[], MeterProvider | None] = (
             metrics.get_meter_provider if meter_provider is None else weakref.ref(meter_provider)
         )
-        meter = meter_of(meter_provider or metrics.get_meter_provider())
+        meter = self.meter = meter_of(meter_provider or metrics.get_meter_provider())
         self._outcomes = meter.create_counter(
             semconv.METRIC_OUTCOMES,
             unit="{outcome}",
@@ -76,8 +75,6 @@ class SelfMetrics:
         self._cost = meter.create_counter(
             semconv.METRIC_JUDGE_COST, unit="{USD}", description="What judging cost, where the price is known."
         )
-        self.scores: Final = ScoreWatch(meter)
-        """What the scores say over time."""
         _observe(meter, self._provider)
 
     def watch(

@@ -1,7 +1,7 @@
 """What scores say over time: evidence that they got worse, and how often a metric differs from its reference.
 
-A metric `NAME_reference` judges a random share of the answers that `NAME` judges, by a better judge or by a person's rule. The
-counts of both make the true rate of failures (`ragspan.metrics.rates`, `docs/grafana`).
+A metric `NAME_reference` judges a random share of the answers that `NAME` judges. The counts of both make the true rate of
+failures (`ragspan.metrics.rates`, `docs/grafana`).
 
 Used by the engine's worker alone.
 """
@@ -21,12 +21,10 @@ from opentelemetry.metrics import Meter
 from opentelemetry.util.types import AttributeValue
 
 from ragspan.metrics.drift import DriftDetector
+from ragspan.metrics.reference import REFERENCE
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import encodable, named
-
-REFERENCE: Final = "_reference"
-"""The end of the name of a metric whose labels are the standard for the metric of the name before it."""
 
 _RECENT: Final = 1_000
 """Responses that are remembered: one that comes again says nothing new."""
@@ -83,7 +81,7 @@ class ScoreWatch:
         scores = {name: outcome for name, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
         for name, score in scores.items():
             reference = scores.get(name + REFERENCE)
-            if reference is not None and score.label and reference.label:
+            if reference is not None and score.label and reference.label and reference.fallback is None:
                 labels = {semconv.GEN_AI_EVALUATION_SCORE_LABEL: score.label, semconv.REFERENCE_LABEL: reference.label}
                 self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(name), **labels}))
         response = hash(scored.record.response)

@@ -9,10 +9,10 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from ragspan.engine._score_watch import ScoreWatch
 from ragspan.metrics.drift import LEAST_PAST, MOST_PAST
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.score_watch import ScoreWatch
 
 MINUTE = 60.0
 
