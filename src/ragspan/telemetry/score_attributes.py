@@ -8,6 +8,7 @@ from ragspan.config import ContentPlace
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
+from ragspan.telemetry.claim_map import claim_map
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.values import error_type, named
 
@@ -57,6 +58,8 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
     }
     for metric, score in scores.items():
         yield {semconv.EXPLANATION + metric: explain(score)}
+    for metric, score in scores.items():
+        yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
         for name, figure in score.details.items():
             yield {f"{semconv.DETAIL}{metric}.{name}": figure}

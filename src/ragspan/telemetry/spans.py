@@ -18,6 +18,7 @@ from ragspan.records import Generation, RagRecord, Reranking, Retrieval, SpanAnc
 from ragspan.step_texts import ErrorReport
 from ragspan.telemetry import semconv
 from ragspan.telemetry.anchors import context_with, span_context_of
+from ragspan.telemetry.claim_map import claim_map
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.score_attributes import (
     Attributes,
@@ -215,5 +216,6 @@ def _evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOption
     yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
     if isinstance(outcome, Score):
         yield {semconv.LABEL + metric: outcome.label}
+        yield {semconv.CLAIMS + metric: claim_map(scored.record, outcome, options.content)}
         if options.openinference:
             yield openinference_copy(0, metric, outcome)

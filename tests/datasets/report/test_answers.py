@@ -1,11 +1,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
-from ragspan.datasets.report.answers import CONTEXTS_SHOWN, excerpt, mark_claims, show_answers, show_contexts
+from ragspan.datasets.report.answers import (
+    CONTEXTS_SHOWN,
+    Excerpt,
+    ShownContext,
+    excerpt,
+    mark_claims,
+    show_answers,
+    show_contexts,
+)
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
 
@@ -38,7 +47,8 @@ def test_an_unsupported_claim_is_marked_with_its_number_and_listed_with_its_reas
 
     answer = only([row])
 
-    assert [piece for piece in answer.response if piece[1]] == [("It is green.", (2,))]
+    (piece,) = (piece for piece in answer.response if piece.is_supported is False)
+    assert (piece.text, piece.numbers, piece.link) == ("It is green.", (2,), "claim-2")
     assert answer.claims == list(enumerate(CLAIMS, start=1))
 
 
@@ -48,7 +58,7 @@ def test_claims_of_two_metrics_have_numbers_of_their_own(answered):
     answer = only([answered(1, outcomes, response="It is green.")])
 
     assert [number for number, _ in answer.claims] == [1, 2, 3, 4]
-    assert answer.response == [("It is green.", (2, 4))]
+    assert [(piece.text, piece.numbers) for piece in answer.response] == [("It is green.", (2, 4))]
 
 
 def test_of_many_claims_the_unsupported_ones_are_kept(answered):
@@ -99,7 +109,7 @@ def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
 
     answer = only([answered(1, {"m": 0.1}, question=huge, contexts=[huge, huge], response=huge)])
 
-    shown = sum(len(text) for text, _ in answer.response)
+    shown = sum(len(piece.text) for piece in answer.response)
     assert shown + answer.omitted == len(huge.strip())
     assert shown < 10_000
     assert answer.question.omitted > 900_000
@@ -109,7 +119,7 @@ def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
 def test_more_answers_have_less_room_each(answered):
     rows = [answered(row, {"m": 0.1}, response="word " * 20_000) for row in range(1, 201)]
 
-    assert sum(len(text) for answer in show_answers(rows) for text, _ in answer.response) < 1_000_000
+    assert sum(len(piece.text) for answer in show_answers(rows) for piece in answer.response) < 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -128,8 +138,13 @@ def test_a_long_text_is_folded_and_what_there_is_no_room_for_is_counted(text, at
     assert text.startswith(shown.shown + shown.rest)
 
 
+def unsupported(claims):
+    return [(number, ClaimVerdict(index=0, supported=False, claim=claim)) for number, claim in claims.items()]
+
+
 def marked(response, claims):
-    return [piece for piece in mark_claims(response, claims) if piece[1]]
+    pieces, _ = mark_claims(unsupported(claims), response, ())
+    return [(piece.text, piece.numbers) for piece in pieces if piece.numbers]
 
 
 @pytest.mark.parametrize(
@@ -170,9 +185,36 @@ def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
     ],
 )
 def test_the_pieces_are_the_response_character_by_character(response):
-    pieces = mark_claims(response, {1: "Same.", 2: "another thing", 3: "NUL too."})
+    pieces, _ = mark_claims(unsupported({1: "Same.", 2: "another thing", 3: "NUL too."}), response, ())
 
-    assert "".join(text for text, _ in pieces) == response
+    assert "".join(piece.text for piece in pieces) == response
+    assert all(response.startswith(piece.text, piece.start) for piece in pieces)
+
+
+def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(answered):
+    context = "It opened in 1889. The tower is 300 m tall, without its antenna. " + "People like it. " * 100
+    row = answered(1, {"faithfulness": Score(value=1.0, evidence=CLAIMS[:1])}, contexts=["Elsewhere.", context])
+
+    answer = only([replace(row, record=replace(row.record, response="The tower is 300 m tall."))])
+
+    (piece,) = answer.response
+    start = context.index("The tower")
+    assert (piece.is_supported, piece.link) == (True, f"2-{start}")
+    (support,) = (piece for piece in answer.contexts[1].folded[0] if piece.numbers)
+    assert (support.text, support.start) == ("The tower is 300 m tall, without its antenna.", start)
+    before, after = answer.contexts[1].folded
+    assert "".join(piece.text for piece in [*before, *after]) == context.strip()
+    assert "".join(piece.text for piece in before) == answer.contexts[1].text.shown
+
+
+def test_support_that_the_fold_cuts_has_its_anchor_before_it():
+    texts = Excerpt("The tower is ", "300 m tall.")
+    context = ShownContext(1, RetrievedContext(text="The tower is 300 m tall."), texts, ())
+
+    _, (marked_context,) = mark_claims([(1, CLAIMS[0])], "", [context])
+
+    before, after = marked_context.folded
+    assert [(piece.text, piece.start) for piece in (*before, *after)] == [("The tower is ", 0), ("300 m tall.", 13)]
 
 
 def useful(*flags):

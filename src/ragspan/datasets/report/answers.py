@@ -8,23 +8,22 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.report.signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.claim_places import Place, locate
 from ragspan.judges.llm.prompt_context import fair_limit
-from ragspan.judges.overlap.sentences import places_of
-from ragspan.judges.overlap.text import is_content, keys, readable
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord, RetrievedContext
 
 State: TypeAlias = Literal["pass", "fail", "scored", "not scored"]
-Piece: TypeAlias = tuple[str, tuple[int, ...]]
-"""A part of a response, and the numbers of the unsupported claims that it makes."""
+Numbered: TypeAlias = Sequence[tuple[int, ClaimVerdict]]
+"""Claims with their numbers, from 1 over all metrics."""
 
 CONTEXTS_SHOWN = 20
 _ALL_TEXTS = 1_000_000
@@ -33,7 +32,6 @@ _LARGEST_ANSWER = 24_000
 _QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
 _CLAIMS_SHOWN, _VERDICTS_SHOWN, _LONGEST_VERDICT = 40, 5, 400
 _NEARBY, _NOT_WORTH_FOLDING = 40, 120  # characters
-_LEAST_SHARED = 0.5  # of a claim's words
 
 
 class Excerpt(NamedTuple):
@@ -95,6 +93,20 @@ class Finding(NamedTuple):
     """Whether the response used the context; None where the metric measures something else."""
 
 
+class Piece(NamedTuple):
+    """A part of a response or a context."""
+
+    text: str
+    start: int = 0
+    """Its place in the text as it is shown, in characters."""
+    numbers: tuple[int, ...] = ()
+    """Of the claims that it makes or supports."""
+    is_supported: bool | None = None
+    """Whether all claims are that it makes; None where it makes none."""
+    link: str | None = None
+    """What tells of its support: `3-120` for what stands in context 3 from character 120 on, `claim-2` for a claim's verdict."""
+
+
 class ShownContext(NamedTuple):
     """A context as the report shows it."""
 
@@ -103,6 +115,20 @@ class ShownContext(NamedTuple):
     context: RetrievedContext
     text: Excerpt
     findings: Sequence[Finding]
+    pieces: Sequence[Piece] = ()
+    """All that is shown of the text, with what supports claims."""
+
+    @property
+    def folded(self) -> tuple[list[Piece], list[Piece]]:
+        """The pieces that are visible at once, and those that can be unfolded."""
+        fold = len(self.text.shown)
+        before = [piece._replace(text=piece.text[: fold - piece.start]) for piece in self.pieces if piece.start < fold]
+        after = [
+            piece._replace(text=piece.text[max(fold - piece.start, 0) :], start=max(fold, piece.start))
+            for piece in self.pieces
+            if piece.start + len(piece.text) > fold
+        ]
+        return before, after
 
     @property
     def is_useful(self) -> bool | None:
@@ -123,8 +149,7 @@ class ShownAnswer:
     """Characters of the response that are left out."""
     contexts: Sequence[ShownContext]
     scores: Sequence[ShownScore]
-    claims: Sequence[tuple[int, ClaimVerdict]]
-    """With their numbers, from 1 over all metrics."""
+    claims: Numbered
     claim_count: int
 
     @property
@@ -151,17 +176,20 @@ def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
     shown_response = response[: int(room * _RESPONSE_SHARE)]
     evidence = [item for outcome in row.outcomes.values() for item in _evidence_of(outcome)]
     claims = list(enumerate((item for item in evidence if isinstance(item, ClaimVerdict)), start=1))
-    unsupported = {number: (claim.claim or "") for number, claim in claims if not claim.supported}
-    kept = sorted(claims, key=lambda numbered: numbered[1].supported)[:_CLAIMS_SHOWN]  # unsupported ones first
+    kept = sorted(
+        sorted(claims, key=lambda numbered: numbered[1].supported)[:_CLAIMS_SHOWN], key=lambda numbered: numbered[0]
+    )  # unsupported ones first
+    contexts = show_contexts(record.contexts or (), row.outcomes, room=int(room * _CONTEXTS_SHARE))
+    pieces, contexts = mark_claims(kept, shown_response, contexts)
     return ShownAnswer(
         row=row.row,
         record=record,
         question=excerpt(record.question, at_once=600, room=int(room * _QUESTION_SHARE)) if record.question else None,
-        response=list(mark_claims(shown_response, unsupported)),
+        response=pieces,
         omitted=len(response) - len(shown_response),
-        contexts=show_contexts(record.contexts or (), row.outcomes, room=int(room * _CONTEXTS_SHARE)),
+        contexts=contexts,
         scores=[_score(metric, outcome) for metric, outcome in row.outcomes.items()],
-        claims=sorted(kept, key=lambda numbered: numbered[0]),
+        claims=kept,
         claim_count=len(claims),
     )
 
@@ -216,41 +244,49 @@ def _verdict(item: Vote | Rating) -> str:
 # Claims ---------------------------------------------------------------------------------------------------------------
 
 
-def mark_claims(response: str, unsupported: Mapping[int, str]) -> Iterator[Piece]:
-    """The response in pieces, character by character, with the sentences marked that make these claims.
+def mark_claims(
+    claims: Numbered, response: str, contexts: Sequence[ShownContext]
+) -> tuple[list[Piece], list[ShownContext]]:
+    """The response in pieces, character by character, with the sentences that make claims, and the contexts with their support."""
+    shown = [context.text.shown + context.text.rest for context in contexts]
+    places = locate([claim.claim or "" for _, claim in claims], response, shown)
+    made: dict[Place, list[tuple[int, ClaimVerdict, str]]] = defaultdict(list)
+    supports: list[dict[Place, list[int]]] = [defaultdict(list) for _ in contexts]
+    for (number, claim), place in zip(claims, places, strict=True):
+        support = place.contexts if claim.supported else ()
+        for at in support:
+            supports[at.context][Place(at.start, at.end)].append(number)
+        link = f"{contexts[support[0].context].number}-{support[0].start}" if support else f"claim-{number}"
+        if place.response is not None:
+            made[place.response].append((number, claim, link))
+    marks = {place: _claim_piece(response, place, found) for place, found in made.items()}
+    marked = [
+        context._replace(
+            pieces=_pieces(
+                text, {place: Piece(text[slice(*place)], place.start, tuple(found)) for place, found in held.items()}
+            )
+        )
+        for context, text, held in zip(contexts, shown, supports, strict=True)
+    ]
+    return _pieces(response, marks), marked
 
-    A claim is a sentence of the response where the overlap judge found it, and a paraphrase of a part of one where a
-    language model did. So each claim goes to the sentence that has most of its words, if any has half of them.
-    """
-    sentences = list(places_of(response))
-    words = [_words(response[start:end]) for start, end in sentences]
-    numbers: dict[int, list[int]] = defaultdict(list)
-    for number, claim in unsupported.items():
-        place = _closest(_words(claim), words)
-        if place is not None:
-            numbers[place].append(number)
+
+def _claim_piece(response: str, place: Place, found: Sequence[tuple[int, ClaimVerdict, str]]) -> Piece:
+    """The sentence with all of its claims; it leads to the first that is not supported, or else to the first one's support."""
+    _, worst, link = min(found, key=lambda claim: claim[1].supported)
+    return Piece(response[slice(*place)], place.start, tuple(number for number, _, _ in found), worst.supported, link)
+
+
+def _pieces(text: str, marks: Mapping[Place, Piece]) -> list[Piece]:
+    """The text, with marks that do not overlap."""
+    pieces: list[Piece] = []
     position = 0
-    for place in sorted(numbers):
-        start, end = sentences[place]
-        if start > position:
-            yield response[position:start], ()
-        yield response[start:end], tuple(numbers[place])
-        position = end
-    if position < len(response):
-        yield response[position:], ()
-
-
-def _words(text: str) -> frozenset[str]:
-    found = frozenset(keys(readable(text)))
-    return frozenset(filter(is_content, found)) or found
-
-
-def _closest(claim: frozenset[str], sentences: Sequence[frozenset[str]]) -> int | None:
-    """The sentence with most words of the claim; of equals the one with the fewest others, then the first."""
-    if not claim or not sentences:
-        return None
-    best = max(range(len(sentences)), key=lambda place: (len(claim & sentences[place]), -len(sentences[place]), -place))
-    return best if len(claim & sentences[best]) >= _LEAST_SHARED * len(claim) else None
+    for place in sorted(marks):
+        if place.start > position:
+            pieces.append(Piece(text[position : place.start], position))
+        pieces.append(marks[place])
+        position = place.end
+    return [*pieces, Piece(text[position:], position)] if position < len(text) else pieces
 
 
 # Contexts -------------------------------------------------------------------------------------------------------------

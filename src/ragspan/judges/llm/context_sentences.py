@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
+
+from ragspan.judges.overlap.sentences import places_of
 
 MAX_SENTENCES = 100
 """Of one context; beyond that, neighbours count as one."""
 
-_BREAK = re.compile(r"""[.!?]["')\]]{0,3}\s+|[\u3002\uff01\uff1f]\s*|\n\s*""")
 _BEGINNING = 48
 """Characters of a sentence by which it can be found in its context."""
 LONGEST_LINE = _BEGINNING + 16
@@ -17,13 +17,9 @@ LONGEST_LINE = _BEGINNING + 16
 
 
 def split_context(text: str, most: int = MAX_SENTENCES) -> list[str]:
-    """The text in pieces, sentence by sentence, that make the whole text when put together again; none if it is blank.
-
-    A split in the wrong place, after an abbreviation, costs nothing: pieces are only told apart to say which were used.
-    """
-    ends = [match.end() for match in _BREAK.finditer(text)]
-    pieces = [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
-    pieces = _without_blanks(pieces)
+    """The text in pieces, sentence by sentence, that make the whole text when put together again; none if it is blank."""
+    starts = [start for start, _ in places_of(text)]
+    pieces = [text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])] if text.strip() else []
     at_a_time = -(-len(pieces) // min(most, MAX_SENTENCES)) or 1
     return ["".join(pieces[at : at + at_a_time]) for at in range(0, len(pieces), at_a_time)]
 
@@ -42,14 +38,6 @@ def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
     lengths = list(map(len, sentences))
     whole = sum(lengths)
     return sum(lengths[place - 1] for place in set(used)) / whole if whole else 0.0
-
-
-def _without_blanks(pieces: Sequence[str]) -> list[str]:
-    """Each blank piece becomes the end of the piece before it, or the beginning of the first one."""
-    starts = [index for index, piece in enumerate(pieces) if piece.strip()]
-    if not starts:
-        return []
-    return ["".join(pieces[start:end]) for start, end in pairwise([0, *starts[1:], len(pieces)])]
 
 
 def _beginning(sentence: str) -> str:

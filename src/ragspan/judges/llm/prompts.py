@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-PROMPT_VERSION = "3"
+PROMPT_VERSION = "4"
 
 RULES = """\
 You examine the answers of a question answering system. The system was given a user's question and some \

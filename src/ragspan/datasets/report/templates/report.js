@@ -102,8 +102,9 @@
     if (!answer) return;
     if (answer.hidden) form.reset();
     answer.hidden = false;
-    answer.open = true;
-    answer.scrollIntoView();
+    for (let item = target; item; item = item.parentElement.closest("details")) item.open = true;
+    if (target.classList.contains("body")) answer.scrollIntoView();
+    else target.scrollIntoView({ block: "center" });
   }
   addEventListener("hashchange", openTarget);
   openTarget();

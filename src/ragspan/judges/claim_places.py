@@ -1,0 +1,89 @@
+"""Where claims stand: the sentence of the response that makes each, and the sentences of the contexts that say the same.
+
+By words, for the claims of every judge alike: a claim is a sentence of the response where the embedded judge found it, and a
+paraphrase of a part of one where a language model did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from ragspan.judges.overlap.sentences import places_of
+from ragspan.judges.overlap.text import is_content, keys, readable
+
+_LEAST_SHARED = 0.5
+"""Of a claim's words, that the sentence has."""
+_MOST_OF_RESPONSE, _MOST_OF_CONTEXTS = 30_000, 80_000
+"""Characters that are looked through."""
+_PARTS = 2
+"""Sentences of contexts that a claim may be put together from."""
+
+_Words: TypeAlias = frozenset[str]
+
+
+class Place(NamedTuple):
+    """A sentence, in characters of the text that it stands in."""
+
+    start: int
+    end: int
+
+
+class ContextPlace(NamedTuple):
+    """A sentence of a context."""
+
+    context: int
+    """0-based, into the contexts."""
+    start: int
+    end: int
+
+
+class ClaimPlaces(NamedTuple):
+    """Where one claim stands."""
+
+    response: Place | None
+    """None where no sentence has half of its words."""
+    contexts: tuple[ContextPlace, ...] = ()
+    """The sentence with most of its words, and one with most of the others."""
+
+
+def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> list[ClaimPlaces]:
+    """The places of each claim; a claim goes to the sentence that has most of its words, if any has half of them."""
+    said = [(Place(start, end), _words(response[start:end])) for start, end in places_of(response[:_MOST_OF_RESPONSE])]
+    shown = list(_sentences(contexts))
+    found = []
+    for words in map(_words, claims):
+        place = _closest(words, [own for _, own in said])
+        parts = _parts(words, [own for _, own in shown])
+        found.append(ClaimPlaces(None if place is None else said[place][0], tuple(shown[part][0] for part in parts)))
+    return found
+
+
+def _sentences(contexts: Sequence[str]) -> Iterator[tuple[ContextPlace, _Words]]:
+    left = _MOST_OF_CONTEXTS
+    for index, text in enumerate(contexts):
+        for start, end in places_of(text[: max(left, 0)]):
+            yield ContextPlace(index, start, end), _words(text[start:end])
+        left -= len(text)
+
+
+def _parts(claim: _Words, sentences: Sequence[_Words]) -> list[int]:
+    """The sentence with most of the claim's words, and then one with most of those that it lacks."""
+    parts: list[int] = []
+    while claim and len(parts) < _PARTS and (place := _closest(claim, sentences)) is not None:
+        parts.append(place)
+        claim -= sentences[place]
+    return parts
+
+
+def _words(text: str) -> _Words:
+    found = frozenset(keys(readable(text)))
+    return frozenset(filter(is_content, found)) or found
+
+
+def _closest(claim: _Words, sentences: Sequence[_Words]) -> int | None:
+    """The sentence with most words of the claim; of equals the one with the fewest others, then the first."""
+    if not claim or not sentences:
+        return None
+    best = max(range(len(sentences)), key=lambda place: (len(claim & sentences[place]), -len(sentences[place]), -place))
+    return best if len(claim & sentences[best]) >= _LEAST_SHARED * len(claim) else None

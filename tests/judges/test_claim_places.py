@@ -1,0 +1,40 @@
+"""Where claims stand, whoever made them."""
+
+from __future__ import annotations
+
+from ragspan.judges.claim_places import locate
+
+RESPONSE = "Hello! The bridge opened in 1932. It carries eight lanes of traffic."
+CONTEXTS = [
+    "Nothing of it here.",
+    "Sydney is large. The bridge opened on 19 March 1932.\nIt has eight lanes. The traffic is dense.",
+]
+
+
+def texts(claims, response=RESPONSE, contexts=CONTEXTS):
+    for place in locate(claims, response, contexts):
+        said = None if place.response is None else response[slice(*place.response)]
+        yield said, [contexts[at.context][at.start : at.end] for at in place.contexts]
+
+
+def test_a_claim_stands_where_most_of_its_words_are():
+    assert list(texts(["The bridge opened in 1932."])) == [
+        ("The bridge opened in 1932.", ["The bridge opened on 19 March 1932."])
+    ]
+
+
+def test_a_claim_may_be_put_together_from_two_sentences():
+    [(said, shown)] = texts(["Eight lanes, and dense traffic."])
+
+    assert said == "It carries eight lanes of traffic."
+    assert shown == ["It has eight lanes.", "The traffic is dense."]
+
+
+def test_a_claim_without_half_of_its_words_anywhere_stands_nowhere():
+    assert list(texts(["Gamma sends invoices by registered mail."])) == [(None, [])]
+
+
+def test_places_are_of_the_text_as_it_is():
+    response = "\u201cQuoted\u201d \u2013 first.\n\n- The bridge\u00a0opened in 1932."
+
+    assert next(texts(["The bridge opened in 1932."], response=response))[0] == "The bridge\u00a0opened in 1932."
