@@ -136,7 +136,7 @@ def serving():
             yield Served(receiver, sink, f"127.0.0.1:{port}", f"http://127.0.0.1:{port}/v1/traces")
         finally:
             server.should_exit = True
-            tasks[1].cancel()
-            await asyncio.wait(tasks)
+            receiver.stop()
+            await asyncio.gather(*tasks)
 
     return serve

@@ -74,7 +74,7 @@ async def test_a_full_receiver_asks_to_try_again(server, answer, request_with):
 async def test_a_message_that_is_too_large_is_refused(server, compression):
     server, _ = server
     with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await export(server, bytes(65 * 1024 * 1024), compression=compression)
+        await export(server, bytes(17 * 1024 * 1024), compression=compression)
 
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 

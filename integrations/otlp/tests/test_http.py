@@ -249,6 +249,6 @@ async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with
 
     assert (before.status_code, alive.status_code, ready.status_code) == (200, 200, 503)
     assert alive.json() | {"bytes": 0} == {
-        "alive": True, "ready": False, "open_traces": 1, "bytes": 0, "requests.accepted": 1, "spans.accepted": 1,
+        "ready": False, "open_traces": 1, "bytes": 0, "requests.accepted": 1, "spans.accepted": 1,
         "spans.own": 0, "spans.rejected": 0,
     }  # fmt: skip

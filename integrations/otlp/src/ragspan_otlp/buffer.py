@@ -21,8 +21,8 @@ from ragspan.arguments import SOME_SECONDS, WHOLE
 from ragspan_otlp.decoding import RawSpan
 
 LONGEST = 600.0  # seconds
-_SPAN_OVERHEAD = 500  # bytes of memory beside its content, about
-_TRACE_OVERHEAD = 1500
+_SPAN_OVERHEAD = 300  # bytes of memory beside its content, about
+_TRACE_OVERHEAD = 700
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -103,6 +103,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     read = partial(records_of, retrieval_tools=settings.retrieval_tools)
     receiver = Receiver(sink, read=read, limits=limits)
     receiver.count_with(providers.meter_provider)
+    running = asyncio.ensure_future(receiver.run())
     async with contextlib.AsyncExitStack() as servers:
         places = []
         if http is not None:
@@ -111,8 +112,9 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
             places.append(await _serve_grpc(servers, receiver, grpc))
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
         typer.echo(f"ragspan worker: OTLP at {' and '.join(places)}; answers are {about}", err=True)
-        await _until_stopped(receiver)
-    await receiver.drain()
+        await asyncio.wait({running, asyncio.ensure_future(_stopped())}, return_when=asyncio.FIRST_COMPLETED)
+    receiver.stop()
+    await running
     await asyncio.to_thread(sink.shutdown, settings.exit_timeout)
     for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
         if provider is not None:
@@ -147,11 +149,10 @@ async def _serve_grpc(servers: contextlib.AsyncExitStack, receiver: Receiver, ad
     return f"{host}:{server.port}"
 
 
-async def _until_stopped(receiver: Receiver) -> None:
-    """Have traces read until a signal comes."""
-    loop, reading = asyncio.get_running_loop(), asyncio.ensure_future(receiver.run())
+async def _stopped() -> None:
+    """Wait until a signal says so."""
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
-            loop.add_signal_handler(number, reading.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await reading
+            loop.add_signal_handler(number, stopped.set)
+    await stopped.wait()

@@ -1,7 +1,8 @@
 """From an OTLP request to spans: as bytes at once, as plain data once their trace has ended.
 
 A request is taken apart into the bytes of its spans, so that a span holds no more memory than is counted for it, and nobody
-pays for attributes that no reader looks at. What may come is bounded by `otlp.proto`'s own limit of nesting, 100 levels.
+pays for attributes that no reader looks at. A body of some kilobytes may unpack to millions of empty messages, each of which
+takes a hundred bytes as an object: so parts are counted before there are objects, and there is one span at a time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,7 +21,7 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.json_format import ParseError as JSONError
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
@@ -28,7 +30,11 @@ from ragspan_otlp.traces import SpanEvent, TracedSpan
 
 _TRACE_ID, _SPAN_ID = 16, 8  # bytes
 _SCOPE = 200  # characters of a scope's name
-_RESOURCE = 64 * 1024  # bytes; a larger one is left out
+_MAX_RESOURCE = 64 * 1024  # bytes; a larger one is left out
+_MAX_SPAN = 4 * 1024 * 1024  # bytes; a larger one is rejected
+_MAX_PARTS = 50_000
+_RESOURCE_SPANS, _HEAD, _CONTENT = 1, 1, 2  # numbers of fields: of a request; of what it holds, on two levels
+_VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields, and how many bytes the others have
 _MAX_DEPTH = 16  # lists and maps inside one another; what is deeper becomes None
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MARKS = re.compile(
@@ -70,12 +76,12 @@ class Batch:
 
     traces: dict[bytes, list[RawSpan]]
     rejected: int = 0
-    """Spans without an id that can be one."""
+    """Spans that are none, have no id that can be one, or are too large."""
     own: int = 0
     """Spans of ragspan itself: scores that come back, and answers that are scored already."""
 
 
-def unpacked(body: bytes, *, most: int) -> bytes:
+def unpacked(body: bytes | bytearray, most: int) -> bytes:
     """What a body in gzip or zlib, which HTTP calls deflate, holds.
 
     Raises:
@@ -93,22 +99,8 @@ def unpacked(body: bytes, *, most: int) -> bytes:
     return content
 
 
-def request_of(body: bytes) -> ExportTraceServiceRequest:
-    """The request that protobuf bytes hold.
-
-    Raises:
-        RefusedError: they hold none.
-    """
-    try:
-        request = ExportTraceServiceRequest()
-        request.ParseFromString(body)
-    except (DecodeError, RecursionError):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest") from None
-    return request
-
-
-def request_of_json(body: bytes) -> ExportTraceServiceRequest:
-    """The request that JSON holds, in which OTLP has ids in hexadecimal digits.
+def from_json(body: bytes | bytearray) -> bytes:
+    """A request in JSON, in which OTLP has ids in hexadecimal digits, as protobuf.
 
     Raises:
         RefusedError: it holds none.
@@ -121,39 +113,107 @@ def request_of_json(body: bytes) -> ExportTraceServiceRequest:
                     span.pop("links", None)
                     for name in ("traceId", "spanId", "parentSpanId"):
                         span[name] = base64.b64encode(bytes.fromhex(span.get(name) or "")).decode()
-        request = ExportTraceServiceRequest()
-        ParseDict(content, request, ignore_unknown_fields=True)
+        request = ParseDict(content, ExportTraceServiceRequest(), ignore_unknown_fields=True)
     except (ValueError, TypeError, AttributeError, RecursionError, JSONError):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest in JSON") from None
-    return request
+    return bytes(request.SerializeToString())
 
 
-def batch_of(request: ExportTraceServiceRequest) -> Batch:
-    """The spans of a request."""
-    batch = Batch({})
-    for of_resource in request.resource_spans:
-        resource = of_resource.resource.SerializeToString()
-        resource = resource if len(resource) <= _RESOURCE else b""
-        for of_scope in of_resource.scope_spans:
-            scope = of_scope.scope.name[:_SCOPE]
-            if scope == semconv.SCOPE:
-                batch.own += len(of_scope.spans)
-            else:
-                _add(batch, of_scope.spans, scope, resource)
+def batch_of(body: bytes) -> Batch:
+    """The spans of a request.
+
+    Raises:
+        RefusedError: it is none, or has more parts than it may.
+    """
+    batch, parts = Batch({}), _Parts()
+    try:
+        for of_resource in parts.of(memoryview(body))[_RESOURCE_SPANS]:
+            held = parts.of(of_resource)
+            resource = b"".join(held[_HEAD])
+            for of_scope in held[_CONTENT]:
+                below = parts.of(of_scope)
+                scope = InstrumentationScope.FromString(b"".join(below[_HEAD])).name[:_SCOPE]
+                _add(batch, below[_CONTENT], scope, resource if len(resource) <= _MAX_RESOURCE else b"")
+    except (ValueError, LookupError, DecodeError):
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest") from None
     return batch
 
 
-def _add(batch: Batch, spans: Any, scope: str, resource: bytes) -> None:
+def _add(batch: Batch, spans: Sequence[memoryview], scope: str, resource: bytes) -> None:
+    if scope == semconv.SCOPE:
+        batch.own += len(spans)
+        return
     of_marked_scope = scope.startswith(_MARKED_SCOPES)
-    for span in spans:
-        trace_id, span_id = span.trace_id, span.span_id
-        if len(trace_id) != _TRACE_ID or len(span_id) != _SPAN_ID or not (any(trace_id) and any(span_id)):
+    for part in spans:
+        encoded = bytes(part)
+        span = _ids_of(encoded)
+        if span is None:
             batch.rejected += 1
             continue
-        encoded = span.SerializeToString()
         is_marked = of_marked_scope or _MARKS.search(encoded) is not None
-        raw = RawSpan(span_id, not any(span.parent_span_id), is_marked, encoded, scope, resource)
-        batch.traces.setdefault(trace_id, []).append(raw)
+        raw = RawSpan(span.span_id, not any(span.parent_span_id), is_marked, encoded, scope, resource)
+        batch.traces.setdefault(span.trace_id, []).append(raw)
+
+
+def _ids_of(encoded: bytes) -> Span | None:
+    """The span, for its ids; None where it is none, has none that can be one, or is too large."""
+    if len(encoded) > _MAX_SPAN:
+        return None
+    try:
+        span = Span.FromString(encoded)
+    except DecodeError:
+        return None
+    trace_id, span_id = span.trace_id, span.span_id
+    can_be = len(trace_id) == _TRACE_ID and len(span_id) == _SPAN_ID and any(trace_id) and any(span_id)
+    return span if can_be else None
+
+
+class _Parts:
+    """Takes messages of protobuf apart, so many parts in all: a few bytes may hold millions of empty messages."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_PARTS
+
+    def of(self, message: memoryview) -> Mapping[int, list[memoryview]]:
+        """The fields of a message that hold bytes, by their numbers.
+
+        Raises:
+            ValueError: it is no message; so LookupError.
+            RefusedError: there are too many parts.
+        """
+        fields: defaultdict[int, list[memoryview]] = defaultdict(list)
+        place = 0
+        while place < len(message):
+            key, place = _varint(message, place)
+            start, kind = place, key & 7
+            if kind == _VARINT:
+                _, place = _varint(message, place)
+            elif kind == _BYTES:
+                size, start = _varint(message, place)
+                place = start + size
+                fields[key >> 3].append(message[start:place])
+            else:
+                place += _FIXED[kind]
+            if place > len(message):
+                raise ValueError
+            self._left -= 1
+            if self._left < 0:
+                raise RefusedError(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request may have {_MAX_PARTS} spans and other parts"
+                )
+        return fields
+
+
+def _varint(message: memoryview, place: int) -> tuple[int, int]:
+    """The number that begins here, and where it ends."""
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = message[place]
+        place += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 - the last one
+            return number, place
+    raise ValueError
 
 
 def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:

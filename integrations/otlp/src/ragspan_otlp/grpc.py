@@ -6,12 +6,13 @@ from http import HTTPStatus
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
-from ragspan_otlp.decoding import RefusedError, batch_of, request_of
-from ragspan_otlp.http import MAX_BODY, response_to
+from ragspan_otlp.decoding import RefusedError, batch_of
+from ragspan_otlp.http import response_to
 from ragspan_otlp.receiver import Receiver
 
 _SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
-_MAX_CALLS = 64  # at a time
+_MAX_CALLS = 32  # at a time
+_MAX_MESSAGE = 16 * 1024 * 1024  # bytes; all calls may hold as much in memory at the same time
 _GRACE = 5.0  # seconds for calls that are under way when the server stops
 
 
@@ -34,7 +35,7 @@ class GRPCServer:
         self._receiver = receiver
         self._grpc = grpc
         self._server = grpc.aio.server(
-            options=[("grpc.max_receive_message_length", MAX_BODY), ("grpc.so_reuseport", 0)],
+            options=[("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.so_reuseport", 0)],
             maximum_concurrent_rpcs=_MAX_CALLS,
         )
         export = grpc.unary_unary_rpc_method_handler(self._export)  # bytes in, bytes out
@@ -53,7 +54,7 @@ class GRPCServer:
     async def _export(self, body: bytes, context: Any) -> bytes:
         try:
             self._receiver.check_room()
-            response: bytes = response_to(self._receiver.take(batch_of(request_of(body)))).SerializeToString()
+            response: bytes = response_to(self._receiver.take(batch_of(body))).SerializeToString()
         except RefusedError as refusal:
             is_full = refusal.status is HTTPStatus.TOO_MANY_REQUESTS  # senders try again by themselves
             codes = self._grpc.StatusCode

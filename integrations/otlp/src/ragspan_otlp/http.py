@@ -23,13 +23,15 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ragspan_otlp.decoding import RefusedError, batch_of, request_of, request_of_json, unpacked
+from ragspan_otlp.decoding import RefusedError, batch_of, from_json, unpacked
 from ragspan_otlp.receiver import Receiver
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request's body, before and after it is unpacked."""
+MAX_JSON = 16 * 1024 * 1024
+"""Likewise of one in JSON, which takes many times its size as objects."""
 RETRY_AFTER = 2  # seconds
-_MAX_BODIES = 256 * 1024 * 1024  # bytes of the bodies of all requests that are being read
+_MAX_BODIES = 256 * 1024 * 1024  # bytes of the bodies of all requests that are under way
 _PATIENCE = 30  # seconds for a head, and for a body
 _KEEP_ALIVE = 75  # seconds that an idle connection stays
 _MAX_CONNECTIONS = 800
@@ -61,8 +63,9 @@ class OTLPApplication:
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._reading = 0
-        """Bytes of bodies that are being read."""
+        self._held = 0
+        """Bytes of the bodies of requests that are under way."""
+        self._json = asyncio.Lock()  # one at a time
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
         if scope["path"] in {"/healthz", "/readyz"}:
@@ -90,49 +93,49 @@ class OTLPApplication:
         Raises:
             RefusedError: it is not taken.
         """
+        body = bytearray()
+        most = MAX_JSON if kind == _JSON else MAX_BODY
+        is_packed = headers.get("content-encoding") in {"gzip", "deflate"}
         try:
-            body = await asyncio.wait_for(self._read(receive), _PATIENCE)
+            await asyncio.wait_for(self._read(receive, body, most), _PATIENCE)
+            self._receiver.check_room()
+            if kind == _JSON:
+                async with self._json:
+                    plain = await asyncio.to_thread(from_json, unpacked(body, most) if is_packed else body)
+            else:
+                plain = unpacked(body, most) if is_packed else bytes(body)
+            return response_to(self._receiver.take(batch_of(plain)))
         except asyncio.TimeoutError:
             told = f"no whole body came in {_PATIENCE} seconds"
             raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, told) from None
-        self._receiver.check_room()
-        if headers.get("content-encoding") in {"gzip", "deflate"}:
-            body = unpacked(body, most=MAX_BODY)
-        request = await asyncio.to_thread(request_of_json, body) if kind == _JSON else request_of(body)
-        return response_to(self._receiver.take(batch_of(request)))
+        finally:
+            self._held -= len(body)
 
-    async def _read(self, receive: _Receive) -> bytes:
-        """The body of a request.
+    async def _read(self, receive: _Receive, body: bytearray, most: int) -> None:
+        """Read the body of a request, up to so many bytes.
 
         Raises:
             RefusedError: it is too large, or those of all requests are.
             _DisconnectedError: the sender has gone.
         """
-        chunks: list[bytes] = []
-        size = 0
-        try:
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _DisconnectedError
-                chunk = message.get("body", b"")
-                chunks.append(chunk)
-                size += len(chunk)
-                self._reading += len(chunk)
-                if size > MAX_BODY:
-                    raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {MAX_BODY} bytes")
-                if self._reading > _MAX_BODIES:
-                    self._receiver.refuse()
-                if not message.get("more_body", False):
-                    return b"".join(chunks)
-        finally:
-            self._reading -= size
+        is_whole = False
+        while not is_whole:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _DisconnectedError
+            chunk = message.get("body", b"")
+            body += chunk
+            self._held += len(chunk)
+            if len(body) > most:
+                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {most} bytes")
+            if self._held > _MAX_BODIES:
+                self._receiver.refuse()
+            is_whole = not message.get("more_body", False)
 
     async def _tell_health(self, path: str, send: _Send) -> None:
-        receiver = self._receiver
-        is_well = receiver.is_alive and (receiver.is_ready or path == "/healthz")
-        page = {"alive": receiver.is_alive, "ready": receiver.is_ready, **receiver.figures()}
-        status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+        is_ready = self._receiver.is_ready
+        status = HTTPStatus.OK if is_ready or path == "/healthz" else HTTPStatus.SERVICE_UNAVAILABLE
+        page = {"ready": is_ready, **self._receiver.figures()}
         await _reply(send, status, _JSON, json.dumps(page).encode())
 
 
@@ -154,7 +157,7 @@ def response_to(rejected: int) -> ExportTraceServiceResponse:
     response = ExportTraceServiceResponse()
     if rejected:
         response.partial_success.rejected_spans = rejected
-        response.partial_success.error_message = "these spans have no valid id, or are of a trace that is too large"
+        response.partial_success.error_message = "these spans have no valid id, or they or their traces are too large"
     return response
 
 

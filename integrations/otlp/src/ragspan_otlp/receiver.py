@@ -12,6 +12,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
 from itertools import islice
@@ -28,13 +29,12 @@ from ragspan_otlp.decoding import Batch, RefusedError, decoded
 from ragspan_otlp.traces import TracedRecord, TracedSpan
 
 _TICK = 0.1  # seconds between two looks for traces that have ended
-_HANGS = 10.0  # seconds without a look after which the receiver counts as hanging
 _AT_ONCE = 64  # traces that are read before their memory is given back
 _TROUBLE = {
     "requests.refused": "the receiver is full: %d requests were refused so far, and their senders asked to try again",
     "traces.too_large": "%d traces so far had more spans or bytes than they may, and are not scored",
     "traces.unreadable": "%d traces so far could not be read",
-    "spans.rejected": "%d spans so far had no valid id",
+    "spans.rejected": "%d spans so far had no valid id, or were too large",
     "spans.late": "%d spans so far came after their trace had ended; --quiet and --deadline say when it does",
 }
 
@@ -63,9 +63,8 @@ class Receiver:
         self._sink = sink
         self._read_spans = read
         self._buffer = TraceBuffer(limits or BufferLimits(), clock=clock)
-        self._clock = clock
         self._log = ThrottledLog()
-        self._last_look = clock()
+        self._stopped = asyncio.Event()
         self.counts = self._buffer.counts
         self._told: Counter[str] = Counter()
 
@@ -96,28 +95,24 @@ class Receiver:
         return rejected
 
     async def run(self) -> None:
-        """Have traces read as they end, until cancelled."""
-        while True:
+        """Have traces read as they end; after `stop`, all that are there."""
+        while not self._stopped.is_set():
             await self.look()
-            await asyncio.sleep(_TICK)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), _TICK)
+        await self._read(self._buffer.end_all())
+
+    def stop(self) -> None:
+        """Wait no longer for traces to end."""
+        self._stopped.set()
 
     async def look(self) -> None:
         """Have the traces read that have ended by now."""
-        self._last_look = self._clock()
         await self._read(self._buffer.ended())
         for name, words in _TROUBLE.items():
             if self.counts[name] > self._told[name]:
                 self._log.trouble(name, words, self.counts[name])
                 self._told[name] = self.counts[name]
-
-    async def drain(self) -> None:
-        """Have all traces read, as if they had ended."""
-        await self._read(self._buffer.end_all())
-
-    @property
-    def is_alive(self) -> bool:
-        """It looked for ended traces a moment ago."""
-        return self._clock() - self._last_look < _HANGS
 
     @property
     def is_ready(self) -> bool:
@@ -150,7 +145,6 @@ class Receiver:
 
     async def _read(self, traces: Iterator[Trace]) -> None:
         while few := list(islice(traces, _AT_ONCE)):
-            self._last_look = self._clock()
             found, unreadable = await asyncio.to_thread(self._submit, few)
             self.counts["records"] += found
             self.counts["traces.unreadable"] += unreadable
