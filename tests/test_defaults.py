@@ -72,6 +72,16 @@ def test_writers_that_find_no_span_are_warned_of(monkeypatch, caplog):
     assert "without 'otel'" in caplog.text
 
 
+def test_a_writer_that_needs_no_span_is_not_warned_of(monkeypatch, caplog):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "langsmith")
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setenv("LANGSMITH_API_KEY", "key")
+
+    ragspan.default_engine()
+
+    assert caplog.messages == []
+
+
 def test_turned_off_it_makes_no_emitters(monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
     monkeypatch.setenv("RAGSPAN_EMITTERS", "not-installed")

@@ -157,13 +157,20 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
     """
     if not settings.enabled:
         return []
-    if "otel" not in settings.emitters and settings.emitters != ("console",):
+    made = [emitter_from(name, settings, providers) for name in settings.emitters]
+    if misses_span(made):
         _logger.warning(
             "RAGSPAN_EMITTERS is %r: without 'otel' no span of the answers is made or found, and writers such as phoenix "
             "and mlflow have nothing to write scores to",
             ",".join(settings.emitters),
         )
-    return [emitter_from(name, settings, providers) for name in settings.emitters]
+    return made
+
+
+def misses_span(emitters: Sequence[Emitter]) -> bool:
+    """Whether one of these needs the answer's span, and none makes or finds it."""
+    has_span = any(isinstance(emitter, OTelEmitter) for emitter in emitters)
+    return not has_span and any(getattr(emitter, "needs_span", False) for emitter in emitters)
 
 
 def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders | None = None) -> Emitter:

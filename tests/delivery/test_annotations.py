@@ -50,8 +50,15 @@ class Notebook(ScoreWriter):
 def annotations():
     """What is written of these outcomes."""
 
-    def annotations(outcomes, *, record_id="r1", late=False, refusal=False, **options):
-        record = RagRecord(question="q", contexts=["c"], response="r", record_id=record_id)
+    def annotations(outcomes, *, record_id="r1", ended_ns=2, late=False, refusal=False, **options):
+        record = RagRecord(
+            question="q",
+            contexts=["c"],
+            response="r",
+            record_id=record_id,
+            started_ns=min(1, ended_ns),
+            ended_ns=ended_ns,
+        )
         scored = ScoredRecord(record=record, outcomes=outcomes, span=ANSWER, late=late, refusal=refusal)
         return list(Notebook(**options).items_of(scored, ANSWER))
 
@@ -137,6 +144,13 @@ def test_explanations_are_cut_and_made_sound(annotations):
     (one,) = annotations({"faithfulness": score}, explanations=True, max_explanation_chars=6)
 
     assert one.explanation == "ab\ufffd\ufffdc…"
+
+
+@pytest.mark.parametrize(("ended_ns", "written"), [(2, 2), (-(10**30), 0), (10**30, 2**63 - 1)])
+def test_the_time_of_an_answer_is_one_that_backends_can_hold(annotations, ended_ns, written):
+    (one,) = annotations({"m": Score(value=1.0)}, ended_ns=ended_ns)
+
+    assert one.ended_ns == written
 
 
 @pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])

@@ -109,6 +109,8 @@ def test_a_framework_of_another_version_than_the_integration_asks_for_is_pointed
 
 def test_writers_without_spans_are_a_warning(examined):
     assert "set it to otel,phoenix,mlflow" in examined(RAGSPAN_EMITTERS="phoenix,mlflow").text("warning")
+    traced = {"LANGSMITH_TRACING": "true", "LANGSMITH_API_KEY": "a-key"}
+    assert "leaves 'otel' out" not in examined(RAGSPAN_EMITTERS="langsmith", **traced).text("warning")
 
 
 @pytest.mark.parametrize(

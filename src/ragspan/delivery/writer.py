@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from typing_extensions import Self
 
+_LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
 _BYTES = 1500  # of an annotation without its explanation
 
 
@@ -116,6 +117,9 @@ class ScoreWriter(ScoreEmitter, ABC):
     endpoint: Endpoint | None = None
     """The server that it writes to, where there is one to be named."""
 
+    needs_span = True
+    """Whether it writes to a span, which another emitter makes or finds."""
+
     _given: Mapping[str, Any]
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
@@ -171,7 +175,7 @@ class ScoreWriter(ScoreEmitter, ABC):
             "trace_id": f"{span.trace_id:032x}",
             "span_id": f"{span.span_id:016x}",
             "record_id": record_id,
-            "ended_ns": scored.record.ended_ns,
+            "ended_ns": min(max(scored.record.ended_ns, 0), _LATEST_NS),
         }
         items: list[Annotation] = []
         for metric, outcome in scored.outcomes.items():

@@ -9,6 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import platform
@@ -22,7 +23,7 @@ from urllib.parse import unquote
 
 from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.config import Settings, process_environment, unknown_names, variable
-from ragspan.defaults import engine_from, sink_from
+from ragspan.defaults import emitter_from, engine_from, misses_span, sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
 from ragspan.doctor.observations import judge_finding, observations
 from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
@@ -135,7 +136,7 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
         yield finding("settings", "failed", "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored")
     if settings is not None and settings.sample_rate == 0:
         yield finding("settings", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
-    if settings is not None and "otel" not in settings.emitters and settings.emitters != ("console",):
+    if settings is not None and "otel" not in settings.emitters and _misses_span(settings):
         found = "RAGSPAN_EMITTERS leaves 'otel' out: writers such as phoenix and mlflow find no span to write scores to"
         yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
     if _sdk_is_disabled():
@@ -152,6 +153,14 @@ def _shown(name: str, value: str) -> str:
     if "://" in value:
         return shown_url(value)
     return "(set)" if name.endswith("KEY") else value
+
+
+def _misses_span(settings: Settings) -> bool:
+    made = []
+    for name in settings.emitters:
+        with contextlib.suppress(ConfigurationError):  # which is told where the record is scored
+            made.append(emitter_from(name, settings))
+    return misses_span(made)
 
 
 def _sdk_is_disabled() -> bool:

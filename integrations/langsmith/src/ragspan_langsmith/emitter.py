@@ -75,6 +75,7 @@ class LangSmithFeedback(ScoreWriter):
         _RUNS.or_none().check("runs", runs)
         is_traced = "true" in {_setting("TRACING"), _setting("TRACING_V2")}
         self._runs = runs or ("tracer" if is_traced else "spans")
+        self.needs_span = self._runs == "spans"
         self._project = project or _setting("PROJECT")
         super().__init__(**options)
 
