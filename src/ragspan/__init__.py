@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError, JudgeError, RagspanError, RecordError
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
 from ragspan.records import (
     AnswerStatus,
     Capture,
@@ -37,6 +37,7 @@ __all__ = [
     "AnswerStatus",
     "Budget",
     "Capture",
+    "Cause",
     "ConfigurationError",
     "Configured",
     "Dropped",

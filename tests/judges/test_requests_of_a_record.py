@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from dataclasses import replace
 from itertools import takewhile
 
 import pytest
 
-from ragspan import ScoringEngine
+from ragspan import Budget, ScoringEngine
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import (
     AnswerRelevance,
@@ -22,7 +23,7 @@ from ragspan.metrics import (
     Faithfulness,
     FaithfulnessWithHHEM,
 )
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, Retrieval, RetrievedContext
 from ragspan.testing import FakeJudge
 
 CLAIMS = [f"Claim {number} states something that takes about a hundred characters to be stated." for number in range(8)]
@@ -60,7 +61,9 @@ def endpoint(fake_openai):
         "used_sentences": findings(5, sentences=[1, 3]),
         "claims": CLAIMS,
         "claim_verdicts": findings(len(CLAIMS), verdict="supported"),
+        "statement_sources": findings(1, verdict="document", document=1),
     }
+    fake_openai.answers = answers
 
     def answer(request):
         question = fake_openai.question(request)
@@ -173,3 +176,45 @@ def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_con
 
     assert endpoint.question(endpoint.requests[0]) == "claims"
     assert len(endpoint.requests) == 5
+
+
+@pytest.fixture
+def failing(endpoint, five_contexts):
+    """A record whose search had found one document more, with an endpoint that finds its claims unsupported."""
+    endpoint.answers["grounding"] = {"reasoning": "r", "verdict": "not_grounded"}
+    endpoint.answers["claim_verdicts"] = [
+        {"number": number, "reasoning": "r", "verdict": "unsupported"} for number in range(1, len(CLAIMS) + 1)
+    ]
+    found = (*five_contexts.contexts, RetrievedContext(text="What was dropped says it."))
+    search = Retrieval(name="search", query="", started_ns=0, ended_ns=1, contexts=found)
+    return replace(five_contexts, retrievals=(search,))
+
+
+async def test_a_metric_that_fails_takes_one_request_more_that_begins_with_the_same(endpoint, openai_judge, failing):
+    judge = openai_judge()
+
+    scores = await all_at_once(failing, [ContextAdherence(judge), Faithfulness(judge)])
+
+    prompts = prompts_of(endpoint)
+    assert [score.cause for score in scores] == ["lost_before_prompt"] * 2
+    assert len(prompts) == 5
+    assert common_share(prompts) >= 0.75
+    assert sum("What was dropped says it." in prompt for prompt in prompts) == 2
+
+
+async def test_switched_off_causes_take_no_request(endpoint, openai_judge, failing):
+    judge = openai_judge()
+
+    await all_at_once(failing, [ContextAdherence(judge, causes=False), Faithfulness(judge, causes=False)])
+
+    assert len(endpoint.requests) == 3
+
+
+async def test_where_the_budget_is_spent_a_failing_answer_has_its_score_and_no_cause(endpoint, openai_judge, failing):
+    metrics = [ContextAdherence(openai_judge(), polls=1)]
+    with ScoringEngine(metrics=metrics, emitters=[], budget=Budget(requests_per_minute=1)) as engine:
+        scored = await engine.score(failing)
+
+    score = scored.outcomes["context_adherence"]
+    assert (score.label, score.causes, score.fallback) == ("fail", (), None)
+    assert len(endpoint.requests) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -149,6 +150,20 @@ async def test_a_judge_that_cannot_tell_costs_no_score(fixed_judge, dropped, err
             raise error
 
         judge.find_support = find_support
+
+    score = await Faithfulness(judge).score(dropped)
+
+    assert score.label == "fail"
+    assert score.causes == ()
+
+
+async def test_a_judge_that_does_not_answer_in_time_costs_no_score(fixed_judge, dropped, monkeypatch):
+    async def never(record, claims, documents):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("ragspan.metrics.causes._LONGEST_WAIT", 0.01)
+    judge = fixed_judge(claims=[FEES.text], supported=[False])
+    judge.find_support = never
 
     score = await Faithfulness(judge).score(dropped)
 

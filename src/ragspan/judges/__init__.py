@@ -9,6 +9,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.base import (
     AnswerRelevanceJudge,
     ChatClient,
+    ClaimSupport,
     ClaimVerdict,
     Completion,
     ContextRating,
@@ -16,6 +17,7 @@ from ragspan.judges.base import (
     ContextVerdict,
     Judge,
     Rating,
+    SupportJudge,
     UtilizationJudge,
     Verifier,
     Vote,
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerRelevanceJudge",
     "ChatClient",
+    "ClaimSupport",
     "ClaimVerdict",
     "Completion",
     "ContextRating",
@@ -48,6 +51,7 @@ __all__ = [
     "Rating",
     "ReferencePair",
     "SpanDetector",
+    "SupportJudge",
     "Unit",
     "UtilizationJudge",
     "Verifier",
