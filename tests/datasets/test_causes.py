@@ -39,6 +39,17 @@ def test_the_cause_is_a_column_of_the_result_file_and_of_the_reports_summary(tmp
     assert "Document 2 of search, which did not reach the prompt, supports a claim" in page
 
 
+def test_a_column_of_retrieved_documents_gives_causes_as_well():
+    row = {"question": "What is the fee?", "contexts": [SETTLED], "retrieved": [SETTLED, FEE], "answer": FEE}
+
+    evaluation = evaluate([row], metrics=[Faithfulness(OverlapJudge())])
+
+    (worst,) = evaluation.worst_by("faithfulness")
+    assert worst.outcomes["faithfulness"].losses == (
+        "Document 2 of search, which did not reach the prompt, supports a claim that the contexts do not."
+    )
+
+
 def test_without_searches_the_report_has_no_column_for_causes(tmp_path):
     evaluation = evaluate(
         [{"question": "?", "contexts": [SETTLED], "answer": FEE}], metrics=[Faithfulness(OverlapJudge())]

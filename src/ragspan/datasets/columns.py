@@ -53,6 +53,7 @@ class ColumnChoices:
     session_id: ColumnChoice | None = None
     user_id: ColumnChoice | None = None
     metadata: ColumnChoice | None = None
+    retrieved: ColumnChoice | None = None
     trace_id: ColumnChoice | None = None
     span_id: ColumnChoice | None = None
     started: ColumnChoice | None = None

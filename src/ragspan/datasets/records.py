@@ -21,7 +21,7 @@ from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for, rec
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
 
 
@@ -109,6 +109,7 @@ class RecordReader:
             session_id=identifier_of(self._cell("session_id", values)),
             user_id=identifier_of(self._cell("user_id", values)),
             metadata=metadata_of(self._cell("metadata", values)),
+            retrievals=self._retrievals(values, times),
             **times,
         )
 
@@ -132,13 +133,19 @@ class RecordReader:
         _require_room(part, (text or "",))
         return text
 
-    def _contexts(self, values: Mapping[str, Any]) -> Any:
-        cell = self._cell("contexts", values)
+    def _retrievals(self, values: Mapping[str, Any], times: Mapping[str, int]) -> tuple[Retrieval, ...]:
+        """What was retrieved, where the table tells that from what reached the prompt."""
+        found = self._contexts(values, part="retrieved")
+        at = times.get("started_ns", 0)
+        return (Retrieval(name="search", query=None, started_ns=at, ended_ns=at, contexts=found),) if found else ()
+
+    def _contexts(self, values: Mapping[str, Any], part: str = "contexts") -> Any:
+        cell = self._cell(part, values)
         try:
             contexts = contexts_of(cell, separator="|" if self._tool == "DeepEval" else None)  # in its CSV files
         except CellError as error:
-            raise CellError(f"the contexts {error}") from None
-        _require_room("contexts", (context.text for context in contexts or ()))
+            raise CellError(f"the {'contexts' if part == 'contexts' else 'retrieved documents'} {error}") from None
+        _require_room(part, (context.text for context in contexts or ()))
         return contexts
 
     def _span(self, row: int, values: Mapping[str, Any]) -> SpanAnchor | None:
