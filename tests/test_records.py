@@ -92,6 +92,7 @@ def test_json_gives_back_the_parts_of_a_record():
         contexts=[part],
         evidence=["leaf"],
         swallowed_errors=("TimeoutError",),
+        run_id="0198c7a1-7b3c-7000-8000-00000000000f",
         retrievals=(Retrieval(name="r", query="q", started_ns=1, ended_ns=2, contexts=(part,), span=span),),
         generations=(Generation(model="m", provider=None, started_ns=1, ended_ns=2, input_tokens=7),),
     )
