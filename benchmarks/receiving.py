@@ -6,10 +6,11 @@ Traces of ten spans, as OpenInference writes them for a RAG answer with four pas
 another process, 50 in a request of protobuf without compression; so the sender spends little of the processors that both share.
 A trace counts as lost unless it was taken and read. In each row the receiver is a process of its own:
 
-- `read`: every trace is taken and read, and `RAGSPAN_SAMPLE_RATE=0` spares the judge;
+- `read`: every trace is taken and read, and `RAGSPAN_MAX_RECORDS_PER_SECOND=1` spares the judge;
 - `no answers`: ten spans of web requests, which nobody has to read;
 - `one a request`: 1 trace in a request on 8 connections, as programs send that export each trace at once;
 - `scored`: as `read`, and each answer is scored; what the engine has no time for it drops and counts;
+- `a tenth`: `RAGSPAN_SAMPLE_RATE=0.1`: nine of ten traces need not be read, and the others are scored;
 - `too little memory`: as `read` with 16 MiB for open traces. What it refuses the sender does not send again here.
 
 "Processors" are seconds of processor time for each second of sending, until all is read.
@@ -30,6 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -47,7 +49,7 @@ QUIET = 1.0  # seconds
 class Case:
     name: str
     arguments: tuple[str, ...] = ()
-    sample_rate: float = 0.0
+    settings: Mapping[str, str] = MappingProxyType({"RAGSPAN_MAX_RECORDS_PER_SECOND": "1"})
     traces_in_a_request: int = 50
     connections: int = 1
     is_answer: bool = True
@@ -57,10 +59,11 @@ CASES = (
     Case(name="read"),
     Case(name="no answers", is_answer=False),
     Case(name="one a request", traces_in_a_request=1, connections=8),
-    Case(name="scored", sample_rate=1.0),
+    Case(name="scored", settings={}),
+    Case(name="a tenth", settings={"RAGSPAN_SAMPLE_RATE": "0.1"}),
     Case(name="too little memory", arguments=("--memory", "16")),
 )
-QUICK = (CASES[0], replace(CASES[4], arguments=("--memory", "4")))
+QUICK = (CASES[0], replace(CASES[5], arguments=("--memory", "4")))
 
 
 class Requests:
@@ -138,7 +141,7 @@ def web_request() -> dict[str, str]:
 def receiver(case: Case, sink: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The command in a process of its own, and its port."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
-    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{HOST}:{sink}", "RAGSPAN_SAMPLE_RATE": str(case.sample_rate)}
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{HOST}:{sink}", **case.settings}
     process = subprocess.Popen(
         [sys.executable, "-m", "ragspan.cli", "worker", "--otlp", f"{HOST}:0", "--quiet", str(QUIET), *case.arguments],
         env={**inherited, **settings, "NO_PROXY": HOST},
@@ -168,7 +171,9 @@ def measured(case: Case, rate: int, seconds: float) -> dict[str, Any]:
         figures = settled(port)
         used = {name: now - before[name] for name, now in spent(process.pid).items()}
         scored = sink.get("/counts")["by_first_word"].get("evaluation", 0)
-    done = figures.get("records" if case.is_answer else "traces.ended", 0)
+    done = (
+        figures.get("records" if case.is_answer else "traces.ended", 0) + figures.get("spans.not_sampled", 0) // SPANS
+    )
     return {
         "traces": case.name,
         "sent a second": sent / took,

@@ -127,9 +127,9 @@ def serving():
     """A receiver that serves OTLP over HTTP while the block runs, and reads traces as they end."""
 
     @asynccontextmanager
-    async def serve(limits, read=read_chains):
+    async def serve(limits, read=read_chains, **options):
         sink, listener = Sink(), listening("127.0.0.1:0")
-        receiver, port = Receiver(sink, read=read, limits=limits), listener.getsockname()[1]
+        receiver, port = Receiver(sink, read=read, limits=limits, **options), listener.getsockname()[1]
         server = Server(receiver)
         tasks = [asyncio.create_task(server.serve(sockets=[listener])), asyncio.create_task(receiver.run())]
         try:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import zlib
 
 import pytest
 from google.protobuf.json_format import MessageToDict
+from hypothesis import given
+from hypothesis import strategies as st
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragspan_otlp.decoding import (
     RefusedError,
@@ -191,6 +195,30 @@ def test_a_request_that_is_cut_off_is_refused(span, request_with, cut):
 
     with pytest.raises(RefusedError, match="the body"):
         batch_of(body[:-cut])
+
+
+@given(st.integers(0, 2**32), st.integers(1, 8))
+def test_bytes_that_were_changed_on_the_way_are_refused_or_read(seed, changes):
+    draw = random.Random(seed)
+    request = ExportTraceServiceRequest()
+    of_resource = request.resource_spans.add()
+    of_resource.resource.attributes.add(key="service").value.string_value = "shop"
+    of_scope = of_resource.scope_spans.add()
+    of_scope.scope.name = "app"
+    for number in range(3):
+        one = of_scope.spans.add(trace_id=TRACE, span_id=bytes([number + 1] * 8), parent_span_id=PARENT, name="ask")
+        one.attributes.add(key="llm.x").value.array_value.values.add().int_value = 300
+        one.events.add(name="event", time_unix_nano=5)
+    body = bytearray(request.SerializeToString())
+    for _ in range(changes):
+        body[draw.randrange(len(body))] = draw.randrange(256)
+    try:
+        batch = batch_of(bytes(body))
+    except RefusedError:
+        return
+
+    for spans in batch.traces.values():
+        assert len(list(decoded(spans))) == len(spans)
 
 
 def test_parts_may_come_in_any_order(span, request_with):

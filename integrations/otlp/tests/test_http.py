@@ -14,6 +14,8 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
@@ -194,6 +196,36 @@ async def test_a_trace_that_cannot_be_read_is_counted_and_harms_no_other(serving
         await until(lambda: served.receiver.counts["traces.unreadable"] == 1)
 
     assert record.question == "Who?"
+
+
+async def test_spans_of_traces_that_are_not_sampled_are_not_held(serving, answer, request_with):
+    async with serving(SLOW, is_sampled=lambda trace_id: trace_id != TRACE) as served:
+        await post(served, request_with(answer(TRACE), answer(os.urandom(16))).SerializeToString())
+        figures = served.receiver.figures()
+
+    assert (figures["spans.not_sampled"], figures["spans.accepted"], figures["open_traces"]) == (1, 1, 1)
+
+
+async def test_the_counts_are_metrics(serving, answer, span, request_with):
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader], shutdown_on_exit=False)
+    async with serving(SLOW) as served:
+        served.receiver.count_with(provider)
+        await post(served, request_with(answer(TRACE), span(b"none")).SerializeToString())
+        (of_resource,) = reader.get_metrics_data().resource_metrics
+
+    told = {
+        (metric.name, point.attributes["ragspan.result"]): point.value
+        for metric in of_resource.scope_metrics[0].metrics
+        for point in metric.data.data_points
+        if point.value
+    }
+    assert told == {
+        ("ragspan.receiver.requests", "accepted"): 1,
+        ("ragspan.receiver.spans", "accepted"): 1,
+        ("ragspan.receiver.spans", "rejected"): 1,
+    }
+    provider.shutdown()
 
 
 async def test_a_sender_that_hangs_in_the_middle_of_a_body_is_told_so(serving, monkeypatch):

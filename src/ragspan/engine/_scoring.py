@@ -64,10 +64,10 @@ class Sampling:
         if trace is not None and not trace.sampled and not self.score_unsampled:
             return False
         rate = self.metric_rates.get(metric, self.rate)
-        return rate >= 1 or _draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
+        return rate >= 1 or draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
 
 
-def _draw(identity: str) -> float:
+def draw(identity: str) -> float:
     """A number from 0 to below 1, always the same for the same identity.
 
     A hash with a key of its own, not the bits of the trace id: samplers of traces compare those to their rate. Where

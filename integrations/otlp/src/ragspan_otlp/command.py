@@ -15,6 +15,7 @@ from opentelemetry.metrics import set_meter_provider
 
 from ragspan.config import Settings, process_environment
 from ragspan.defaults import check_worker, engine_from, sink_from
+from ragspan.engine._scoring import draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
 from ragspan.telemetry.environment import providers_from_environment
@@ -101,7 +102,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
     read = partial(records_of, retrieval_tools=settings.retrieval_tools)
-    receiver = Receiver(sink, read=read, limits=limits)
+    receiver = Receiver(sink, read=read, is_sampled=partial(_is_sampled, settings), limits=limits)
     receiver.count_with(providers.meter_provider)
     running = asyncio.ensure_future(receiver.run())
     async with contextlib.AsyncExitStack() as servers:
@@ -121,6 +122,12 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
             await asyncio.to_thread(provider.shutdown)
     counts = receiver.counts
     typer.echo(f"ragspan worker: {counts['traces.ended']} traces, {counts['records']} answers in them", err=True)
+
+
+def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
+    """Whether a metric scores the answers of this trace, by the engine's own draw; with a sink that is the fleet's business."""
+    rates = [settings.metric_sample_rates.get(name, settings.sample_rate) for name in settings.metrics]
+    return settings.sink is not None or max(rates) >= 1 or draw(trace_id.hex()) < max(rates)
 
 
 async def _serve_http(servers: contextlib.AsyncExitStack, receiver: Receiver, address: str) -> str:

@@ -130,6 +130,7 @@ def batch_of(body: bytes) -> Batch:
         for of_resource in parts.of(memoryview(body))[_RESOURCE_SPANS]:
             held = parts.of(of_resource)
             resource = b"".join(held[_HEAD])
+            Resource.FromString(resource)  # so that it can be read later
             for of_scope in held[_CONTENT]:
                 below = parts.of(of_scope)
                 scope = InstrumentationScope.FromString(b"".join(below[_HEAD])).name[:_SCOPE]

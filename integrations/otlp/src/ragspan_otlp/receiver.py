@@ -48,6 +48,7 @@ class Receiver:
     Args:
         sink: takes the records.
         read: finds the answers in the spans of a trace.
+        is_sampled: whether anything scores the answers of the trace with this id; the others are let go of at once.
         limits: of what waits until its trace has ended.
         clock: seconds that only grow.
     """
@@ -57,11 +58,13 @@ class Receiver:
         sink: RecordSink,
         *,
         read: Reader,
+        is_sampled: Callable[[bytes], bool] = lambda _: True,
         limits: BufferLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
         self._read_spans = read
+        self._is_sampled = is_sampled
         self._buffer = TraceBuffer(limits or BufferLimits(), clock=clock)
         self._log = ThrottledLog()
         self._stopped = asyncio.Event()
@@ -88,7 +91,12 @@ class Receiver:
 
     def take(self, batch: Batch) -> int:
         """Take the spans of a request; how many of them were rejected for good."""
-        rejected = batch.rejected + sum(self._buffer.add(trace_id, spans) for trace_id, spans in batch.traces.items())
+        rejected = batch.rejected
+        for trace_id, spans in batch.traces.items():
+            if self._is_sampled(trace_id):
+                rejected += self._buffer.add(trace_id, spans)
+            else:
+                self.counts["spans.not_sampled"] += len(spans)
         self.counts["requests.accepted"] += 1
         self.counts["spans.own"] += batch.own
         self.counts["spans.rejected"] += batch.rejected
