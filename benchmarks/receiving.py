@@ -31,7 +31,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -49,7 +48,7 @@ QUIET = 1.0  # seconds
 class Case:
     name: str
     arguments: tuple[str, ...] = ()
-    settings: Mapping[str, str] = MappingProxyType({"RAGSPAN_MAX_RECORDS_PER_SECOND": "1"})
+    settings: tuple[tuple[str, str], ...] = (("RAGSPAN_MAX_RECORDS_PER_SECOND", "1"),)
     traces_in_a_request: int = 50
     connections: int = 1
     is_answer: bool = True
@@ -59,8 +58,8 @@ CASES = (
     Case(name="read"),
     Case(name="no answers", is_answer=False),
     Case(name="one a request", traces_in_a_request=1, connections=8),
-    Case(name="scored", settings={}),
-    Case(name="a tenth", settings={"RAGSPAN_SAMPLE_RATE": "0.1"}),
+    Case(name="scored", settings=()),
+    Case(name="a tenth", settings=(("RAGSPAN_SAMPLE_RATE", "0.1"),)),
     Case(name="too little memory", arguments=("--memory", "16")),
 )
 QUICK = (CASES[0], replace(CASES[5], arguments=("--memory", "4")))
@@ -141,7 +140,7 @@ def web_request() -> dict[str, str]:
 def receiver(case: Case, sink: int) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """The command in a process of its own, and its port."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
-    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{HOST}:{sink}", **case.settings}
+    settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://{HOST}:{sink}", **dict(case.settings)}
     process = subprocess.Popen(
         [sys.executable, "-m", "ragspan.cli", "worker", "--otlp", f"{HOST}:0", "--quiet", str(QUIET), *case.arguments],
         env={**inherited, **settings, "NO_PROXY": HOST},
