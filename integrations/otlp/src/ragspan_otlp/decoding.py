@@ -37,11 +37,8 @@ _RESOURCE_SPANS, _HEAD, _CONTENT = 1, 1, 2  # numbers of fields: of a request; o
 _VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields, and how many bytes the others have
 _MAX_DEPTH = 16  # lists and maps inside one another; what is deeper becomes None
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-_MARKS = re.compile(
-    rb"gen_ai\.|llm\.|openinference\.|traceloop\.|retrieval\.|reranker\.|embedding\.|db\.(?:vector|query)|tool\."
-)
-"""What a span holds that a reader may care for: a part of an attribute's or an event's name."""
-_MARKED_SCOPES = ("openinference", "opentelemetry.instrumentation", "traceloop")
+_MARKS = re.compile(rb"gen_ai\.|llm\.|openinference\.|traceloop\.")
+"""How names of attributes begin in spans of which a reader makes anything."""
 
 
 class RefusedError(Exception):
@@ -144,15 +141,14 @@ def _add(batch: Batch, spans: Sequence[memoryview], scope: str, resource: bytes)
     if scope == semconv.SCOPE:
         batch.own += len(spans)
         return
-    of_marked_scope = scope.startswith(_MARKED_SCOPES)
     for part in spans:
         encoded = bytes(part)
         span = _ids_of(encoded)
         if span is None:
             batch.rejected += 1
             continue
-        is_marked = of_marked_scope or _MARKS.search(encoded) is not None
-        raw = RawSpan(span.span_id, not any(span.parent_span_id), is_marked, encoded, scope, resource)
+        is_root, is_marked = not any(span.parent_span_id), _MARKS.search(encoded) is not None
+        raw = RawSpan(span.span_id, is_root, is_marked, encoded, scope, resource)
         batch.traces.setdefault(span.trace_id, []).append(raw)
 
 
