@@ -151,12 +151,11 @@ async def test_other_paths_and_methods_are_told_what_there_is(serving):
 
 
 async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(serving, answer, request_with, caplog):
-    full = BufferLimits(quiet=0.05, deadline=0.05, max_traces=1)
     with caplog.at_level(logging.WARNING):
-        async with serving(full) as served:
+        async with serving(BufferLimits(max_traces=1)) as served:
             await post(served, request_with(answer(TRACE)).SerializeToString())
             refused = await post(served, request_with(answer(os.urandom(16))).SerializeToString())
-            await until(lambda: served.receiver.is_ready and caplog.text)
+            await until(lambda: caplog.text)
 
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
     assert served.receiver.counts["requests.refused"] == 1
