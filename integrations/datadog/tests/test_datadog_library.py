@@ -9,7 +9,7 @@ from writer_law import PATIENCE, run_with
 
 from ragspan.outcomes import Score
 
-pytest.importorskip("ddtrace")
+pytest.importorskip("ddtrace", reason="runs in `make test-clients`")
 pytestmark = pytest.mark.slow
 
 PROGRAM = """

@@ -7,7 +7,7 @@ from writer_law import PATIENCE
 
 from ragspan.outcomes import MetricFailure, Score
 
-langfuse = pytest.importorskip("langfuse")
+langfuse = pytest.importorskip("langfuse", reason="runs in `make test-clients`")
 pytestmark = pytest.mark.slow
 
 TRACE, SPAN = f"{0xA1:032x}", f"{0xB2:016x}"
