@@ -211,3 +211,13 @@ class TestWhatTheModelDidNotSee:
         )
 
         assert [document.is_cut for document in unseen_documents(record)] == [True]
+
+    def test_a_document_that_happens_to_hold_the_few_words_of_a_context_was_not_cut(self):
+        record = RagRecord(
+            question="?",
+            contexts=[RetrievedContext(text="49 euros")],
+            response="!",
+            retrievals=(search(replace(FEES, id=None)),),
+        )
+
+        assert [document.is_cut for document in unseen_documents(record)] == [False]

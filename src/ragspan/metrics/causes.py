@@ -17,6 +17,8 @@ from ragspan.records import RagRecord, RetrievedContext
 
 _MOST = 100
 """Documents that are looked at; of more, what no document supports is not told."""
+_LEAST_PART = 40
+"""Characters of a context from which on it is a part of the document that has its words; fewer stand in any."""
 _LONGEST_WAIT = 20.0
 """Seconds that a score may wait for its causes: it is worth more than they are."""
 
@@ -111,7 +113,7 @@ def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, t
     """Whether a context is what was shown of a document: it has its id, or its words where ids do not tell."""
     if context.id is not None and document.id is not None:
         return context.id == document.id
-    return part in text
+    return len(part) >= _LEAST_PART and part in text
 
 
 def _dropped_by(record: RagRecord, document: RetrievedContext) -> str | None:
