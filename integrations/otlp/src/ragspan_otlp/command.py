@@ -132,6 +132,7 @@ def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
 
 async def _serve_http(servers: contextlib.AsyncExitStack, receiver: Receiver, address: str) -> str:
     listener = listening(address)
+    servers.callback(listener.close)
     host, port = listener.getsockname()[:2]
     check_destination(host, port)
     server = Server(receiver)
