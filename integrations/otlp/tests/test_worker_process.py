@@ -81,11 +81,12 @@ def backend():
 class Worker:
     """A process with the command."""
 
-    def __init__(self, *arguments, **environment):
+    def __init__(self, *arguments, stdout=None, **environment):
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "ragspan.cli", "worker", *arguments],
             env={**inherited, "NO_PROXY": "*", "OTEL_BSP_SCHEDULE_DELAY": "100", **environment},
+            stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -280,14 +281,31 @@ def test_an_option_that_cannot_be_used_is_named(arguments, said):
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"OTEL_TRACES_EXPORTER": ""}, "no exporter of spans is configured"),
         ({"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
-        ({"RAGSPAN_EMITTERS": "console"}, "has to name 'otel'"),
+        ({"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),
+        ({"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel'"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_a_setting_that_cannot_be_used_is_named(environment, said):
     assert said in refused("--otlp", "127.0.0.1:0", **environment)
+
+
+def test_without_an_exporter_answers_are_printed():
+    worker = Worker("--otlp", "127.0.0.1:0", "--quiet", "0.2", stdout=subprocess.PIPE)
+    try:
+        ask(OTLPSpanExporter(worker.url))
+        printed = []
+        for line in worker.process.stdout:
+            printed.append(line)
+            if "faithfulness" in line:
+                break
+        assert any(RESPONSE in line or "context_adherence" in line for line in printed)
+        assert worker.stop() == 0
+        assert "answers are printed; OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool" in worker.said
+    finally:
+        worker.close()
+        worker.process.stdout.close()
 
 
 def test_it_does_not_send_to_itself(unused_port):

@@ -18,7 +18,7 @@ from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine._scoring import draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
-from ragspan.telemetry.environment import providers_from_environment
+from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
 from ragspan_otlp.buffer import BufferLimits
 from ragspan_otlp.destination import check_destination, listening, parts_of
 from ragspan_otlp.http import Server
@@ -26,6 +26,7 @@ from ragspan_otlp.readers import records_of
 from ragspan_otlp.receiver import Receiver
 
 _MIB = 1024 * 1024
+_CONSOLE = ("console",)
 
 app = typer.Typer(add_completion=False)
 
@@ -63,8 +64,8 @@ def worker(
     """Score the answers in traces that other programs send by OTLP, and export the scores as spans of the same traces.
 
     It reads the spans of OpenInference, of OpenTelemetry's GenAI conventions and of Traceloop, in any language. Judge, metrics
-    and budgets are configured by RAGSPAN_* variables as in an application, the export by OTEL_*. With RAGSPAN_SINK the answers
-    go to a fleet of workers. /healthz and /readyz are served where OTLP over HTTP is.
+    and budgets are configured by RAGSPAN_* variables as in an application, the export by OTEL_*; without an exporter each answer
+    is printed. With RAGSPAN_SINK the answers go to a fleet of workers. /healthz and /readyz are served where OTLP over HTTP is.
 
     SIGTERM and Ctrl-C: no new spans; what is there is scored and exported within RAGSPAN_EXIT_TIMEOUT.
 
@@ -81,6 +82,8 @@ def worker(
             export="application",
             drain_on_sigterm=False,  # this command drains
         )
+        if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
+            settings = replace(settings, emitters=_CONSOLE)
         limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
         asyncio.run(_serve(settings, limits, otlp, otlp_grpc))
     except ConfigurationError as error:
@@ -96,7 +99,8 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     """
     if http is None and grpc is None:
         raise ConfigurationError("name an address after --otlp or --otlp-grpc")
-    if settings.sink is None:
+    is_printed = settings.sink is None and settings.emitters == _CONSOLE
+    if settings.sink is None and not (is_printed and settings.enabled):
         check_worker(settings)
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
@@ -113,6 +117,11 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
             places.append(await _serve_grpc(servers, receiver, grpc))
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
         typer.echo(f"ragspan worker: OTLP at {' and '.join(places)}; answers are {about}", err=True)
+        if is_printed:
+            typer.echo(
+                "ragspan worker: answers are printed; OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool",
+                err=True,
+            )
         await asyncio.wait({running, asyncio.ensure_future(_stopped())}, return_when=asyncio.FIRST_COMPLETED)
     receiver.stop()
     await running
