@@ -163,21 +163,19 @@ def dspy(provider: TracerProvider) -> None:
 
     DSPyInstrumentor().instrument(tracer_provider=provider)
 
-    class Passages(framework.Retrieve):
-        def forward(self, query: str, **_: Any) -> Any:
-            return framework.Prediction(passages=list(PASSAGES))
-
     class Answering(framework.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.search = Passages(k=2)
+            self.search = framework.Retrieve(k=2)
             self.answer = framework.Predict("context, question -> answer")
 
         def forward(self, question: str) -> Any:
             return self.answer(context=self.search(question).passages[:1], question=question)
 
     model = framework.utils.DummyLM([{"answer": ANSWER}])
-    with framework.context(lm=model):
+    with framework.context(
+        lm=model, rm=lambda query, k, **_: [framework.Example(long_text=text) for text in PASSAGES[:k]]
+    ):
         Answering()(question=QUESTION)
 
 

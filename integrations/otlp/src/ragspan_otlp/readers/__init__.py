@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from ragspan.runs.payloads import Message
 from ragspan.throttled_log import ThrottledLog
-from ragspan_otlp.readers import openinference
+from ragspan_otlp.readers import genai, openinference
 from ragspan_otlp.readers.payloads import Payloads
 from ragspan_otlp.readers.steps import Reader, Step
 from ragspan_otlp.readers.trees import Tree
@@ -60,7 +60,7 @@ def _reader_of(span: TracedSpan) -> Reader | None:
         return None
     if openinference.KIND in span.attributes:
         return openinference.read
-    return None
+    return genai.read if genai.is_one(span) else None
 
 
 def _as_search(step: Step, payloads: Payloads) -> None:

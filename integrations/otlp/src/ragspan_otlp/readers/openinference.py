@@ -41,6 +41,8 @@ _FIRST_TOKEN = "First Token Stream Event"  # noqa: S105  the name of an event
 _POSTPROCESSING = ("._postprocess_nodes", "._apostprocess_nodes")
 _node = re.compile(r"Node\(id_=([^)]+)\), score=([-\d.e]+)")
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
+_CHUNKS = ("text_chunks", "context", "contexts", "passages")
+"""What LlamaIndex's synthesizers and DSPy's modules call the documents that they are given, as the model sees them."""
 _EVALUATOR = ("Evaluator.evaluate", "Evaluator.aevaluate")
 
 
@@ -81,8 +83,9 @@ def _kind_of(span: TracedSpan) -> Kind | None:
 def _read_chain(step: Step, payloads: Payloads) -> None:
     if step.span.name.endswith(_POSTPROCESSING):
         _read_postprocessing(step, payloads)
-    elif isinstance(step.inputs, dict):  # LlamaIndex's synthesizers are given the documents as the model sees them
-        step.written = [chunk for chunk in _listed(step.inputs.get("text_chunks")) if isinstance(chunk, str)]
+    elif isinstance(step.inputs, dict):
+        chunks = [chunk for key in _CHUNKS for chunk in _listed(step.inputs.get(key))]
+        step.written = [chunk for chunk in chunks if isinstance(chunk, str) and step.framework != "langchain"]
         if "init_state" in step.inputs:
             step.inputs = OPAQUE  # a workflow's state before it began, without what it was asked
     if isinstance(step.output, dict):  # LlamaIndex's streams, as they were before somebody read them

@@ -75,6 +75,8 @@ class Payloads:
         inner = value.get("data", value.get("kwargs"))
         if isinstance(inner, Mapping) and (role := _role_of_wrapped(value)):  # as LangChain writes a message
             return self.message(inner, role, depth)
+        if value.get("type") == "constructor" and isinstance(inner, Mapping):  # any other object of LangChain's
+            return self.snapshot(inner, depth + 1)
         found = self.document_in(value)
         if found is not None:
             return found[0]

@@ -64,6 +64,7 @@ class Request:
         self._grouped = span is not None
         self.span = span or places[0].step.span
         _settle_kinds(places)
+        _take_payloads_of_only_chain(places)
         self._models = [place.step for place in places if place.step.kind == "model"]
         self._framework = next((place.step.framework for place in places if place.step.framework), "otlp")
         self._prompts = "\n".join(part.prompt_text for step in self._models for part in step.prompt)[:_MAX_PROMPTS]
@@ -156,7 +157,7 @@ class Request:
 
     def _end(self, place: Placed, time_ns: int) -> Event:
         step, payload, about = place.step, place.step.output, None
-        is_unread = place.outer is None and isinstance(payload, Opaque)
+        is_unread = place.outer is None and _says_nothing(payload)
         last = self._last_model() if is_unread else None
         error = error_of(step.span) or (
             last and error_of(last.span)
@@ -252,6 +253,22 @@ class Request:
             return ()
         errors = (error_of(place.step.span) for place in self._places[1:])
         return tuple(dict.fromkeys(error.name for error in errors if error is not None))
+
+
+def _take_payloads_of_only_chain(places: Sequence[Placed]) -> None:
+    """Some instrumentations put a span without payloads around that of the chain."""
+    root, inside = places[0].step, [place.step for place in places if place.outer is places[0]]
+    if len(inside) == 1 and inside[0].kind == "chain" and root.kind in {"chain", "agent"}:
+        root.inputs = inside[0].inputs if isinstance(root.inputs, Opaque) else root.inputs
+        root.output = inside[0].output if isinstance(root.output, Opaque) else root.output
+
+
+def _says_nothing(payload: Snapshot) -> bool:
+    """Whether a payload holds objects that nobody can read, and nothing else."""
+    items = payload.values() if isinstance(payload, dict) else payload
+    if isinstance(payload, (dict, list)):
+        return bool(payload) and all(map(_says_nothing, items))
+    return isinstance(payload, Opaque)
 
 
 def _settle_kinds(places: Sequence[Placed]) -> None:

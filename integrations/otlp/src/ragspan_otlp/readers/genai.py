@@ -1,0 +1,241 @@
+"""Spans of OpenTelemetry's GenAI conventions, `gen_ai.*`, and Traceloop's, which adds `traceloop.entity.input` and `.output`.
+
+The conventions name kinds by `gen_ai.operation.name`, and hold texts where content capture is on. Traceloop's older releases
+write messages as `gen_ai.prompt.0.content`, and its chains are tasks and workflows with their payloads as JSON.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from ragspan.capturing.snapshots import OPAQUE
+from ragspan.runs.payloads import Message
+from ragspan_otlp.readers.payloads import Payloads, as_fields, as_text, json_of, numbered, text, whole
+from ragspan_otlp.readers.steps import Kind, Step
+from ragspan_otlp.traces import TracedSpan
+
+_OPERATIONS: dict[str, Kind | None] = {
+    "chat": "model",
+    "completion": "model",
+    "text_completion": "model",
+    "generate_content": "model",
+    "retrieval": "retriever",
+    "retrieve": "retriever",
+    "vector_db_retrieve": "retriever",
+    "rerank": "reranker",
+    "execute_tool": "tool",
+    "invoke_agent": "agent",
+    "invoke_workflow": "chain",
+    "execute_task": "chain",
+    "evaluate": "ignored",
+    "create_agent": None,
+    "embeddings": None,
+    "embedding": None,
+}
+_ENTITIES: dict[str, Kind] = {"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}
+_FRAMEWORKS = {"llamaindex": "llama_index"}
+_PROPERTIES = "traceloop.association.properties."
+_ROLES = {"gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.tool.message": "tool"}
+_ROLES |= {"gen_ai.assistant.message": "assistant", "gen_ai.choice": "assistant"}
+_MAX_LITERAL = 20_000
+
+
+def is_one(span: TracedSpan) -> bool:
+    """Whether a span follows one of these conventions."""
+    return any(name in span.attributes for name in ("gen_ai.operation.name", "traceloop.span.kind", "llm.request.type"))
+
+
+def read(span: TracedSpan, payloads: Payloads) -> Step | None:
+    """The step of a span; None for embeddings, and for an agent that is only made."""
+    attributes = span.attributes
+    kind = _kind_of(span)
+    if kind is None:
+        return None
+    framework = span.scope.rpartition(".")[2]
+    given = json_of(attributes.get("traceloop.entity.input"))
+    step = Step(
+        span=span,
+        kind=kind,
+        name=_name_of(attributes) or span.name,
+        framework=_FRAMEWORKS.get(framework, framework),
+        inputs=payloads.snapshot(_given(given)) if given is not None else OPAQUE,
+        session_id=text(attributes.get("gen_ai.conversation.id")) or text(attributes.get("session.id")),
+        user_id=text(attributes.get("user.id")) or text(attributes.get("enduser.id")),
+        metadata=_metadata(attributes, given),
+    )
+    gave = json_of(attributes.get("traceloop.entity.output"))
+    gave = attributes.get("traceloop.entity.output") if gave is None else gave
+    if gave is not None:
+        step.output = payloads.read(_gave(gave)) if isinstance(_gave(gave), str) else payloads.snapshot(_gave(gave))
+    _DETAILS.get(kind, _read_chain)(step, payloads, gave)
+    return step
+
+
+def _kind_of(span: TracedSpan) -> Kind | None:
+    attributes = span.attributes
+    operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")).lower()
+    entity = _ENTITIES.get(str(attributes.get("traceloop.span.kind")))
+    kind = _OPERATIONS.get(operation, entity)
+    if kind == "agent" and entity == "chain":
+        kind = "chain"  # Traceloop calls every outermost chain an agent
+    name = str(attributes.get("traceloop.entity.name") or "").lower()
+    if kind == "chain" and entity is not None and "rerank" not in name and "retriever" in name:
+        kind = "retriever"
+    return kind
+
+
+def _name_of(attributes: Mapping[str, Any]) -> str | None:
+    names = ("traceloop.entity.name", "gen_ai.tool.name", "gen_ai.agent.name", "gen_ai.workflow.name")
+    return next((name for key in names if (name := text(attributes.get(key)))), None)
+
+
+def _given(data: Any) -> Any:
+    """What a step was called with, inside of what Traceloop writes around it."""
+    if not isinstance(data, dict):
+        return data
+    if "inputs" in data:
+        return data["inputs"]
+    if isinstance(data.get("input_str"), str):
+        return _literal(data["input_str"])
+    if data.keys() <= {"args", "kwargs"}:
+        named, others = data.get("kwargs"), data.get("args")
+        return named or (others[0] if isinstance(others, list) and len(others) == 1 else others)
+    return data
+
+
+def _gave(data: Any) -> Any:
+    if isinstance(data, dict):
+        return next((data[key] for key in ("outputs", "output") if key in data), data)
+    return data
+
+
+def _literal(said: str) -> Any:
+    """What a text that Python printed stands for."""
+    if said.startswith("{") and len(said) <= _MAX_LITERAL:
+        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            return ast.literal_eval(said)
+    return said
+
+
+def _metadata(attributes: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    own = given.get("metadata") if isinstance(given, dict) else None
+    told = {key.removeprefix(_PROPERTIES): value for key, value in attributes.items() if key.startswith(_PROPERTIES)}
+    return told | (own if isinstance(own, dict) else {})
+
+
+# The kinds
+
+
+def _read_chain(step: Step, payloads: Payloads, _: Any) -> None:
+    """A chain, a workflow or an agent: the conventions give it messages."""
+    asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
+    if asked and step.inputs is OPAQUE:
+        step.inputs = {"messages": asked}
+    if said and step.output is OPAQUE:
+        step.output = said[-1]
+
+
+def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
+    attributes = step.span.attributes
+    step.prompt, replies = _prompt(step.span, payloads), _replies(step.span, payloads)
+    step.reply = replies[0] if replies else None
+    model = text(attributes.get("gen_ai.request.model"))
+    step.model = None if model == "unknown" else model
+    step.provider = text(attributes.get("gen_ai.provider.name")) or text(attributes.get("gen_ai.system"))
+    reasons = attributes.get("gen_ai.response.finish_reasons")
+    usage = {name: whole(attributes.get(f"gen_ai.usage.{name}")) for name in ("input_tokens", "output_tokens")}
+    step.told = usage | {
+        "model": text(attributes.get("gen_ai.response.model")),
+        "id": text(attributes.get("gen_ai.response.id")),
+        "cached_tokens": whole(attributes.get("gen_ai.usage.cache_read.input_tokens")),
+        "finish_reason": reasons[0] if isinstance(reasons, list) and reasons else None,
+    }
+
+
+def _read_search(step: Step, payloads: Payloads, gave: Any) -> None:
+    attributes = step.span.attributes
+    inner = step.inputs if isinstance(step.inputs, dict) else {}
+    asked = (attributes.get("gen_ai.retrieval.query.text"), inner.get("query"), inner.get("query_str"), step.inputs)
+    step.query = next((each for each in asked if isinstance(each, str)), None)
+    step.top_k = whole(attributes.get("gen_ai.retrieval.top_k", attributes.get("gen_ai.request.top_k")))
+    step.source = text(attributes.get("gen_ai.data_source.id"))
+    found = json_of(attributes.get("gen_ai.retrieval.documents"))
+    if found is None:
+        found = gave.get("documents") if isinstance(gave, dict) else gave
+    if isinstance(found, list):
+        step.found = payloads.documents_in(found, loosely=True) or ([] if not found else None)
+
+
+def _read_tool(step: Step, payloads: Payloads, _: Any) -> None:
+    attributes = step.span.attributes
+    step.call_id = text(attributes.get("gen_ai.tool.call.id"))
+    if step.inputs is OPAQUE:
+        step.inputs = payloads.read(attributes.get("gen_ai.tool.call.arguments"))
+    if step.output is OPAQUE:
+        step.output = payloads.read(attributes.get("gen_ai.tool.call.result"))
+
+
+# Messages
+
+
+def _prompt(span: TracedSpan, payloads: Payloads) -> list[Message]:
+    """The system's instructions, and what was given."""
+    system = [part.get("content") for part in _parts(_told(span, "gen_ai.system_instructions"))]
+    messages = [Message("system", each) for each in system if isinstance(each, str)]
+    given = list(_messages(_told(span, "gen_ai.input.messages"), payloads))
+    given = given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")]
+    if not given:
+        noted = [event for event in span.events if event.name in _ROLES and event.name != "gen_ai.choice"]
+        given = [payloads.message(event.attributes, _ROLES[event.name]) for event in noted]
+    return messages + given
+
+
+def _replies(span: TracedSpan, payloads: Payloads) -> list[Message]:
+    """What was said."""
+    said = list(_messages(_told(span, "gen_ai.output.messages"), payloads))
+    said = said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
+    if not said:
+        choices = [as_fields(event.attributes.get("message")) for event in span.events if event.name == "gen_ai.choice"]
+        said = [payloads.message(choice, "assistant") for choice in choices]
+    return said
+
+
+def _told(span: TracedSpan, name: str) -> Any:
+    """An attribute of the span, or of the event that carries the contents in its place."""
+    own = span.attributes.get(name)
+    events = (event.attributes.get(name) for event in span.events)
+    return json_of(own) if own is not None else next((json_of(each) for each in events if each is not None), None)
+
+
+def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
+    for part in value if isinstance(value, list) else ():
+        if isinstance(part, Mapping):
+            yield part
+
+
+def _messages(value: Any, payloads: Payloads) -> Iterator[Message]:
+    for one in _parts(value):
+        yield payloads.message(one, str(one.get("role", "user")))
+
+
+def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user") -> Message:
+    """A message of attributes named `gen_ai.prompt.0.role` and the like."""
+    content = fields.get("content")
+    parts = json_of(content)
+    about = {
+        "content": parts if isinstance(parts, list) else as_text(content),
+        "tool_calls": numbered(fields, "tool_calls"),
+        "tool_call_id": fields.get("tool_call_id"),
+    }
+    return payloads.message(about, str(fields.get("role") or role))
+
+
+_DETAILS: Mapping[Kind, Callable[[Step, Payloads, Any], None]] = {
+    "model": _read_model,
+    "retriever": _read_search,
+    "reranker": _read_search,
+    "tool": _read_tool,
+}
