@@ -13,7 +13,17 @@ from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
-from ragspan_otlp.readers.payloads import Payloads, as_fields, as_text, json_of, numbered, text, whole
+from ragspan_otlp.readers.payloads import (
+    Payloads,
+    as_fields,
+    as_text,
+    chunks_in,
+    json_of,
+    numbered,
+    query_in,
+    text,
+    whole,
+)
 from ragspan_otlp.readers.steps import Kind, Step
 from ragspan_otlp.traces import TracedSpan
 
@@ -36,6 +46,12 @@ _OPERATIONS: dict[str, Kind | None] = {
     "embedding": None,
 }
 _ENTITIES: dict[str, Kind] = {"workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool"}
+_ENDS: dict[Kind, tuple[str, ...]] = {
+    "retriever": ("retriever",),
+    "reranker": ("rerank", "reranker", "postprocessor"),
+    "ignored": ("evaluator",),
+}
+"""How the names of Traceloop's tasks end that are more than chains."""
 _FRAMEWORKS = {"llamaindex": "llama_index"}
 _PROPERTIES = "traceloop.association.properties."
 _ROLES = {"gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.tool.message": "tool"}
@@ -61,6 +77,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         kind=kind,
         name=_name_of(attributes) or span.name,
         framework=_FRAMEWORKS.get(framework, framework),
+        shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
         inputs=payloads.snapshot(_given(given)) if given is not None else OPAQUE,
         session_id=text(attributes.get("gen_ai.conversation.id")) or text(attributes.get("session.id")),
         user_id=text(attributes.get("user.id")) or text(attributes.get("enduser.id")),
@@ -81,15 +98,18 @@ def _kind_of(span: TracedSpan) -> Kind | None:
     kind = _OPERATIONS.get(operation, entity)
     if kind == "agent" and entity == "chain":
         kind = "chain"  # Traceloop calls every outermost chain an agent
-    name = str(attributes.get("traceloop.entity.name") or "").lower()
-    if kind == "chain" and entity is not None and "rerank" not in name and "retriever" in name:
-        kind = "retriever"
-    return kind
+    if kind != "chain" or entity is None:
+        return kind
+    name = (_name_of(attributes) or "").lower()
+    if "embedding" in name:
+        return None
+    return next((found for found, ends in _ENDS.items() if name.endswith(ends)), kind)
 
 
 def _name_of(attributes: Mapping[str, Any]) -> str | None:
     names = ("traceloop.entity.name", "gen_ai.tool.name", "gen_ai.agent.name", "gen_ai.workflow.name")
-    return next((name for key in names if (name := text(attributes.get(key)))), None)
+    name = next((name for key in names if (name := text(attributes.get(key)))), None)
+    return None if name is None else name.removesuffix(".task").removesuffix(".workflow")
 
 
 def _given(data: Any) -> Any:
@@ -134,8 +154,13 @@ def _read_chain(step: Step, payloads: Payloads, _: Any) -> None:
     asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
     if asked and step.inputs is OPAQUE:
         step.inputs = {"messages": asked}
+        fields = payloads.read(
+            asked[-1].text
+        )  # OpenTelemetry's own instrumentation of LangChain writes a state as a text
+        step.inputs = fields if isinstance(fields, dict) else step.inputs
     if said and step.output is OPAQUE:
         step.output = said[-1]
+    step.written = chunks_in(step.inputs)
 
 
 def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
@@ -157,9 +182,7 @@ def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
 
 def _read_search(step: Step, payloads: Payloads, gave: Any) -> None:
     attributes = step.span.attributes
-    inner = step.inputs if isinstance(step.inputs, dict) else {}
-    asked = (attributes.get("gen_ai.retrieval.query.text"), inner.get("query"), inner.get("query_str"), step.inputs)
-    step.query = next((each for each in asked if isinstance(each, str)), None)
+    step.query = text(attributes.get("gen_ai.retrieval.query.text")) or query_in(step.inputs)
     step.top_k = whole(attributes.get("gen_ai.retrieval.top_k", attributes.get("gen_ai.request.top_k")))
     step.source = text(attributes.get("gen_ai.data_source.id"))
     found = json_of(attributes.get("gen_ai.retrieval.documents"))

@@ -9,15 +9,17 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragspan.capturing.snapshots import OPAQUE, Snapshot
+from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
 from ragspan_otlp.readers.payloads import (
     Payloads,
     as_fields,
     as_text,
+    chunks_in,
     json_of,
     number,
     numbered,
+    query_in,
     text,
     whole,
 )
@@ -41,8 +43,6 @@ _FIRST_TOKEN = "First Token Stream Event"  # noqa: S105  the name of an event
 _POSTPROCESSING = ("._postprocess_nodes", "._apostprocess_nodes")
 _node = re.compile(r"Node\(id_=([^)]+)\), score=([-\d.e]+)")
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
-_CHUNKS = ("text_chunks", "context", "contexts", "passages")
-"""What LlamaIndex's synthesizers and DSPy's modules call the documents that they are given, as the model sees them."""
 _EVALUATOR = ("Evaluator.evaluate", "Evaluator.aevaluate")
 
 
@@ -59,6 +59,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         kind=kind,
         name=text(attributes.get("tool.name")) or text(attributes.get("agent.name")) or name,
         framework=framework,
+        shows_models=framework == "langchain",
         inputs=payloads.read(attributes.get("input.value")),
         output=payloads.read(attributes.get("output.value")),
         session_id=text(attributes.get("session.id")),
@@ -84,8 +85,7 @@ def _read_chain(step: Step, payloads: Payloads) -> None:
     if step.span.name.endswith(_POSTPROCESSING):
         _read_postprocessing(step, payloads)
     elif isinstance(step.inputs, dict):
-        chunks = [chunk for key in _CHUNKS for chunk in _listed(step.inputs.get(key))]
-        step.written = [chunk for chunk in chunks if isinstance(chunk, str) and step.framework != "langchain"]
+        step.written = chunks_in(step.inputs)
         if "init_state" in step.inputs:
             step.inputs = OPAQUE  # a workflow's state before it began, without what it was asked
     if isinstance(step.output, dict):  # LlamaIndex's streams, as they were before somebody read them
@@ -156,7 +156,7 @@ def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
 
 
 def _read_search(step: Step, payloads: Payloads) -> None:
-    step.query = _query(step.inputs, step.span.attributes)
+    step.query = query_in(step.inputs) or as_text(step.span.attributes.get("input.value"))
     step.found = _found(step.span.attributes, payloads)
 
 
@@ -177,14 +177,6 @@ def _read_tool(step: Step, _: Payloads) -> None:
     if isinstance(output, dict) and isinstance(output.get("blocks"), list):
         texts = (block.get("text") for block in output["blocks"] if isinstance(block, dict))
         step.output = "\n".join(said for said in texts if isinstance(said, str))
-
-
-def _query(inputs: Snapshot, attributes: Mapping[str, Any]) -> str | None:
-    """What was searched with: a text, or the one text in what the search was called with."""
-    if isinstance(inputs, dict):
-        inner = inputs.get("query_bundle", inputs.get("str_or_query_bundle", inputs))
-        inputs = inner.get("query_str", inner.get("query")) if isinstance(inner, dict) else inner
-    return inputs if isinstance(inputs, str) else as_text(attributes.get("input.value"))
 
 
 def _found(attributes: Mapping[str, Any], payloads: Payloads) -> list[Scored] | None:

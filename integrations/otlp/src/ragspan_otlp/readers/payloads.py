@@ -18,6 +18,7 @@ _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
 _REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$")
 """How Python prints an object: it says nothing to a user."""
+_CHUNKS = ("text_chunks", "context", "contexts", "passages")
 _TEXTS = ("text", "content", "page_content", "document", "contents", "passage", "long_text")
 _IDS = ("id", "id_", "node_id", "doc_id", "document_id")
 _ABOUT = ("metadata", "meta")
@@ -106,7 +107,9 @@ class Payloads:
     def documents_in(self, values: Any, *, loosely: bool = False) -> list[tuple[Document, float | None]]:
         """The documents in a list; `loosely`, texts and whatever has a text are documents, too."""
         found = []
-        for value in values if isinstance(values, (list, tuple)) else [values]:
+        for each in values if isinstance(values, (list, tuple)) else [values]:
+            data = json_of(each)  # some write each document as JSON within JSON
+            value = each if data is None else data
             entry = self.document_in(value) if isinstance(value, Mapping) else None
             if entry is None and loosely:
                 fields = value if isinstance(value, Mapping) else {"text": value}
@@ -217,6 +220,20 @@ def number(value: Any) -> float | None:
 def whole(value: Any) -> int | None:
     found = number(value)
     return int(found) if found is not None and abs(found) < 1e15 else None  # noqa: PLR2004  no count is as large
+
+
+def query_in(inputs: Snapshot) -> str | None:
+    """What was searched with: a text, or the one text that is called so in what a search was called with."""
+    if isinstance(inputs, dict):
+        inner = inputs.get("query_bundle", inputs.get("str_or_query_bundle", inputs))
+        inputs = inner.get("query_str", inner.get("query")) if isinstance(inner, dict) else inner
+    return inputs if isinstance(inputs, str) else None
+
+
+def chunks_in(inputs: Snapshot) -> list[str]:
+    """The documents that a step was given as texts, as the model sees them: by LlamaIndex's synthesizers and DSPy's modules."""
+    lists = [inputs.get(key) for key in _CHUNKS] if isinstance(inputs, dict) else []
+    return [chunk for chunks in lists if isinstance(chunks, list) for chunk in chunks if isinstance(chunk, str)]
 
 
 def numbered(attributes: Fields, prefix: str) -> list[dict[str, Any]]:

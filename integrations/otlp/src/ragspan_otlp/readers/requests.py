@@ -28,6 +28,7 @@ _MAX_OF_A_KIND = 100
 _MAX_WRITTEN = 1000
 _MAX_PROMPTS = 2_000_000
 _MAX_ORIGINS = 1000
+_MAX_COMPARED = 10_000_000
 _BARE = frozenset({"model", "retriever", "reranker", "tool"})
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
@@ -194,12 +195,15 @@ class Request:
         """Documents as they stand in prompts with their metadata before them, as LlamaIndex writes them."""
         found = (document for place in self._places for document, _ in place.step.found or ())
         shown = dict.fromkeys(f"{_lines_of(document)}\n\n{document.text}" for document in found if document.metadata)
-        shown |= dict.fromkeys(each for place in self._places for each in place.step.written)
-        return [each for each in list(shown)[:_MAX_WRITTEN] if each.strip() and each in self._prompts]
+        if self._framework != "langchain":  # whose steps have documents for documents: a text is none
+            shown |= dict.fromkeys(each for place in self._places for each in place.step.written)
+        return _without_joined([each for each in list(shown)[:_MAX_WRITTEN] if each.strip() and each in self._prompts])
 
     def _has_unseen_prompt(self, status: str) -> bool:
-        """Whether a model answered whose prompt nobody shows. LangChain shows every model that ended."""
-        return not self._prompts.strip() if self._models else self._framework != "langchain" or status != "complete"
+        """Whether a model may have answered whose prompt nobody shows; one that has not ended has no span."""
+        if self._models:
+            return not self._prompts.strip()
+        return status != "complete" or not any(place.step.shows_models for place in self._places)
 
     def _brought(self) -> tuple[RetrievedContext, ...] | None:
         """What the last reranker left, else what all searches brought, in their order; None where that is unknown."""
@@ -326,6 +330,13 @@ def _ordered(found: Iterable[Scored]) -> tuple[RetrievedContext, ...]:
         )
         for rank, (document, score) in enumerate(found)
     )
+
+
+def _without_joined(texts: list[str]) -> list[str]:
+    """Without texts that several others were joined to, as LlamaIndex packs documents into its model's window."""
+    if len(texts) * sum(map(len, texts)) > _MAX_COMPARED:
+        return texts
+    return [text for text in texts if sum(other in text for other in texts) <= 2]  # noqa: PLR2004  itself and one more
 
 
 def _lines_of(document: Document) -> str:

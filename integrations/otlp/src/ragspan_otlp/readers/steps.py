@@ -25,6 +25,8 @@ class Step:
     """`ignored` is what serves no answer, with all inside it: an evaluation."""
     name: str
     framework: str = ""
+    shows_models: bool = False
+    """The instrumentation shows every call of a model: where there is none, none was made."""
     inputs: Snapshot = OPAQUE
     """What a chain, an agent or a tool was called with; opaque where the span does not say."""
     output: Snapshot = OPAQUE
