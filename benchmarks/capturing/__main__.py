@@ -1,6 +1,6 @@
 """Runs the cases of one framework with one peer in this process, which reaches nothing but this machine.
 
-python -m capturing FRAMEWORK PEER FILE [--theme NAME] [--case WORDS]
+python -m capturing FRAMEWORK PEER FILE [--theme NAME] [--case WORDS] [--conformance FOLDER]
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, NoReturn
 
 from peers.offline import stay_offline
 
@@ -24,8 +25,11 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--theme")
     parser.add_argument("--case")
+    parser.add_argument("--conformance", type=Path)
     arguments = parser.parse_args()
     stay_offline()
+    if arguments.conformance:
+        _run_conformance(arguments)
     import pytest
 
     from capturing.cases import Cases
@@ -41,6 +45,17 @@ def main() -> None:
     sys.stdout.flush()
     # Exporting threads of a peer may wait for servers that are not there.
     os._exit(0 if status in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} else 1)
+
+
+def _run_conformance(arguments: argparse.Namespace) -> NoReturn:
+    from capturing.conformance import problems_by_case
+    from capturing.readers import PEERS
+
+    peer: Any = PEERS[arguments.peer].attach(arguments.framework)
+    cases = dict(problems_by_case(arguments.framework, peer, arguments.conformance))
+    arguments.file.write_text(json.dumps(cases))
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

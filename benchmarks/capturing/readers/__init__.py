@@ -33,6 +33,7 @@ class Peer:
     """A library, and what to know about its part of the table."""
 
     name: str
+    """The module that reads it, and the instrumentor whose spans it reads, if it is a receiver."""
     distributions: dict[str, str]
     """What has to be installed, by framework; where a framework is missing, the library has no handler for it."""
     reading: str
@@ -52,7 +53,8 @@ class Peer:
         return framework in self.distributions and self.version(framework) is None
 
     def attach(self, framework: str) -> Attached:
-        attached: Attached = importlib.import_module(f"capturing.readers.{self.name}").attach(framework)
+        module, *instrumentor = self.name.split("-")
+        attached: Attached = importlib.import_module(f"capturing.readers.{module}").attach(framework, *instrumentor)
         return attached
 
 
@@ -64,6 +66,28 @@ PEERS = {
             distributions={"langchain": "ragspan-langchain", "llama-index": "ragspan-llama-index"},
             reading="its own records",
             limits="the cases are its own tests, so its row says that they pass and no more",
+        ),
+        Peer(
+            name="receiver-openinference",
+            distributions={
+                "langchain": "openinference-instrumentation-langchain",
+                "llama-index": "openinference-instrumentation-llama-index",
+            },
+            reading="the records of ragspan-otlp, from the instrumentor's spans as OTLP",
+        ),
+        Peer(
+            name="receiver-traceloop",
+            distributions={
+                "langchain": "opentelemetry-instrumentation-langchain",
+                "llama-index": "opentelemetry-instrumentation-llamaindex",
+            },
+            reading="the records of ragspan-otlp, from Traceloop's spans as OTLP",
+        ),
+        Peer(
+            name="receiver-opentelemetry",
+            distributions={"langchain": "opentelemetry-instrumentation-genai-langchain"},
+            reading="the records of ragspan-otlp, from the spans of OpenTelemetry's own instrumentation as OTLP",
+            limits="its retrieval spans have ids of documents and no texts, and models of no known provider have no span",
         ),
         Peer(
             name="openinference",

@@ -27,10 +27,13 @@ class Ragspan:
         """It stays attached."""
 
     def seen(self) -> list[Seen]:
-        return [_seen(record) for record in self._sink.records()]
+        return [seen_of(record) for record in self.records()]
+
+    def records(self) -> list[RagRecord]:
+        return self._sink.records()
 
 
-def _seen(record: RagRecord) -> Seen:
+def seen_of(record: RagRecord) -> Seen:
     return Seen(
         question=record.question,
         contexts=tuple(context.text for context in record.contexts or ()),
