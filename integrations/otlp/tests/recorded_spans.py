@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -179,9 +180,33 @@ def dspy(provider: TracerProvider) -> None:
         Answering()(question=QUESTION)
 
 
+def traceloop_langchain(provider: TracerProvider) -> None:
+    from opentelemetry.instrumentation.langchain import LangchainInstrumentor
+
+    LangchainInstrumentor().instrument(tracer_provider=provider)
+    _langchain_chain().invoke(QUESTION, {"metadata": {"session_id": "s-1"}})
+
+
+def traceloop_llama_index(provider: TracerProvider) -> None:
+    from opentelemetry.instrumentation.llamaindex import LlamaIndexInstrumentor
+
+    LlamaIndexInstrumentor().instrument(tracer_provider=provider)
+    _llama_index_engine().query(QUESTION)
+
+
+def opentelemetry_langchain(provider: TracerProvider) -> None:
+    """It shows ids of documents, and no texts."""
+    from opentelemetry.instrumentation.genai.langchain import LangChainInstrumentor
+
+    os.environ["OTEL_SEMCONV_STABILITY_OPT_IN"] = "gen_ai_latest_experimental"
+    os.environ["OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"] = "SPAN_ONLY"
+    LangChainInstrumentor().instrument(tracer_provider=provider)
+    _langchain_chain().invoke(QUESTION)
+
+
 PROGRAMS: dict[str, Callable[[Any], None]] = {
     f"openinference_{each.__name__}": each for each in (langchain, llama_index, haystack, dspy)
-}
+} | {each.__name__: each for each in (traceloop_langchain, traceloop_llama_index, opentelemetry_langchain)}
 
 
 def record(name: str) -> None:

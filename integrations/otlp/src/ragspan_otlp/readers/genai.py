@@ -122,7 +122,8 @@ def _given(data: Any) -> Any:
         return _literal(data["input_str"])
     if data.keys() <= {"args", "kwargs"}:
         named, others = data.get("kwargs"), data.get("args")
-        return named or (others[0] if isinstance(others, list) and len(others) == 1 else others)
+        only = others[0] if isinstance(others, list) and len(others) == 1 else None
+        return only if isinstance(only, str) else named or only or others
     return data
 
 
@@ -149,8 +150,17 @@ def _metadata(attributes: Mapping[str, Any], given: Any) -> dict[str, Any]:
 # The kinds
 
 
-def _read_chain(step: Step, payloads: Payloads, _: Any) -> None:
-    """A chain, a workflow or an agent: the conventions give it messages."""
+def _read_chain(step: Step, payloads: Payloads, gave: Any) -> None:
+    """A chain, a workflow or an agent, to which the conventions give messages; or what LlamaIndex's task is by its payloads."""
+    query, found = query_in(step.inputs), payloads.documents_in(gave) if isinstance(gave, list) else []
+    if query and found:
+        step.kind = "reranker" if isinstance(step.inputs, dict) and "nodes" in step.inputs else "retriever"
+        step.query, step.found = query, found
+        return
+    if isinstance(gave, dict) and {"text", "logprobs"} <= gave.keys() and isinstance(step.inputs, str):
+        step.kind, step.prompt = "model", [Message("human", step.inputs)]
+        step.reply = Message("ai", as_text(gave["text"]) or "")
+        return
     asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
     if asked and step.inputs is OPAQUE:
         step.inputs = {"messages": asked}
@@ -167,13 +177,13 @@ def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
     attributes = step.span.attributes
     step.prompt, replies = _prompt(step.span, payloads), _replies(step.span, payloads)
     step.reply = replies[0] if replies else None
-    model = text(attributes.get("gen_ai.request.model"))
-    step.model = None if model == "unknown" else model
+    names = [text(attributes.get(f"gen_ai.{side}.model")) for side in ("request", "response")]
+    step.model, answered = (None if name == "unknown" else name for name in names)
     step.provider = text(attributes.get("gen_ai.provider.name")) or text(attributes.get("gen_ai.system"))
     reasons = attributes.get("gen_ai.response.finish_reasons")
     usage = {name: whole(attributes.get(f"gen_ai.usage.{name}")) for name in ("input_tokens", "output_tokens")}
     step.told = usage | {
-        "model": text(attributes.get("gen_ai.response.model")),
+        "model": answered,
         "id": text(attributes.get("gen_ai.response.id")),
         "cached_tokens": whole(attributes.get("gen_ai.usage.cache_read.input_tokens")),
         "finish_reason": reasons[0] if isinstance(reasons, list) and reasons else None,

@@ -1,0 +1,177 @@
+"""Records of spans of OpenTelemetry's GenAI conventions and of Traceloop, and of OpenInference's other frameworks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from recorded_spans import ANSWER, PASSAGES, QUESTION, load
+
+from ragspan.records import RagRecord
+from ragspan_otlp.readers import records_of
+from ragspan_otlp.traces import SpanEvent, TracedSpan
+
+RECORDED = {
+    "openinference_haystack": "haystack",
+    "openinference_dspy": "dspy",
+    "traceloop_langchain": "langchain",
+    "traceloop_llama_index": "llama_index",
+}
+
+
+def only(spans: list[TracedSpan]) -> RagRecord:
+    (found,) = records_of(spans)
+    return found.record
+
+
+def texts(record: RagRecord) -> list[str]:
+    return [context.text for context in record.contexts or ()]
+
+
+@pytest.mark.parametrize(("name", "framework"), RECORDED.items())
+def test_recorded_request_is_read(name: str, framework: str) -> None:
+    record = only(load(name))
+
+    assert (record.question, record.response, record.framework) == (QUESTION, ANSWER, framework)
+    assert PASSAGES[0] in [text.removeprefix("source: atlas\n\n") for text in texts(record)]
+    (search,) = record.retrievals
+    assert search.query == QUESTION
+    assert PASSAGES[0] in [context.text for context in search.contexts]
+    assert len(record.generations) == 1
+
+
+def test_traceloop_tells_the_session() -> None:
+    assert only(load("traceloop_langchain")).session_id == "s-1"
+
+
+def test_ids_without_texts_leave_contexts_unknown() -> None:
+    record = only(load("opentelemetry_langchain"))
+
+    assert record.question == QUESTION
+    assert record.contexts is None
+
+
+# The GenAI conventions, as they are published
+
+
+def span(number: int, parent: int | None, operation: str, **attributes: Any) -> TracedSpan:
+    names = {name.replace("__", "."): value for name, value in attributes.items()}
+    return TracedSpan(
+        trace_id="0" * 31 + "1",
+        span_id=f"{number:016x}",
+        parent_id=None if parent is None else f"{parent:016x}",
+        name=operation,
+        start_ns=number,
+        end_ns=10 - number,
+        attributes={"gen_ai.operation.name": operation, **names},
+        scope="opentelemetry.instrumentation.genai.answering",
+    )
+
+
+def message(role: str, text: str) -> dict[str, Any]:
+    return {"role": role, "parts": [{"type": "text", "content": text}]}
+
+
+ASKED = message("user", f"{PASSAGES[0]} {QUESTION}")
+SAID = message("assistant", ANSWER)
+AGENT = span(
+    1,
+    None,
+    "invoke_agent",
+    gen_ai__agent__name="helpdesk",
+    gen_ai__conversation__id="c-1",
+    gen_ai__input__messages=json.dumps([message("user", QUESTION)]),
+    gen_ai__output__messages=json.dumps([SAID]),
+)
+SEARCH = span(
+    2,
+    1,
+    "retrieval",
+    gen_ai__retrieval__query__text=QUESTION,
+    gen_ai__data_source__id="handbook",
+    gen_ai__retrieval__top_k=2,
+    gen_ai__retrieval__documents=json.dumps(
+        [{"id": f"p{n}", "score": 0.9, "content": text} for n, text in enumerate(PASSAGES)]
+    ),
+)
+MODEL = span(
+    3,
+    1,
+    "chat",
+    gen_ai__request__model="gpt-5",
+    gen_ai__provider__name="openai",
+    gen_ai__response__id="r-1",
+    gen_ai__response__finish_reasons=["stop"],
+    gen_ai__usage__input_tokens=70,
+    gen_ai__usage__output_tokens=4,
+    gen_ai__input__messages=json.dumps([ASKED]),
+    gen_ai__output__messages=json.dumps([SAID]),
+)
+
+
+def test_agent_with_search_and_model_is_an_answer() -> None:
+    record = only([AGENT, SEARCH, MODEL])
+
+    assert (record.question, record.response, record.name) == (QUESTION, ANSWER, "helpdesk")
+    assert texts(record) == [PASSAGES[0]]
+    assert record.session_id == "c-1"
+    assert record.is_agent
+    (search,) = record.retrievals
+    assert (search.data_source_id, search.top_k, search.contexts[0].id) == ("handbook", 2, "p0")
+    (model,) = record.generations
+    assert (model.model, model.provider, model.response_id, model.finish_reason) == ("gpt-5", "openai", "r-1", "stop")
+    assert (model.input_tokens, model.output_tokens) == (70, 4)
+
+
+def test_messages_may_be_data_in_place_of_json() -> None:
+    model = span(3, 1, "chat", gen_ai__input__messages=[ASKED], gen_ai__output__messages=[SAID])
+
+    assert texts(only([AGENT, SEARCH, model])) == [PASSAGES[0]]
+
+
+def test_messages_may_be_in_an_event() -> None:
+    bare = span(3, 1, "chat")
+    told = {"gen_ai.input.messages": json.dumps([ASKED]), "gen_ai.output.messages": json.dumps([SAID])}
+    event = SpanEvent(name="gen_ai.client.inference.operation.details", time_ns=5, attributes=told)
+    model = TracedSpan(**{name: getattr(bare, name) for name in TracedSpan.__slots__} | {"events": [event]})
+
+    assert texts(only([AGENT, SEARCH, model])) == [PASSAGES[0]]
+
+
+def test_messages_may_be_numbered_attributes() -> None:
+    numbered = {
+        "gen_ai__prompt__0__role": "user",
+        "gen_ai__prompt__0__content": f"{PASSAGES[0]} {QUESTION}",
+        "gen_ai__completion__0__content": ANSWER,
+    }
+
+    assert texts(only([AGENT, SEARCH, span(3, 1, "chat", **numbered)])) == [PASSAGES[0]]
+
+
+def test_without_prompts_the_documents_that_were_found_count() -> None:
+    assert texts(only([AGENT, SEARCH, span(3, 1, "chat")])) == list(PASSAGES)
+
+
+def test_tools_are_steps_with_arguments_and_results() -> None:
+    tool = span(
+        2,
+        1,
+        "execute_tool",
+        gen_ai__tool__name="lookup",
+        gen_ai__tool__call__id="call-1",
+        gen_ai__tool__call__arguments=json.dumps({"term": "settle"}),
+        gen_ai__tool__call__result="every night",
+    )
+    (call,) = only([AGENT, tool, MODEL]).tool_calls
+
+    assert (call.name, call.call_id, call.result) == ("lookup", "call-1", "every night")
+    assert json.loads(call.arguments or "") == {"term": "settle"}
+
+
+def test_error_type_is_the_status() -> None:
+    failed = span(1, None, "invoke_agent", error__type="TimeoutError")
+    bare = {name: getattr(failed, name) for name in TracedSpan.__slots__}
+    record = only([TracedSpan(**bare | {"status_error": True}), SEARCH])
+
+    assert (record.status, record.error_type) == ("error", "TimeoutError")
