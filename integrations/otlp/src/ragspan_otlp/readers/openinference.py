@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragspan.capturing.snapshots import OPAQUE
+from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Message
 from ragspan_otlp.readers.payloads import (
     Payloads,
@@ -88,6 +88,8 @@ def _read_chain(step: Step, payloads: Payloads) -> None:
         step.written = chunks_in(step.inputs)
         if "init_state" in step.inputs:
             step.inputs = OPAQUE  # a workflow's state before it began, without what it was asked
+    if str(step.span.attributes.get(KIND)).upper() == "PROMPT":
+        step.made_prompt = _messages_of(step.output)
     if isinstance(step.output, dict):  # LlamaIndex's streams, as they were before somebody read them
         said = next((step.output[key] for key, beside in _STREAMS if {key, beside} <= step.output.keys()), step.output)
         step.output = said or OPAQUE
@@ -103,15 +105,21 @@ def _read_postprocessing(step: Step, payloads: Payloads) -> None:
             step.kind, step.found = "reranker", found
 
 
-def _read_model(step: Step, payloads: Payloads) -> None:
-    attributes = step.span.attributes
-    asked = step.inputs.get("messages") if isinstance(step.inputs, dict) else None
+def _messages_of(payload: Snapshot) -> list[Message]:
+    """The messages in a payload of LangChain's, with what they carry."""
+    asked = payload.get("messages") if isinstance(payload, dict) else None
     while isinstance(asked, list) and asked and isinstance(asked[0], list):
         asked = asked[0]
-    if isinstance(asked, list) and asked and all(isinstance(one, Message) for one in asked):
-        step.prompt = asked  # LangChain's own messages, with what they carry
+    return asked if isinstance(asked, list) and all(isinstance(one, Message) for one in asked) else []
+
+
+def _read_model(step: Step, payloads: Payloads) -> None:
+    attributes = step.span.attributes
+    parameters = as_fields(attributes.get("llm.invocation_parameters"))
+    beside = parameters.get("documents") or parameters.get("source_documents")
+    step.beside = None if beside is None else payloads.snapshot(beside)
     step.prompt = (
-        step.prompt
+        _messages_of(step.inputs)
         or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
         or [Message("human", prompt) for prompt in _listed(attributes.get("llm.prompts")) if isinstance(prompt, str)]
     )
@@ -157,7 +165,7 @@ def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
 
 def _read_search(step: Step, payloads: Payloads) -> None:
     step.query = query_in(step.inputs) or as_text(step.span.attributes.get("input.value"))
-    step.found = _found(step.span.attributes, payloads)
+    step.found = _found(step.span.attributes, payloads, loosely=step.framework == "langchain")
 
 
 def _read_reranker(step: Step, payloads: Payloads) -> None:
@@ -179,11 +187,17 @@ def _read_tool(step: Step, _: Payloads) -> None:
         step.output = "\n".join(said for said in texts if isinstance(said, str))
 
 
-def _found(attributes: Mapping[str, Any], payloads: Payloads) -> list[Scored] | None:
-    """What a search found; None where the span has ids of documents, or nothing, in place of their texts."""
+def _found(attributes: Mapping[str, Any], payloads: Payloads, *, loosely: bool) -> list[Scored] | None:
+    """What a search found; None where the span has ids of documents, or nothing, in place of their texts.
+
+    Args:
+        attributes: the span's.
+        payloads: the trace's.
+        loosely: a document may be a text.
+    """
     output = json_of(attributes.get("output.value"))
     inside = output.get("documents") if isinstance(output, dict) else output
-    found = payloads.documents_in(inside) if isinstance(inside, list) else []
+    found = payloads.documents_in(inside, loosely=loosely) if isinstance(inside, list) else []
     found = found or _documents(attributes, "retrieval.documents", payloads)
     return found or ([] if inside == [] else None)
 

@@ -54,8 +54,8 @@ class Payloads:
         if isinstance(value, str):
             data = json_of(value)
             if data is None or not isinstance(data, (dict, list)):
-                return OPAQUE if _REPR.match(value) else value
-        return self.snapshot(data)
+                return OPAQUE if value == "null" or _REPR.match(value) else value
+        return OPAQUE if data is None else self.snapshot(data)
 
     def snapshot(self, value: Any, depth: int = 0) -> Snapshot:
         """A value that JSON can hold, with the documents and messages in it."""

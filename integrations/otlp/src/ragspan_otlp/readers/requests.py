@@ -29,6 +29,7 @@ _MAX_WRITTEN = 1000
 _MAX_PROMPTS = 2_000_000
 _MAX_ORIGINS = 1000
 _MAX_COMPARED = 10_000_000
+_SYNTHESIS = (".synthesize", ".asynthesize")
 _BARE = frozenset({"model", "retriever", "reranker", "tool"})
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
@@ -61,18 +62,21 @@ class Request:
     """
 
     def __init__(self, places: Sequence[Placed], span: TracedSpan | None = None) -> None:
-        self._places = places
         self._grouped = span is not None
         self.span = span or places[0].step.span
         _settle_kinds(places)
         _take_payloads_of_only_chain(places)
+        self._unended = _model_that_has_not_ended(places)
+        self._places = [*places, *self._unended]
         self._models = [place.step for place in places if place.step.kind == "model"]
         self._framework = next((place.step.framework for place in places if place.step.framework), "otlp")
         self._prompts = "\n".join(part.prompt_text for step in self._models for part in step.prompt)[:_MAX_PROMPTS]
 
     def record(self) -> RagRecord | None:
         """The record; None where nothing was answered."""
-        if self._framework != "langchain" and all(place.step.kind not in _BARE for place in self._places):
+        root = self._places[0].step
+        is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
+        if not is_answer and all(place.step.kind not in _BARE for place in self._places):
             return None  # a splitter of texts, say
         record = record_of(self._log())
         if record is None:
@@ -121,6 +125,8 @@ class Request:
         while waiting:
             place, is_over = waiting.pop()
             start = starts[id(place)]
+            if is_over and not place.step.has_ended:
+                continue
             if is_over:
                 events.append(self._end(place, max(start, place.step.span.end_ns)))
             else:
@@ -143,7 +149,7 @@ class Request:
         about: dict[str, Any] = {"name": step.name}
         if step.kind == "model":
             kind, payload = "model", list(step.prompt)
-            about |= {"model": step.model, "provider": step.provider, "documents": None, "rewritten": ()}
+            about |= {"model": step.model, "provider": step.provider, "documents": step.beside, "rewritten": ()}
         elif step.kind == "retriever":
             kind, payload = "retriever", step.query
             known = {"top_k": step.top_k, "data_source_id": step.source}
@@ -157,14 +163,17 @@ class Request:
         return Event(kind, id(place), outer, time_ns, payload, about)
 
     def _end(self, place: Placed, time_ns: int) -> Event:
-        step, payload, about = place.step, place.step.output, None
+        step, payload = place.step, place.step.output
+        about: Any = None
         is_unread = place.outer is None and _says_nothing(payload)
         last = self._last_model() if is_unread else None
         error = error_of(step.span) or (
             last and error_of(last.span)
         )  # of a stream that was read behind the request's span
+        if self._unended and place.outer is None:  # as of a stream that its reader left
+            about = step.inputs
         if error is not None:
-            return Event("error", id(place), None, time_ns, error)
+            return Event("error", id(place), None, time_ns, error, about)
         if step.kind == "model":
             payload, about = step.reply or Message("ai"), [step.told]
         elif step.kind in {"retriever", "reranker"}:
@@ -265,6 +274,20 @@ def _take_payloads_of_only_chain(places: Sequence[Placed]) -> None:
     if len(inside) == 1 and inside[0].kind == "chain" and root.kind in {"chain", "agent"}:
         root.inputs = inside[0].inputs if isinstance(root.inputs, Opaque) else root.inputs
         root.output = inside[0].output if isinstance(root.output, Opaque) else root.output
+
+
+def _model_that_has_not_ended(places: Sequence[Placed]) -> list[Placed]:
+    """The model behind a prompt that was filled in, where no span of a model follows: its stream was left."""
+    place = max((each for each in places if each.step.made_prompt), key=_start_of, default=None)
+    models = [_start_of(each) for each in places if each.step.kind == "model"]
+    if place is None or place.outer is None or max(models, default=0) >= _start_of(place):
+        return []
+    model = Step(span=place.step.span, kind="model", name="model", prompt=place.step.made_prompt, has_ended=False)
+    return [Placed(step=model, outer=place.outer, depth=place.depth)]
+
+
+def _start_of(place: Placed) -> int:
+    return place.step.span.start_ns
 
 
 def _says_nothing(payload: Snapshot) -> bool:

@@ -40,9 +40,15 @@ class Step:
     """Documents as a step wrote them for the model: with their metadata, say."""
     prompt: Sequence[Message] = ()
     """Of a model."""
+    beside: Snapshot = None
+    """Documents that a model was given beside its prompt."""
     reply: Message | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
     """What the span tells of a model's reply, as `ragspan.provider_replies` reads it."""
+    made_prompt: Sequence[Message] = ()
+    """Of a chain: the prompt that it filled in, for a model to come."""
+    has_ended: bool = True
+    """Of a model: False where only its prompt is known, since spans come when they end."""
     model: str | None = None
     provider: str | None = None
     first_token_ns: int | None = None
