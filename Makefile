@@ -18,7 +18,7 @@ HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-export
 # Too heavy for the environment of the other tests.
 ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme
 
-PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-retrievers-bm25 pytest pytest-asyncio \
+PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-llms-openai llama-index-retrievers-bm25 pytest pytest-asyncio \
   hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
 
 # The tools whose pages the end-to-end tests read: other releases of them may look different.
@@ -176,7 +176,7 @@ peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchm
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
 	@grep -E '^(langchain|langgraph|llama-index|openinference|opentelemetry)' constraints.txt > $(@D)/constraints.txt
 	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python -c $(@D)/constraints.txt \
-	  -e . -e integrations/langchain -e integrations/llama-index --group peers $(PEER_TOOLS)
+	  -e . -e integrations/langchain -e integrations/llama-index -e integrations/otlp --group peers $(PEER_TOOLS)
 	@touch $@
 
 .venv-judging-peers/.installed: $(VENV)/.installed

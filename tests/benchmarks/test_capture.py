@@ -253,13 +253,16 @@ def test_ragspan_and_what_is_installed_with_the_tests_run_the_same_cases(counted
     rows = {(row["framework"], row["peer"]): row for row in counted}
 
     assert rows.keys() == {
-        (framework, peer) for framework in ("langchain", "llama-index") for peer in ("ragspan", "openinference")
+        (framework, peer)
+        for framework in ("langchain", "llama-index")
+        for peer in ("ragspan", "receiver-openinference", "openinference")
     }
     for framework in ("langchain", "llama-index"):
         ours, theirs = rows[framework, "ragspan"], rows[framework, "openinference"]
         assert ours["cases"] == theirs["cases"] >= 15
         assert ours["requests_strictly_right"] == ours["requests"] >= ours["cases"]
         assert 0 < theirs["requests_right"] <= theirs["requests"]
+        assert rows[framework, "receiver-openinference"]["requests_right"] >= 0.9 * ours["requests"]
 
 
 @pytest.mark.slow

@@ -96,6 +96,13 @@ def test_very_deep_and_very_many_spans_are_bounded() -> None:
     assert len(found.record.generations) <= 100
 
 
+def test_of_very_many_steps_the_last_count() -> None:
+    tools = [span(number, 1, "TOOL", **{"output.value": "nothing"}) for number in range(2, 5000)]
+    (found,) = records_of([span(1, None), *tools, span(6000, 1, "LLM", **{"output.value": "Yes."})])
+
+    assert found.record.response == "Yes."
+
+
 def test_huge_documents_are_read() -> None:
     documents = {f"retrieval.documents.{n}.document.content": f"{n} " + "word " * 100_000 for n in range(10)}
     prompt = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "0 " + "word " * 100}

@@ -48,9 +48,17 @@ class Tree:
             yield Request(self._places(roots), span)
 
     def _places(self, roots: Sequence[Step]) -> list[Placed]:
-        """The steps below these roots, and the roots; of very many the chains are left out."""
+        """The steps below these roots, and the roots; of very many the last, which made the answer, without chains."""
         places = self._walk(roots, without_chains=False)
-        return places if len(places) <= _MAX_STEPS else self._walk(roots, without_chains=True)[:_MAX_STEPS]
+        if len(places) <= _MAX_STEPS:
+            return places
+        first, *others = self._walk(roots, without_chains=True)
+        kept = [first, *others[-_MAX_STEPS + 1 :]]
+        known = set(map(id, kept))
+        for place in kept:
+            if place.outer is not None and id(place.outer) not in known:
+                place.outer = first
+        return kept
 
     def _walk(self, roots: Sequence[Step], *, without_chains: bool) -> list[Placed]:
         places: list[Placed] = []
