@@ -87,7 +87,7 @@ PEERS = {
             name="receiver-opentelemetry",
             distributions={"langchain": "opentelemetry-instrumentation-genai-langchain"},
             reading="the records of ragspan-otlp, from the spans of OpenTelemetry's own instrumentation as OTLP",
-            limits="its retrieval spans have ids of documents and no texts, and models of no known provider have no span",
+            limits="its retrieval spans have ids of documents and no texts, and models without a name have no span",
         ),
         Peer(
             name="openinference",

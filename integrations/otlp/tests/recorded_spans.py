@@ -82,9 +82,12 @@ def _langchain_chain() -> Any:
         def _get_relevant_documents(self, query: str, **_: Any) -> list[Document]:
             return [Document(text, id=f"p{n}", metadata={"source": "atlas"}) for n, text in enumerate(PASSAGES)]
 
+    class Model(GenericFakeChatModel):
+        model: str = "scripted"
+
     prompt = ChatPromptTemplate.from_template("Context: {context}\n\nQuestion: {question}")
     context = Passages() | (lambda documents: documents[0].page_content)
-    model = GenericFakeChatModel(messages=iter([AIMessage(ANSWER)]))
+    model = Model(messages=iter([AIMessage(ANSWER)]))
     return {"context": context, "question": RunnablePassthrough()} | prompt | model | StrOutputParser()
 
 

@@ -48,7 +48,7 @@ def test_traceloop_tells_the_session() -> None:
 def test_ids_without_texts_leave_contexts_unknown() -> None:
     record = only(load("opentelemetry_langchain"))
 
-    assert record.question == QUESTION
+    assert (record.question, record.response) == (QUESTION, ANSWER)
     assert record.contexts is None
 
 
