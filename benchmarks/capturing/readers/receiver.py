@@ -14,7 +14,7 @@ from capturing.grading import Seen
 from capturing.readers.ragspan import seen_of
 from capturing.traces import LocalSpans
 from ragspan.records import RagRecord
-from ragspan_otlp.decoding import RawSpan, batch_of, decoded, request_of
+from ragspan_otlp.decoding import RawSpan, batch_of, decoded
 from ragspan_otlp.readers import records_of
 
 INSTRUMENTORS = {
@@ -51,7 +51,7 @@ class Receiver:
         traces: dict[bytes, list[RawSpan]] = defaultdict(list)
         spans = self._spans.exporter.take()
         if spans:
-            for trace_id, raw in batch_of(request_of(encode_spans(spans).SerializeToString())).traces.items():
+            for trace_id, raw in batch_of(encode_spans(spans).SerializeToString()).traces.items():
                 traces[trace_id] += raw
         return [found.record for raw in traces.values() for found in records_of(list(decoded(raw)))]
 

@@ -66,8 +66,9 @@ class Request:
         self.span = span or places[0].step.span
         _settle_kinds(places)
         _take_payloads_of_only_chain(places)
-        self._unended = _model_that_has_not_ended(places)
-        self._places = [*places, *self._unended]
+        missing = _model_without_span(places)
+        self._places = [*places, *missing]
+        self._is_left = _leave_streams_open(places) or bool(missing)
         self._models = [place.step for place in places if place.step.kind == "model"]
         self._framework = next((place.step.framework for place in places if place.step.framework), "otlp")
         self._prompts = "\n".join(part.prompt_text for step in self._models for part in step.prompt)[:_MAX_PROMPTS]
@@ -170,7 +171,7 @@ class Request:
         error = error_of(step.span) or (
             last and error_of(last.span)
         )  # of a stream that was read behind the request's span
-        if self._unended and place.outer is None:  # as of a stream that its reader left
+        if self._is_left and place.outer is None:  # as of a stream
             about = step.inputs
         if error is not None:
             return Event("error", id(place), None, time_ns, error, about)
@@ -276,7 +277,21 @@ def _take_payloads_of_only_chain(places: Sequence[Placed]) -> None:
         root.output = inside[0].output if isinstance(root.output, Opaque) else root.output
 
 
-def _model_that_has_not_ended(places: Sequence[Placed]) -> list[Placed]:
+def _leave_streams_open(places: Sequence[Placed]) -> bool:
+    """Note the models that LangChain's request did not wait for: a reader left their stream, and their spans end later."""
+    root = places[0].step
+    if root.framework != "langchain" or root.kind in _BARE:
+        return False
+    models = [
+        place.step for place in places if place.step.kind == "model" and place.step.span.end_ns > root.span.end_ns
+    ]
+    left = [step for step in models if step.reply is None or step.reply.text != root.output]
+    for step in left:
+        step.has_ended = False
+    return bool(left)
+
+
+def _model_without_span(places: Sequence[Placed]) -> list[Placed]:
     """The model behind a prompt that was filled in, where no span of a model follows: its stream was left."""
     place = max((each for each in places if each.step.made_prompt), key=_start_of, default=None)
     models = [_start_of(each) for each in places if each.step.kind == "model"]
