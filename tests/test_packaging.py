@@ -128,7 +128,9 @@ def test_the_command_is_installed(installed):
     commands = installed.run("ragspan", "--help")
 
     assert [
-        name for name in ("demo", "run", "doctor", "evaluate", "dead-letters", "worker") if name not in commands
+        name
+        for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "dead-letters", "worker")
+        if name not in commands
     ] == []
 
 
@@ -142,6 +144,7 @@ def test_the_command_is_installed(installed):
         ("ragspan_command", ["dead-letters"]),
         ("ragspan_worker", ["nats", "otlp"]),
         ("ragspan_sink", ["nats", "tls"]),
+        ("ragspan_source", ["mlflow", "phoenix"]),
     ],
 )
 def test_the_entry_points_can_be_loaded(installed, group, names):

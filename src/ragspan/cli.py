@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `worker` and `doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `worker` and `doctor`; other packages bring further commands."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typer.main import get_command as command_of
 
 from ragspan.datasets.agree import agree
 from ragspan.datasets.command import evaluate
+from ragspan.datasets.pull import labels
 from ragspan.exceptions import ConfigurationError
 
 _COMMANDS = "ragspan_command"
@@ -102,6 +103,7 @@ def demo(
 
 app.command()(evaluate)
 app.command()(agree)
+app.add_typer(labels, name="labels")
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

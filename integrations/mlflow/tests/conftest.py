@@ -6,7 +6,9 @@ import json
 import os
 import threading
 from collections import deque
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -22,10 +24,13 @@ TRACES = "/api/3.0/mlflow/traces"
 EXPERIMENTS = "/api/2.0/mlflow/experiments"
 MISSING = 404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "not found"}
 FORBIDDEN = 403, "Permission denied"
+RECORDED = Path(__file__).with_name("recorded_traces.json")
+"""What MLflow 3.17.2 answered: two answers that ragspan traced, one of OpenInference's LangChain and one of its DSPy."""
+PAGE = 3
 
 
 class FakeMLflow:
-    """A server with an SQL store.
+    """A server with an SQL store; the experiment 0 has what was recorded.
 
     Args:
         traces: ids of the traces that are there.
@@ -36,6 +41,8 @@ class FakeMLflow:
 
     def __init__(self, traces=(), *, has_users=False, answers_for_many=True, keeps_ids=True):
         self.assessments = {trace_id: [] for trace_id in traces}
+        self.recorded = {one["trace_info"]["trace_id"]: one for one in json.loads(RECORDED.read_text())}
+        self.assessments |= {trace_id: [] for trace_id in self.recorded}
         self.experiments = {"Default": "0"}
         self.deleted_experiments = set()
         self.spans = {}
@@ -99,6 +106,10 @@ class FakeMLflow:
             return self._experiment(path, query, given)
         if path == f"{TRACES}/batchGetInfos":
             return self._many(given["trace_ids"]) if self.answers_for_many else (405, "<h1>Method Not Allowed</h1>")
+        if path == f"{TRACES}/search":
+            return self._page(given)
+        if path == f"{TRACES}/batchGet":
+            return 200, {"traces": [self.recorded[trace_id] for trace_id in reversed(query["trace_ids"])]}
         trace_id, _, rest = path.removeprefix(f"{TRACES}/").partition("/")
         if trace_id not in self.assessments:
             return FORBIDDEN if self.has_users else MISSING
@@ -107,6 +118,18 @@ class FakeMLflow:
         if self.read_only:
             return FORBIDDEN
         return self._write(method, trace_id, rest.removeprefix("assessments").strip("/"), given)
+
+    def _page(self, asked):
+        (place,) = asked["locations"]
+        infos = [one["trace_info"] for one in self.recorded.values()]
+        found = infos if place["mlflow_experiment"]["experiment_id"] == "0" else []
+        if "filter" in asked:
+            since = int(asked["filter"].removeprefix("timestamp_ms >= "))
+            moments = [datetime.fromisoformat(one["request_time"].replace("Z", "+00:00")) for one in found]
+            found = [one for one, moment in zip(found, moments, strict=True) if moment.timestamp() * 1000 >= since]
+        first = int(asked["page_token"] or 0)
+        following = {"next_page_token": str(first + PAGE)} if len(found) > first + PAGE else {}
+        return 200, {"traces": found[first : first + PAGE], **following}
 
     def _many(self, trace_ids):
         if self.has_users and not set(trace_ids) <= set(self.assessments):

@@ -7,6 +7,7 @@ import json
 import threading
 from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -19,6 +20,9 @@ from ragspan_phoenix import PhoenixAnnotations
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 SEARCH = SpanAnchor(trace_id=0xA1, span_id=0xC3)
+RECORDED = Path(__file__).with_name("recorded_traces.json")
+"""What Phoenix 20.26.1 answered: two answers that ragspan traced, one of OpenInference's LangChain and one of its DSPy."""
+PAGE = 3
 
 
 class FakePhoenix:
@@ -26,11 +30,12 @@ class FakePhoenix:
 
     `spans` has the number of documents of each span that has arrived, by its hexadecimal id; `stored` the rows, by what
     makes Phoenix replace one. `script` holds replies to the next requests, in place of what Phoenix would do: a status, or
-    a status with a body and headers, or a function of the request's rows.
+    a status with a body and headers, or a function of the request's rows. The project `default` has what was recorded.
     """
 
     def __init__(self):
-        self.spans = {}
+        self.recorded = json.loads(RECORDED.read_text())
+        self.spans = {span["context"]["span_id"]: 0 for span in self.recorded["spans"]}
         self.span_names = []
         self.stored = {}
         self.requests = []
@@ -108,11 +113,38 @@ class FakePhoenix:
             self.stored[row["span_id"], row["name"], row["identifier"], row.get("document_position")] = row
         return 200, json.dumps({"data": [{"id": str(number)} for number in range(len(rows))]})
 
+    def page_of(self, path, query):
+        """A page of what a project has."""
+        if self.script:
+            return self.script.popleft()
+        _, _, _, project, kind = path.split("/")
+        if project not in {"default", "empty"}:
+            return 404, f"Project with identifier {project} not found"
+        found = self.recorded[kind] if project == "default" else []
+        for name, key in (
+            ("trace_id", lambda row: row["context"]["trace_id"]),
+            ("span_ids", lambda row: row["span_id"]),
+            ("include_annotation_names", lambda row: row["name"]),
+        ):
+            found = [row for row in found if name not in query or key(row) in query[name]]
+        if "start_time" in query:
+            found = [row for row in found if row["start_time"] >= query["start_time"][0]]
+        first = int(query.get("cursor", ["0"])[0])
+        following = str(first + PAGE) if len(found) > first + PAGE else None
+        return 200, json.dumps({"data": found[first : first + PAGE], "next_cursor": following})
+
     def _handler(self):
         phoenix = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                address = urlsplit(self.path)
+                query = parse_qs(address.query)
+                phoenix.requests.append((address.path, query))
+                phoenix.headers.append(self.headers)
+                self._send(phoenix.page_of(address.path, query))
 
             def do_POST(self):
                 address = urlsplit(self.path)
@@ -125,7 +157,9 @@ class FakePhoenix:
                 phoenix.requests.append((address.path, rows))
                 phoenix.headers.append(self.headers)
                 phoenix.requested.set()
-                reply = phoenix_reply or phoenix.reply_to(address.path, parse_qs(address.query), rows)
+                self._send(phoenix_reply or phoenix.reply_to(address.path, parse_qs(address.query), rows))
+
+            def _send(self, reply):
                 status, body, headers = (*((reply,) if isinstance(reply, int) else reply), "", {})[:3]
                 content = body.encode()
                 try:

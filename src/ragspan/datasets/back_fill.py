@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 from ragspan.config import Settings
-from ragspan.defaults import emitters_from
+from ragspan.defaults import emitter_from
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord
 from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter
@@ -80,22 +80,24 @@ class BackFill:
 
     Args:
         settings: which emitters there are, and how the one to OpenTelemetry writes.
+        tools: write to these by their own emitters, in place of the settings'.
 
     Raises:
         ConfigurationError: there is nowhere to send scores to, or an exporter or emitter is not installed.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, tools: Sequence[str] | None = None) -> None:
         self.spans = SpanCount()
-        names = tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
+        self.tools = tools
+        names = tools or tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
         if not names:
             raise ConfigurationError(
                 "--to-trace sends scores where your spans are, but no exporter is configured: "
                 "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
             )
         self._providers = providers_from_environment(make=self._make) if _OTEL in names else None
-        emitters = emitters_from(replace(settings, emitters=names, spans="scores"), self._providers)
-        self.emitters = [OnlyTraced(emitter) for emitter in emitters]
+        settings = replace(settings, spans="scores")
+        self.emitters = [OnlyTraced(emitter_from(name, settings, self._providers)) for name in names]
 
     @cached_property
     def is_delivered(self) -> bool:

@@ -13,9 +13,16 @@ _COLUMN = "A column's name, or a path such as prediction.contexts; by default kn
 
 def evaluate(
     data: Annotated[
-        str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
-    ],
+        str | None, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
+    ] = None,
     *,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE.")
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
+    ] = None,
     question_column: Annotated[str | None, typer.Option(help=_COLUMN)] = None,
     contexts_column: Annotated[
         str | None, typer.Option(help="As above; a cell is a list, the JSON text of a list, or a text.")
@@ -57,7 +64,10 @@ def evaluate(
     delimiter: Annotated[str | None, typer.Option(help="Of CSV cells; by default the header tells.")] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
     to_trace: Annotated[
-        bool, typer.Option("--to-trace", help="Send the scores to the spans that the rows name, over OTEL_*.")
+        bool,
+        typer.Option(
+            "--to-trace", help="Send the scores to the spans that the rows name, over OTEL_*, or to the tool."
+        ),
     ] = False,
     trace_id_column: Annotated[str | None, typer.Option(help="By default trace_id.")] = None,
     span_id_column: Annotated[str | None, typer.Option(help="By default span_id.")] = None,
@@ -69,6 +79,7 @@ def evaluate(
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
 
+    With --from the rows are the answers in traces that a tool has stored; its own variables say where it is.
     Columns of Ragas, DeepEval, TruLens and LangSmith, and RagRecords as JSON, are recognised by their names.
 
     Exit codes: 0 done; 1 a mean is below a --fail-under, rows that it is about were skipped, or scores could not be sent

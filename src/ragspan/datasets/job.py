@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.evaluation import parse_minimums, plan_from, require_minimums, shortfalls
@@ -18,6 +19,7 @@ from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
 from ragspan.datasets.run import run
+from ragspan.datasets.sources import stored_answers
 from ragspan.datasets.terminal import (
     as_plain,
     bad_row_lines,
@@ -52,10 +54,11 @@ def run_job(options: Namespace) -> int:
 def _run(options: Namespace) -> int:
     minimums = parse_minimums(options.fail_under or ())
     baseline = _baseline(options)
-    plan = plan_from(vars(options), with_spans=options.to_trace, ends_on_ctrl_c=True)
+    plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
     require_minimums(minimums, [metric.name for metric in plan.metrics])
     _require_writable(options)
-    back_fill = BackFill(plan.settings) if options.to_trace else None
+    tool = options.source
+    back_fill = BackFill(plan.settings, tools=(tool,) if tool else None) if options.to_trace else None
     readers: list[RecordReader] = []
 
     def begin(reader: RecordReader) -> None:
@@ -87,6 +90,17 @@ def _run(options: Namespace) -> int:
 def _tell(*lines: str) -> None:
     for line in lines:
         print(line, file=sys.stderr)  # noqa: T201 - a command's own words
+
+
+def _data(options: Namespace) -> Any:
+    """The file, or the records that a tool has stored."""
+    if (options.data is None) is (options.source is None):
+        raise ConfigurationError("give a FILE, or a tool after --from, and not both")
+    if options.source is not None:
+        return (stored.record for stored in stored_answers(options.source, options.project, options.since))
+    if options.project or options.since:
+        raise ConfigurationError("--project and --since are about a tool: name it after --from")
+    return options.data
 
 
 def _baseline(options: Namespace) -> ResultFile | None:
@@ -162,7 +176,12 @@ def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
         _tell(f"not sent: row {row} {trouble}")
     if reader.span_trouble_count > _TROUBLES_SHOWN:
         _tell(f"... and {reader.span_trouble_count - _TROUBLES_SHOWN:,} more rows whose ids name no span")
-    _tell(f"{reader.traced:,} rows name a span; {back_fill.spans.sent:,} evaluation spans were sent")
+    if back_fill.tools:
+        _tell(f"the scores of {reader.traced:,} answers go to {', '.join(back_fill.tools)}")
+        trouble = "the scores that are left are lost"
+    else:
+        _tell(f"{reader.traced:,} rows name a span; {back_fill.spans.sent:,} evaluation spans were sent")
+        trouble = f"{back_fill.spans.failed:,} spans failed"
     if not back_fill.is_delivered:
-        _tell(f"not everything was sent: {back_fill.spans.failed:,} spans failed; the log above says why")
+        _tell(f"not everything was sent: {trouble}; the log above says why")
     return back_fill.is_delivered

@@ -91,7 +91,7 @@ class HttpClient:
         *,
         json: Mapping[str, Any] | None = None,
         data: bytes | None = None,
-        query: Mapping[str, str] | None = None,
+        query: Mapping[str, str | Sequence[str]] | None = None,
     ) -> Reply:
         """Make a request; whatever the server answers to it is a reply, if it is JSON or no success.
 

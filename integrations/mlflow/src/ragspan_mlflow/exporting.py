@@ -28,7 +28,7 @@ from ragspan_mlflow.emitter import tracking_server
 
 _HEADER = "x-mlflow-experiment-id"
 _DEFAULT_EXPERIMENT = "0"
-_EXPERIMENTS = "/api/2.0/mlflow/experiments"
+EXPERIMENTS = "/api/2.0/mlflow/experiments"
 
 
 class MLflowSpanExporter(RetryingSpanExporter):
@@ -125,7 +125,7 @@ def experiment_id(client: HttpClient, name: str) -> str:
     """
     reply = _by_name(client, name)
     if names_nothing(reply):
-        created = client.call("POST", f"{_EXPERIMENTS}/create", json={"name": name})
+        created = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
         if created.is_ok:
             return str(created.body["experiment_id"])
         if created.body.get("error_code") == "RESOURCE_ALREADY_EXISTS":  # made by another process in this very moment
@@ -137,7 +137,7 @@ def experiment_id(client: HttpClient, name: str) -> str:
 
 
 def _by_name(client: HttpClient, name: str) -> Reply:
-    return client.call("GET", f"{_EXPERIMENTS}/get-by-name", query={"experiment_name": name})
+    return client.call("GET", f"{EXPERIMENTS}/get-by-name", query={"experiment_name": name})
 
 
 def _named(experiment: str | int | None) -> str:

@@ -170,6 +170,22 @@ def _are_same(one: RetrievedContext, other: RetrievedContext) -> bool:
     return one.id == other.id and one.text == other.text
 
 
+def phoenix_server(
+    base_url: str | None = None,
+    *,
+    api_key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+) -> Endpoint:
+    """The server at this address, or where the environment has it; see `PhoenixAnnotations`.
+
+    Raises:
+        ConfigurationError: it is no address.
+    """
+    name, url = _address(base_url)
+    return Endpoint.at(name, url, headers=_headers(api_key, headers), timeout=timeout)
+
+
 def _address(base_url: str | None) -> tuple[str, str]:
     """Where the address comes from, and the address."""
     if base_url is not None:

@@ -1,0 +1,126 @@
+"""Answers that a tool has stored already: `ragspan evaluate --from` scores them, `ragspan labels pull` reads what people said.
+
+The package of a tool registers a `Source` in the entry-point group `ragspan_source`, under the tool's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ragspan.datasets.cells import CellError, nanoseconds_of
+from ragspan.exceptions import ConfigurationError, RagspanError, TableError
+from ragspan.records import RagRecord
+
+if TYPE_CHECKING:
+    from ragspan.delivery.http import HttpClient
+
+_SOURCES = "ragspan_source"
+_MEANINGS = {
+    "http_401": "it wants other credentials",
+    "http_403": "it does not let us see that",
+    "http_404": "it has no such project, or is too old to be asked",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Opinion:
+    """What a person said of an answer."""
+
+    label: str | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredAnswer:
+    """An answer, and what people said of it."""
+
+    record: RagRecord
+    """Its parent is the answer's span, and its id is always the same for that."""
+    opinions: Sequence[Opinion] = ()
+    """From the oldest to the newest."""
+
+
+class Source(Protocol):
+    """Reads a tool's store; its address and credentials are in the environment, as the tool's writer of scores reads them."""
+
+    def __call__(
+        self, project: str, *, since_ns: int | None = None, annotation: str | None = None
+    ) -> Iterator[StoredAnswer]:
+        """The answers, from the oldest trace to the newest; pages are asked for as they are needed.
+
+        Args:
+            project: its name, as the tool shows it, or its id.
+            since_ns: Unix nanoseconds; traces that began before are left out.
+            annotation: the name of what people said; None asks for no opinions.
+
+        Raises:
+            TableError: the store cannot be read, or has no such project.
+            ConfigurationError: the environment has no address that can be used, or a package is missing.
+        """
+        ...
+
+
+def source_named(tool: str) -> Source:
+    """The source of a tool.
+
+    Raises:
+        ConfigurationError: its package is not installed.
+    """
+    for entry in entry_points(group=_SOURCES, name=tool):
+        source: Source = entry.load()
+        return source
+    known = sorted({"mlflow", "phoenix"} | {entry.name for entry in entry_points(group=_SOURCES)})
+    if tool in known:
+        raise ConfigurationError(f"nothing reads {tool} here: pip install ragspan-{tool} ragspan-otlp")
+    raise ConfigurationError(f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}")
+
+
+def stored_answers(
+    tool: str, project: str | None, since: str | None, annotation: str | None = None
+) -> Iterator[StoredAnswer]:
+    """The answers that a command names by its options.
+
+    Raises:
+        ConfigurationError: no project is named, the time is none, or the tool's package is not installed.
+    """
+    if not project:
+        raise ConfigurationError(f"--project should say which project of {tool} to read")
+    try:
+        since_ns = nanoseconds_of(since)
+    except CellError as error:
+        raise ConfigurationError(f"--since {error}") from None
+    return _understood(tool, source_named(tool)(project, since_ns=since_ns, annotation=annotation))
+
+
+def _understood(tool: str, answers: Iterator[StoredAnswer]) -> Iterator[StoredAnswer]:
+    try:
+        yield from answers
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, RagspanError):
+            raise
+        raise TableError(f"{tool} cannot be read: its replies are not as expected ({type(error).__name__})") from error
+
+
+def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any) -> Mapping[str, Any]:
+    """What a tool's server answers.
+
+    Raises:
+        TableError: it does not, or with a status that is no success.
+    """
+    from ragspan.delivery.backend import Unavailable
+    from ragspan.delivery.http import TimedOut
+
+    try:
+        reply = client.call(method, path, **content)
+        if reply.is_ok:
+            return reply.body
+        reason = f"http_{reply.status}"
+    except Unavailable as trouble:
+        reason = trouble.reason
+    except TimedOut:
+        reason = "timeout"
+    meaning = _MEANINGS.get(reason)
+    raise TableError(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")
