@@ -139,6 +139,31 @@ def test_error_is_the_status() -> None:
     assert (record.status, record.error_type) == ("error", "TimeoutError")
 
 
+def left_early(span: TracedSpan) -> TracedSpan:
+    return replace(span, attributes={**span.attributes, "output.value": "Every"}) if span.parent_id is None else span
+
+
+def test_stream_whose_model_ended_behind_the_request_was_left() -> None:
+    spans = [left_early(span) for span in load("openinference_langchain")]
+    last = max(span.end_ns for span in spans)
+    late = [
+        replace(span, end_ns=last + 1) if span.attributes["openinference.span.kind"] == "LLM" else span
+        for span in spans
+    ]
+    record = only(late)
+
+    assert (record.status, record.response) == ("aborted", "Every")
+    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
+
+
+def test_prompt_without_a_model_behind_it_is_a_stream_that_was_left() -> None:
+    spans = [left_early(span) for span in load("openinference_langchain")]
+    record = only([span for span in spans if span.attributes["openinference.span.kind"] != "LLM"])
+
+    assert (record.status, record.response) == ("aborted", "Every")
+    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
+
+
 def test_contexts_are_unknown_where_documents_are_ids() -> None:
     spans = load("openinference_llama_index")
     shown = ("id", "score")
