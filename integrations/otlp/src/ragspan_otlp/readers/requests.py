@@ -69,7 +69,7 @@ class Request:
         missing = _model_without_span(places)
         self._places = [*places, *missing]
         self._is_left = _leave_streams_open(places) or bool(missing)
-        self._models = [place.step for place in places if place.step.kind == "model"]
+        self._models = [place.step for place in self._places if place.step.kind == "model"]
         self._framework = next((place.step.framework for place in places if place.step.framework), "otlp")
         self._prompts = "\n".join(part.prompt_text for step in self._models for part in step.prompt)[:_MAX_PROMPTS]
 
