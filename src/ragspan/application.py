@@ -79,6 +79,7 @@ def configure(
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
     redact: RedactOption = None,
+    anchors: str | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
 ) -> Configured:
@@ -101,6 +102,8 @@ def configure(
         sample_rate: the share of answers that are scored, 0..1.
         redact: runs over questions, contexts, responses and all other text of a record, and over explanations, before judges,
             emitters and sinks see them: a function from text to text. A record for which it fails is dropped.
+        anchors: a JSONL file of records with `question`, `contexts`, `response` and `label`, which are scored about once an hour
+            to see whether the judge changed.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
 
@@ -109,7 +112,9 @@ def configure(
             was configured before stays.
     """
     global _current
-    settings = settings_with(judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact)
+    settings = settings_with(
+        judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact, anchors=anchors
+    )
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with _lock:
         backends = [

@@ -13,6 +13,7 @@ from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.named import hhem_from
+from ragspan.labelled import labelled_records
 from ragspan.metrics import Metric
 from ragspan.metrics.named import metrics_from, references_from
 from ragspan.records import RecordSink
@@ -145,6 +146,7 @@ def engine_from(
         judging=settings.judging,
         export=settings.export,
         redact=settings.redact,
+        anchors=labelled_records(settings.anchors) if settings.enabled and settings.anchors else (),
         meter_provider=providers.meter_provider if providers else None,
     )
 

@@ -69,7 +69,9 @@ def watching():
 
 
 def evidence(watching, judge="overlap"):
-    return watching.points("ragspan.drift.evidence")[("gen_ai.evaluation.name", "adherence"), ("ragspan.judge", judge)]
+    return watching.points("ragspan.drift.evidence")[
+        ("gen_ai.evaluation.name", "adherence"), ("ragspan.drift.source", "answers"), ("ragspan.judge", judge)
+    ]
 
 
 def test_scores_that_get_worse_are_told_once_with_the_lowest_of_them(watching, caplog):

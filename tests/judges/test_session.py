@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -23,7 +24,7 @@ async def test_what_is_kept_for_a_record_is_made_once_for_all_of_its_metrics(rec
 
     tasks = []
     for _ in range(3):
-        with judging(session.for_metric(meter=UsageMeter(), allowance=None)):
+        with judging(replace(session, meter=UsageMeter())):
             tasks.append(asyncio.ensure_future(ask()))
 
     assert len({id(kept) for kept in await asyncio.gather(*tasks)}) == 1

@@ -11,17 +11,13 @@ from ragspan.datasets.columns import ColumnChoices, readers_for
 from ragspan.datasets.results import Evaluation, ResultRow
 from ragspan.datasets.tables import TableRow, table_of
 from ragspan.exceptions import TableError
+from ragspan.labelled import label_of
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 from ragspan.metrics.rates import LabelCounts, RateEstimate, estimate_rate, wilson_interval
 
-GOOD: Final = frozenset({"1", "true", "yes", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
-BAD: Final = frozenset(
-    {"0", "false", "no", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded", "hallucinated"}
-)
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _BINS: Final = 5
-_SHOWN: Final = 60  # characters
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,13 +83,10 @@ def labels_of(data: Any, column: str | None, **of_file: Any) -> Mapping[int, boo
 
 
 def _label(row: int, cell: object) -> bool:
-    word = str(cell).strip().lower().removesuffix(".0")
-    if word in GOOD or word in BAD:
-        return word in GOOD
-    raise TableError(
-        f"row {row} has the label {str(cell)[:_SHOWN]!r}, but should have one of {', '.join(sorted(GOOD))} for a good response,"
-        f" one of {', '.join(sorted(BAD))} for a bad one, or nothing"
-    )
+    try:
+        return label_of(cell)
+    except ValueError as error:
+        raise TableError(f"row {row} {error}, or nothing") from None
 
 
 def agreements(evaluation: Evaluation, labels: Mapping[int, bool]) -> list[MetricAgreement]:

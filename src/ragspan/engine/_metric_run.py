@@ -76,14 +76,15 @@ class MetricRunner:
         run.end(self._unscored(record, reason))
         return run
 
-    def start(self, record: RagRecord, session: JudgingSession) -> MetricTask:
+    def start(self, record: RagRecord, session: JudgingSession, *, is_anchor: bool = False) -> MetricTask:
         """Begin to score the record.
 
         Args:
             record: what is scored.
             session: of the record, which its metrics share.
+            is_anchor: whether it is there to watch the judge; no fallback stands in for that.
         """
-        run = MetricTask(name=self.name, on_end=self._scorer.run_ended, lost=self._lost)
+        run = MetricTask(name=self.name, on_end=self._scorer.run_ended, lost=self._lost, is_anchor=is_anchor)
         if len(self._lost) >= self._max_lost:
             message = (
                 f"{len(self._lost)} earlier runs have not ended since their timeout; until one does, none is started"
@@ -94,7 +95,7 @@ class MetricRunner:
         # would have it closed from outside, which OpenTelemetry logs as an error.
         budget = self._scorer.budget
         run.allowance = None if budget is None else RunAllowance(budget)
-        with suppressed(), judging(session.for_metric(meter=run.meter, allowance=run.allowance)):
+        with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = asyncio.get_running_loop().create_task(self._work(run, record))
         return run
 
@@ -116,7 +117,7 @@ class MetricRunner:
 
     async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
-        if self._fallback is None:
+        if self._fallback is None or run.is_anchor:
             return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
         lift_limits()  # the fallback's judge is the user's choice for when there is no budget
         outcome = await outcome_of(self._fallback, run, record)
@@ -178,6 +179,7 @@ class MetricTask:
     on_end: Callable[[MetricTask], None]
     lost: set[_Work]
     """Where it is from its timeout until it ends."""
+    is_anchor: bool = False
     outcome: Outcome | None = None
     """None as long as it runs."""
     seconds: float = 0.0

@@ -24,9 +24,11 @@ from ragspan.engine._background import ProcessorOptions
 from ragspan.engine._judges import spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
+from ragspan.records import RagRecord
 from ragspan.redaction import Redact, withhold
 
 if TYPE_CHECKING:
+    from ragspan.engine._anchors import Anchor
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
@@ -35,6 +37,10 @@ _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinsta
 _NAME = Rule(
     "lower case letters, digits and underscores",
     lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
+)
+_ANCHOR = Rule(
+    "a RagRecord and whether its response is good, True or False",
+    lambda value: isinstance(value, tuple) and list(map(type, value)) == [RagRecord, bool],
 )
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
@@ -57,14 +63,17 @@ class Options(ProcessorOptions):
     judging: JudgingPlace
     export: ExportPlace
     redact: Redact | None
+    anchors: Sequence[Anchor] = ()
 
     def __post_init__(self) -> None:
-        for name in ("metrics", "emitters"):
+        for name in ("metrics", "emitters", "anchors"):
             _LIST.check_fields(self, name)
             # A copy: what is changed in the list later has not been checked.
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _check_metrics(self.metrics)
         _check_emitters(self.emitters)
+        for position, anchor in enumerate(self.anchors):
+            _ANCHOR.check(f"anchors[{position}]", anchor)
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         _check_metric_rates(self.metric_sample_rates, [metric.name for metric in self.metrics])

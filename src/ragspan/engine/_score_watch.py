@@ -1,5 +1,8 @@
 """What scores say over time: evidence that they got worse, and how often a metric differs from its reference.
 
+Anchors are labelled records that are scored again and again: where their scores come away from the labels, it is the judge that
+changed, not the answers.
+
 A metric `NAME_reference` judges a random share of the answers that `NAME` judges. The counts of both make the true rate of
 failures (`ragspan.metrics.rates`, `docs/grafana`).
 
@@ -31,6 +34,12 @@ _RECENT: Final = 1_000
 _WORST: Final = 5
 _MOST_WATCHED: Final = 100
 """Pairs of metric and judge: names that users make up must not grow without end."""
+_WARNINGS: Final = {
+    semconv.SOURCE_ANSWERS: "scores of %s by %s got worse: from %s to %s, against those before; the lowest of them are of the"
+    " records %s",
+    semconv.SOURCE_ANCHORS: "the judge changed: scores of the anchors for %s by %s agree less with their labels, from %s to %s,"
+    " than before; those that agree least are of the records %s",
+}
 
 _logger = logging.getLogger("ragspan")
 
@@ -39,6 +48,7 @@ _logger = logging.getLogger("ragspan")
 class _Watched:
     """The scores of one metric by one judge."""
 
+    warning: str
     attributes: Mapping[str, AttributeValue]
     detector: DriftDetector = field(default_factory=DriftDetector)
     worst: list[tuple[float, float, str]] = field(default_factory=list)
@@ -52,6 +62,14 @@ class _Watched:
         elif -value > self.worst[0][0]:
             heapreplace(self.worst, (-value, now, record_id))
 
+    def warn(self, name: str, judge: str | None, now: float) -> None:
+        """Tell of it, and begin anew."""
+        since, until = _clock_time(self.detector.since or now), _clock_time(now)
+        ids = dict.fromkeys(record_id for _, _, record_id in sorted(self.worst, reverse=True))
+        _logger.warning(self.warning, name, judge, since, until, ", ".join(ids))
+        self.detector.reset()
+        self.worst.clear()
+
 
 class ScoreWatch:
     """Watches the scores of one engine.
@@ -63,12 +81,13 @@ class ScoreWatch:
 
     def __init__(self, meter: Meter, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._watched: dict[tuple[str, str | None], _Watched] = {}
+        self._watched: dict[tuple[str, str, str | None], _Watched] = {}
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._evidence = meter.create_gauge(
             semconv.METRIC_DRIFT_EVIDENCE,
             unit="1",
-            description="Evidence that scores got worse; unchanged scores come to 1 once a month at most.",
+            description="Evidence that scores of answers got worse, or that those of anchors came away from their labels;"
+            " unchanged scores come to 1 once a month at most.",
         )
         self._labels = meter.create_counter(
             semconv.METRIC_LABELS,
@@ -76,48 +95,44 @@ class ScoreWatch:
             description="Answers that a metric and its reference judged, by the labels of both.",
         )
 
-    def take(self, scored: ScoredRecord) -> None:
-        """Take all outcomes of a record."""
+    def take(self, scored: ScoredRecord, *, is_good: bool | None = None) -> None:
+        """Take all outcomes of a record; of an anchor, whose label `is_good` is, how far they agree with it."""
         scores = {name: outcome for name, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
-        for name, score in scores.items():
-            reference = scores.get(name + REFERENCE)
-            if reference is not None and score.label and reference.label and reference.fallback is None:
-                labels = {semconv.GEN_AI_EVALUATION_SCORE_LABEL: score.label, semconv.REFERENCE_LABEL: reference.label}
-                self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(name), **labels}))
-        response = hash(scored.record.response)
-        if response in self._recent:
-            return
-        self._recent.append(response)
-        for name, score in scores.items():
-            self._watch(name, score, scored.record.record_id)
-
-    def _watch(self, name: str, score: Score, record_id: str) -> None:
-        key = (name, score.judge)
-        if key not in self._watched and len(self._watched) >= _MOST_WATCHED:
-            return
-        watched = self._watched.get(key)
-        if watched is None:
-            about = {semconv.GEN_AI_EVALUATION_NAME: named(name), semconv.JUDGE: score.judge and named(score.judge)}
-            watched = self._watched[key] = _Watched(attributes=encodable(about))
+        source = semconv.SOURCE_ANCHORS
+        if is_good is None:
+            source = semconv.SOURCE_ANSWERS
+            for name in [name for name in scores if name + REFERENCE in scores]:
+                self._compare(name, scores[name], scores[name + REFERENCE])
+            response = hash(scored.record.response)
+            if response in self._recent:
+                return
+            self._recent.append(response)
         now = self._clock()
-        evidence = watched.detector.add(score.value, now)
-        self._evidence.set(evidence, watched.attributes)
-        if evidence:
-            watched.note(score.value, now, record_id)
-        if evidence >= 1:
-            self._warn(name, score.judge, watched, now)
-            watched.detector.reset()
-            watched.worst.clear()
+        for name, score in scores.items():
+            watched = self._watched.get((source, name, score.judge)) or self._begin(source, name, score.judge)
+            if watched is None:
+                continue
+            value = score.value if is_good is None else 1 - abs(score.value - is_good)
+            evidence = watched.detector.add(value, now)
+            self._evidence.set(evidence, watched.attributes)
+            if evidence:
+                watched.note(value, now, scored.record.record_id)
+            if evidence >= 1:
+                watched.warn(name, score.judge, now)
 
-    def _warn(self, name: str, judge: str | None, watched: _Watched, now: float) -> None:
-        _logger.warning(
-            "scores of %s by %s got worse: from %s to %s, against those before; the lowest of them are of the records %s",
-            name,
-            judge,
-            _clock_time(watched.detector.since or now),
-            _clock_time(now),
-            ", ".join(record_id for _, _, record_id in sorted(watched.worst, reverse=True)),
-        )
+    def _compare(self, name: str, score: Score, reference: Score) -> None:
+        if score.label and reference.label and reference.fallback is None:
+            labels = {semconv.GEN_AI_EVALUATION_SCORE_LABEL: score.label, semconv.REFERENCE_LABEL: reference.label}
+            self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(name), **labels}))
+
+    def _begin(self, source: str, name: str, judge: str | None) -> _Watched | None:
+        """None where too much is watched already."""
+        if len(self._watched) >= _MOST_WATCHED:
+            return None
+        about = {semconv.GEN_AI_EVALUATION_NAME: named(name), semconv.JUDGE: judge and named(judge)}
+        attributes = encodable({**about, semconv.DRIFT_SOURCE: source})
+        made = self._watched[source, name, judge] = _Watched(warning=_WARNINGS[source], attributes=attributes)
+        return made
 
 
 def _clock_time(seconds: float) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TypeAlias
 
+from ragspan.engine._anchors import AnchorRounds
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._judges import make_fallback_judge, prepare_judges
 from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask
@@ -86,6 +88,7 @@ class RecordScorer:
         self_metrics: told what becomes of each metric.
         log: of the engine.
         uses_helper: whether metrics may be scored in a helper process.
+        clock: Unix seconds.
     """
 
     def __init__(
@@ -96,10 +99,11 @@ class RecordScorer:
         self_metrics: SelfMetrics,
         log: ThrottledLog,
         uses_helper: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._account = account
         self._self_metrics = self_metrics
-        self._score_watch = ScoreWatch(self_metrics.meter)
+        self._score_watch = ScoreWatch(self_metrics.meter, clock=clock)
         self._log = log
         self._in_work: set[_Work] = set()
         self._is_closed = False
@@ -121,6 +125,11 @@ class RecordScorer:
         if options.judging == "thread":
             prepare_judges(options.metrics, self.fallback_judge)
         self._runners = [MetricRunner(metric, self, concurrency=options.concurrency) for metric in options.metrics]
+        self._anchors = (
+            AnchorRounds(options.anchors, self._runners, self._score_watch, timeout=self._timeout, clock=clock)
+            if options.anchors
+            else None
+        )
 
     async def score(self, item: Item, record: RagRecord | None = None) -> None:
         """Bring one item to its end; `record` is what it has become, where that is known."""
@@ -145,6 +154,8 @@ class RecordScorer:
             _, error = call_guarded(self._score_watch.take, work.result)
             if error is not None:
                 self.note_error("self_metrics", error)
+        if self._anchors is not None and not self._is_closed:
+            self._anchors.begin_if_due()
         self._account.end(item, work.result)
 
     def run_ended(self, run: MetricTask) -> None:
@@ -155,9 +166,11 @@ class RecordScorer:
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self._account.record_error("metric")
             self._log.trouble(f"metric {run.name}", "metric %s failed with %.100s", run.name, outcome.error_type)
-        if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
-            self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", run.name)
-        _, error = call_guarded(self._self_metrics.ended, run.name, outcome)
+        error = None
+        if not run.is_anchor:
+            if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
+                self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", run.name)
+            _, error = call_guarded(self._self_metrics.ended, run.name, outcome)
         if error is None and (not isinstance(outcome, NotApplicable) or run.usage is not None):
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             _, error = call_guarded(self._self_metrics.judged, run.name, judge, run.seconds, run.usage)

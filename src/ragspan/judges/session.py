@@ -56,11 +56,11 @@ class Spender(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class UsageMeter:
     """Adds up what was spent while it was open."""
 
-    def __init__(self) -> None:
-        self.total = Usage()
+    total: Usage = Usage()  # noqa: RUF009 - cannot be changed
 
     def add(self, usage: Usage) -> None:
         self.total += usage
@@ -83,10 +83,6 @@ class JudgingSession:
         """What was made under this key for the record before, or is made now."""
         kept: _T | None = self._kept.get(key)
         return self._kept.setdefault(key, make()) if kept is None else kept
-
-    def for_metric(self, *, meter: UsageMeter, allowance: Allowance | None) -> JudgingSession:
-        """The session of one of the record's metrics."""
-        return replace(self, meter=meter, allowance=allowance)
 
 
 _current: ContextVar[JudgingSession] = ContextVar("ragspan_judging_session", default=JudgingSession())  # noqa: B039 - without a record nothing is kept in it

@@ -58,8 +58,9 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
     }
     for metric, score in scores.items():
         yield {semconv.EXPLANATION + metric: explain(score)}
-    for metric, score in scores.items():
-        yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
+    if response is not None:  # the map is of its text
+        for metric, score in scores.items():
+            yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
         for name, figure in score.details.items():
             yield {f"{semconv.DETAIL}{metric}.{name}": figure}

@@ -142,7 +142,7 @@ class _Request:
             self.task.cancel()
 
     async def send(self) -> None:
-        error: Exception = JudgeError("helper_error", "the helper gave no outcome")
+        error: Exception | None = None
         try:
             self._take(*await self.client.ask("score", self._payload, self._heard))
         except HelperUnavailable as unavailable:
@@ -155,7 +155,7 @@ class _Request:
             self.is_sent = True
             for asked in self.asked.values():
                 if not asked.outcome.done():
-                    asked.outcome.set_exception(error)
+                    asked.outcome.set_exception(error or JudgeError("helper_error", "the helper gave no outcome"))
 
     def _payload(self, helper: Helper) -> tuple[Any, ...]:
         """The record, and by number the metrics that have no outcome yet: whether there is a limit to what they may spend."""

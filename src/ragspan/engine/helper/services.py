@@ -6,7 +6,7 @@ import asyncio
 import functools
 import pickle
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -114,7 +114,8 @@ class _AtWork:
         self._keys = count(1)
 
     def start(self, number: int, metric: Metric, *, is_limited: bool) -> None:
-        session = self._session.for_metric(
+        session = replace(
+            self._session,
             meter=_Meter(functools.partial(self._send, "usage", number)),
             allowance=_Allowance(functools.partial(self._reserve, number)) if is_limited else None,
         )
