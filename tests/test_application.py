@@ -143,7 +143,7 @@ def test_switched_off_it_sets_nothing_up():
     [
         ({"judge": "openai"}, "judge is 'openai', but should be 'overlap' or"),
         ({"metrics": ["faithfullness"]}, "there is no metric 'faithfullness' here; .*did you mean 'faithfulness'"),
-        ({"emitters": ["langfuse"]}, "there is no emitter 'langfuse' here"),
+        ({"emitters": ["elsewhere"]}, "there is no emitter 'elsewhere' here"),
         ({"redact": 5}, "redact is of type int, but should be a function that takes a text and returns one"),
         ({"redact": "mask"}, "RAGSPAN_REDACT is 'mask', but should be module:function"),
         ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
