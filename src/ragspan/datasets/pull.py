@@ -79,7 +79,7 @@ def _write(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
 
 
 def _is_good(opinion: Opinion) -> bool | None:
-    from ragspan.datasets.labels import BAD, GOOD
+    from ragspan.labelled import BAD, GOOD
 
     word = (opinion.label or "").strip().lower()
     if word in GOOD or word in BAD:
