@@ -115,8 +115,8 @@ class FakePhoenix:
 
     def page_of(self, path, query):
         """A page of what a project has."""
-        if self.script:
-            return self.script.popleft()
+        if self.script and (reply := self.script.popleft()) is not None:
+            return reply
         _, _, _, project, kind = path.split("/")
         if project not in {"default", "empty"}:
             return 404, f"Project with identifier {project} not found"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -143,6 +144,28 @@ def test_an_outage_is_said(evaluate, phoenix):
 
     assert done.exit_code == 2
     assert "phoenix cannot be read: ConnectionError" in done.stderr
+
+
+def test_the_missing_readers_are_named(evaluate, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ragspan_otlp.stored", None)
+    monkeypatch.delitem(sys.modules, "ragspan_phoenix.stored", raising=False)
+
+    done = evaluate()
+
+    assert done.exit_code == 2
+    assert "reading traces needs ragspan-otlp: pip install ragspan-otlp" in done.stderr
+
+
+def test_what_is_written_before_an_outage_is_kept(evaluate, phoenix, tmp_path):
+    phoenix.script += [None, None, (503, "")]
+    scores = tmp_path / "scores.jsonl"
+
+    stopped = evaluate("-o", scores)
+    assert stopped.exit_code == 2
+    assert "http_503" in stopped.stderr
+
+    assert evaluate("-o", scores, "--resume").exit_code == 0
+    assert len(scores.read_text().splitlines()) == 4
 
 
 def test_labels_of_people_become_a_table(pull, ragspan, tmp_path):

@@ -24,6 +24,7 @@ except ImportError as error:
     raise ConfigurationError("reading traces needs ragspan-otlp: pip install ragspan-otlp") from error
 
 _AT_ONCE = 50  # traces
+_PATIENCE = 60.0  # seconds: their spans are many
 _PREFIX = "tr-"
 """What MLflow puts before a trace's id; ids of traces that did not come by OpenTelemetry are something else."""
 _ERROR = 2  # OpenTelemetry's number for that status
@@ -32,7 +33,7 @@ _JSON = (dict, list)
 
 def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
     """The answers in an experiment of MLflow; see `ragspan.datasets.sources.Source`."""
-    with contextlib.closing(HttpClient(tracking_server())) as client:
+    with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE))) as client:
         place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
         search = {"locations": [place], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}
         if since_ns is not None:

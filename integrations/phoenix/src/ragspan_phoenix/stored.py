@@ -25,6 +25,7 @@ _KIND = "openinference.span.kind"
 _UNKNOWN = "UNKNOWN"  # Phoenix's word for a span that names no kind
 _TRACES = "50"  # of a page
 _ROWS = "1000"  # spans or annotations of a page
+_PATIENCE = 60.0  # seconds: pages are large
 _IDS = 150  # of spans in one address: proxies allow 8 kB
 
 
@@ -33,7 +34,7 @@ def stored(project: str, *, since_ns: int | None = None, annotation: str | None 
     query = {"sort": "start_time", "order": "asc", "limit": _TRACES}
     if since_ns is not None:
         query["start_time"] = datetime.fromtimestamp(since_ns / 1e9, timezone.utc).isoformat()
-    with contextlib.closing(HttpClient(phoenix_server())) as client:
+    with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE))) as client:
         store = _Project(client, f"/v1/projects/{quote(project, safe='')}")
         for traces in store.pages("traces", query):
             ids = [trace["trace_id"] for trace in traces]
