@@ -64,3 +64,17 @@ def test_whoever_exports_has_exported(measured):
 
     assert exported.pop("ragspan") == 0
     assert all(size > 0 for size in exported.values())
+
+
+def test_the_callbacks_of_a_query_are_measured_one_by_one():
+    done = subprocess.run(
+        [sys.executable, BENCHMARK.with_name("callbacks.py"), "--queries", "3"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.split()[0] for line in done.stdout.splitlines()]
+    assert rows.count("span_enter") == rows.count("span_exit") == 14

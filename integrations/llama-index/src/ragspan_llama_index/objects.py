@@ -105,7 +105,8 @@ def has_base(kind: type, name: str) -> bool:
 
 def kind_of(part: Any) -> str | None:
     """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
-    return facts_about(type(part)).response
+    kind = type(part)
+    return (KNOWN.get(kind) or facts_about(kind)).response
 
 
 def _look_up(kind: type) -> ClassFacts:

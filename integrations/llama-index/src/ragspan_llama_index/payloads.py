@@ -53,7 +53,8 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them down for the model."""
     given = argument(arguments, "text_chunks", 1)
     texts = [text for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else []
-    log.texts.update(zip(map(id, texts), texts, strict=False))
+    for text in texts:
+        log.texts[id(text)] = text
     return texts
 
 

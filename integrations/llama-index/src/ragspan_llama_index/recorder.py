@@ -79,7 +79,7 @@ class SpanRecorder:
     def __init__(self, sink: RecordSink, **limits: Any) -> None:
         self.sink = sink
         self._requests: OpenRequests[Place] = OpenRequests(sink, record_of, on_end=self._on_end, **limits)
-        self._live = self._requests.live
+        self._live, self._follow = self._requests.live, self._requests.follow
         self._apart: dict[str, None] = {}  # open spans of work that is no request
         self._interrupted: deque[RequestLog] = deque(maxlen=_MAX_INTERRUPTED)
 
@@ -116,7 +116,7 @@ class SpanRecorder:
             if place is not None:  # a part of the step around it
                 if instance is None:
                     note_work(place[0], id_, bound_args.arguments)
-                self._requests.follow(place[0], id_, place)
+                self._follow(place[0], id_, place)
             elif parent_id is not None and self._is_apart(parent_id):
                 self._set_apart(id_)
         except Exception as problem:  # noqa: BLE001
@@ -242,7 +242,7 @@ class SpanRecorder:
         if inside_synthesis if role in _STANDS_FOR else role == around and role in _NESTED:
             if role == CHUNKS and around == SYNTHESIS:
                 place = _note_texts(place, arguments)
-            self._requests.follow(log, span_id, place)
+            self._follow(log, span_id, place)
             return
         if log.span_finder is not None:
             log.find_span()
@@ -267,7 +267,7 @@ class SpanRecorder:
         elif span_id == log.root and "run" in facts.methods:
             log.about |= {"is_run": True, "is_resumed": (payload or {}).get("is_resumed")}
         log.events.append((role, span_id, step_id, began_ns, payload, facts))
-        self._requests.follow(log, span_id, (log, span_id, role, inside_synthesis, beside))
+        self._follow(log, span_id, (log, span_id, role, inside_synthesis, beside))
 
     def _is_apart(self, span_id: str) -> bool:
         return span_id in self._apart or span_id in self._requests.ended
