@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ragspan.capturing.log import Event, RequestLog
@@ -21,7 +21,7 @@ from ragspan.runs.payloads import Document, Message
 from ragspan.runs.trace import INTERRUPT
 from ragspan.step_texts import ToldError
 from ragspan_otlp.readers.payloads import text
-from ragspan_otlp.readers.steps import Scored, Step
+from ragspan_otlp.readers.steps import Placed, Scored, Step
 from ragspan_otlp.traces import TracedSpan
 
 _MAX_OF_A_KIND = 100
@@ -32,25 +32,6 @@ _MAX_COMPARED = 10_000_000
 _SYNTHESIS = (".synthesize", ".asynthesize")
 _BARE = frozenset({"model", "retriever", "reranker", "tool"})
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class Placed:
-    """A step in its place: what is around it, and how deep it lies."""
-
-    step: Step
-    outer: Placed | None = None
-    depth: int = 0
-
-    def around(self) -> Iterator[Placed]:
-        """What is around it, the innermost first."""
-        place = self.outer
-        while place is not None:
-            yield place
-            place = place.outer
-
-    def is_in(self, kind: str) -> bool:
-        return any(place.step.kind == kind for place in self.around())
 
 
 class Request:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -65,3 +65,22 @@ class Step:
 
 Reader: TypeAlias = Callable[[TracedSpan, Payloads], Step | None]
 """Reads a span of one convention; None if it is no step."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Placed:
+    """A step in its place: what is around it, and how deep it lies."""
+
+    step: Step
+    outer: Placed | None = None
+    depth: int = 0
+
+    def around(self) -> Iterator[Placed]:
+        """What is around it, the innermost first."""
+        place = self.outer
+        while place is not None:
+            yield place
+            place = place.outer
+
+    def is_in(self, kind: str) -> bool:
+        return any(place.step.kind == kind for place in self.around())

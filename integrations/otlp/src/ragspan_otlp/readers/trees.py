@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ragspan_otlp.readers.requests import Placed, Request
-from ragspan_otlp.readers.steps import Step
+from ragspan_otlp.readers.requests import Request
+from ragspan_otlp.readers.steps import Placed, Step
 from ragspan_otlp.traces import TracedSpan
 
 _MAX_STEPS = 2000
