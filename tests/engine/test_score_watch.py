@@ -90,6 +90,20 @@ def test_scores_that_get_worse_are_told_once_with_the_lowest_of_them(watching, c
     assert evidence(watching) < 1, "it begins anew"
 
 
+def test_the_evidence_of_an_alarm_is_shown_for_ten_minutes(watching, caplog):
+    watching.take_many(0.9, MOST_PAST, seed=1)
+    while not caplog.records:
+        watching.take(adherence=scored(0.0))
+    seen = [evidence(watching)]
+    for _ in range(10):
+        watching.take(adherence=scored(1.0))
+        seen.append(evidence(watching))
+
+    assert seen[:10] == [seen[0]] * 10
+    assert seen[0] >= 1
+    assert seen[10] == 0
+
+
 def test_unchanged_scores_come_to_little_evidence(watching, caplog):
     watching.take_many(0.7, 3000, seed=3)
 

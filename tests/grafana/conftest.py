@@ -21,6 +21,7 @@ from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
 from ragspan.judges.base import Completion
 from ragspan.judges.prices import Price
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.metrics.reference import Reference
 from ragspan.outcomes import ScoredRecord, Usage
 from ragspan.records import Retrieval, as_contexts
 from ragspan.telemetry import OTelEmitter
@@ -140,6 +141,7 @@ class Shop:
     def trade(self):
         """Meet with everything."""
         self.scores_answers()
+        self.judges_twice()
         self.judges_at_a_price()
         self.has_no_judge()
         self.leaves_answers_out()
@@ -152,6 +154,11 @@ class Shop:
         engine = self.engine("ragspan", *metrics)
         self.ask(engine, GOOD, BAD, GOOD, BAD, UNSEEN, LOST)
         engine.submit(NoAnswer())
+
+    def judges_twice(self):
+        judge = OverlapJudge()
+        reference = Reference(kind=ContextAdherence, judge=judge)
+        self.ask(self.engine("sure", ContextAdherence(judge), reference), *[GOOD, BAD] * 12)
 
     def judges_at_a_price(self):
         for fallback in ("skip", "overlap"):

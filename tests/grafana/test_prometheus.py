@@ -68,7 +68,7 @@ class Prometheus:
     def __init__(self, program, folder, target):
         config = {
             "global": {"scrape_interval": "100ms", "scrape_timeout": "100ms", "evaluation_interval": "1s"},
-            "rule_files": [str(RULES)],
+            "rule_files": [str(_often(folder))],
             "scrape_configs": [{"job_name": "shop", "static_configs": [{"targets": [target]}]}],
         }
         (folder / "prometheus.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -94,10 +94,26 @@ class Prometheus:
     def series(self, expression):
         return self.ask("query", query=expression)["result"]
 
+    def wait_for(self, expression, page):
+        """Until there are such series; each scrape is time for the rules to be evaluated."""
+        for _ in range(PATIENCE * 10):
+            if self.series(expression):
+                return
+            page.wait_for_scrapes(1)
+        pytest.fail(f"nothing for {expression}")
+
     def close(self):
         self._process.terminate()
         self._process.wait(PATIENCE)
         self._log.close()
+
+
+def _often(folder):
+    """The rules, evaluated every second."""
+    loaded = yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    groups = [group | {"interval": "1s"} for group in loaded["groups"]]
+    (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
+    return folder / "rules.yaml"
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +127,7 @@ def scraping(prometheus, shop, tmp_path_factory):
             page.wait_for_scrapes(2)
             shop.trade()  # a rate is of what changed in between
             page.wait_for_scrapes(3)
+            server.wait_for("ragspan:rate:upper", page)
             yield server
         finally:
             server.close()
@@ -131,7 +148,7 @@ def rules():
 
 def selectors(expression):
     """The series that an expression asks for, whatever it does with them; not those that other rules record."""
-    without_labels = re.sub(r"\b(by|on|without) \([^)]*\)", "", expression)
+    without_labels = re.sub(r"\b(by|on|without) \([^)]*\)|\bragspan:[\w:]+(\{[^}]*\})?", "", expression)
     return [name + labels for name, labels in re.findall(r"\b(ragspan_\w+)(\{[^}]*\})?", without_labels)]
 
 
@@ -172,7 +189,8 @@ def _with_any_names(series):
     """A selector for series that have these labels, with these values where ragspan gives them."""
     name, labels = re.fullmatch(r"(\w+)\{(.*)\}", series).groups()
     pairs = re.findall(r'(\w+)="([^"]*)"', labels)
-    free = {"job", "gen_ai_evaluation_name", "ragspan_engine", "ragspan_judge", "ragspan_destination"}
+    pairs = [(label, value) for label, value in pairs if label != "ragspan_drift_source"]  # only with anchors
+    free = {"job", "instance", "gen_ai_evaluation_name", "ragspan_engine", "ragspan_judge", "ragspan_destination"}
     matchers = [f'{label}!=""' if label in free else f'{label}="{value}"' for label, value in pairs]
     if "ragspan_result" in dict(pairs) and "ragspan_reason" not in dict(pairs):
         matchers.append('ragspan_reason=""')

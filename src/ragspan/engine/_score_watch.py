@@ -40,6 +40,8 @@ _WARNINGS: Final = {
     semconv.SOURCE_ANCHORS: "the judge changed: scores of the anchors for %s by %s agree less with their labels, from %s to %s,"
     " than before; those that agree least are of the records %s",
 }
+_SHOWN: Final = 600.0
+"""Seconds for which the gauge keeps the evidence of an alarm: whoever reads it every minute must see it."""
 
 _logger = logging.getLogger("ragspan")
 
@@ -51,6 +53,7 @@ class _Watched:
     warning: str
     attributes: Mapping[str, AttributeValue]
     detector: DriftDetector = field(default_factory=DriftDetector)
+    shown_until: float = 0.0
     worst: list[tuple[float, float, str]] = field(default_factory=list)
     """Of the time since scores got worse, the lowest: each less than 0, its time, its record."""
 
@@ -67,6 +70,7 @@ class _Watched:
         since, until = _clock_time(self.detector.since or now), _clock_time(now)
         ids = dict.fromkeys(record_id for _, _, record_id in sorted(self.worst, reverse=True))
         _logger.warning(self.warning, name, judge, since, until, ", ".join(ids))
+        self.shown_until = now + _SHOWN
         self.detector.reset()
         self.worst.clear()
 
@@ -85,7 +89,7 @@ class ScoreWatch:
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._evidence = meter.create_gauge(
             semconv.METRIC_DRIFT_EVIDENCE,
-            unit="1",
+            unit="{evidence}",  # with "1" some exporters to Prometheus append `_ratio`, others do not
             description="Evidence that scores of answers got worse, or that those of anchors came away from their labels;"
             " unchanged scores come to 1 once a month at most.",
         )
@@ -114,7 +118,8 @@ class ScoreWatch:
                 continue
             value = score.value if is_good is None else 1 - abs(score.value - is_good)
             evidence = watched.detector.add(value, now)
-            self._evidence.set(evidence, watched.attributes)
+            if now >= watched.shown_until:
+                self._evidence.set(evidence, watched.attributes)
             if evidence:
                 watched.note(value, now, scored.record.record_id)
             if evidence >= 1:
