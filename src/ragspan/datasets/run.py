@@ -29,9 +29,10 @@ from ragspan.config import Settings, is_enabled
 from ragspan.datasets.columns import ColumnChoices
 from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.journal import Journal, JournalRow, journal_of
+from ragspan.datasets.progress import RunProgress
 from ragspan.datasets.records import RecordReader, RecordRow
 from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
-from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow, RunProgress
+from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
 from ragspan.datasets.tables import Table, table_of
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError, TableError

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ragspan.datasets.results import SUMMARY_HEADER, BadRow, Evaluation, RunProgress
+from ragspan.datasets.progress import RunProgress
+from ragspan.datasets.results import SUMMARY_HEADER, BadRow, Evaluation
 
 if TYPE_CHECKING:
     from rich.table import Table

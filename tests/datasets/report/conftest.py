@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import pytest
 
 from ragspan import RagRecord, Score
+from ragspan.datasets.progress import LowestScores
 from ragspan.datasets.report.page import render
-from ragspan.datasets.results import EvaluatedRow, Evaluation, LowestScores, MetricTally, ResultRow
+from ragspan.datasets.results import EvaluatedRow, Evaluation, MetricTally, ResultRow
 
 
 def answered(
