@@ -8,16 +8,15 @@ import statistics
 
 import pytest
 
+from ragspan.datasets.progress import LowestScores, RunProgress
 from ragspan.datasets.results import (
     WORST_KEPT,
     BadRow,
     EvaluatedRow,
     Evaluation,
-    LowestScores,
     MetricSummary,
     MetricTally,
     ResultRow,
-    RunProgress,
 )
 from ragspan.datasets.terminal import ProgressDisplay, duration, progress_on_stderr
 from ragspan.outcomes import NotApplicable, Score, Usage
