@@ -140,3 +140,23 @@ def test_a_table_without_labels_has_nothing_to_agree_with(run, table):
 
     assert done.exit_code == 2
     assert "has a label" in done.output
+
+
+def test_evaluate_tells_how_many_fail_by_the_labels_standard(table, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+    summary = tmp_path / "summary.json"
+    arguments = [table(people), "--metrics", "context_adherence", "--label-column", "label", "--json", summary]
+    done = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
+
+    assert done.exit_code == 0, done.output
+    assert "context_adherence fails 50.0% of the responses; by the standard of 60 labels 50.0% fail" in done.stdout
+    (agreement,) = json.loads(summary.read_text())["agreement"]
+    assert agreement["failures"]["estimate"] == 0.5
+
+
+def test_evaluate_says_at_once_that_the_column_of_labels_is_missing(table):
+    done = CliRunner().invoke(app, ["evaluate", str(table(people)), "--label-column", "human"])
+
+    assert done.exit_code == 2
+    assert "there is no column 'human' to read the label from" in done.output
+    assert "rows evaluated" not in done.output

@@ -29,6 +29,12 @@ def evaluate(
     ] = None,
     answer_column: Annotated[str | None, typer.Option(help="As above: the response that is scored.")] = None,
     ground_truth_column: Annotated[str | None, typer.Option(help="Another name for --answer-column.")] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            help="What people say of some responses, yes or no: how many fail by that standard (ragspan agree)."
+        ),
+    ] = None,
     id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Annotated[
         str | None, typer.Option(help="Names, separated by commas; by default those of RAGSPAN_METRICS.")

@@ -6,15 +6,18 @@ import importlib.util
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ragspan.datasets.agree import as_plain as agreement_as_plain
+from ragspan.datasets.agree import rate_in_words
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.evaluation import parse_minimums, plan_from, require_minimums, shortfalls
 from ragspan.datasets.journal import journal_of
+from ragspan.datasets.labels import agreements, labels_of
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
@@ -57,6 +60,7 @@ def _run(options: Namespace) -> int:
     plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
     require_minimums(minimums, [metric.name for metric in plan.metrics])
     _require_writable(options)
+    labels = _labels(options)
     tool = options.source
     back_fill = BackFill(plan.settings, tools=(tool,) if tool else None) if options.to_trace else None
     readers: list[RecordReader] = []
@@ -76,8 +80,13 @@ def _run(options: Namespace) -> int:
     below = shortfalls(evaluation, minimums, allow_skipped=options.allow_skipped) if evaluation.is_complete else {}
     if evaluation.is_complete or evaluation.rows:
         _print_summary(evaluation)
+    found = agreements(evaluation, labels) if labels else []
+    for one in found:
+        if one.rate is not None:
+            print(rate_in_words(one.metric, one.rate))  # noqa: T201 - as above
     if options.json is not None:
-        text = json.dumps(as_plain(evaluation, below), indent=2, allow_nan=False)
+        plain = as_plain(evaluation, below) | {"agreement": [agreement_as_plain(one) for one in found]}
+        text = json.dumps(plain, indent=2, allow_nan=False)
         _write(options.json, lambda path: path.write_text(text + "\n", encoding="utf-8"))
     if not evaluation.is_complete:
         _tell(_how_to_go_on(options, evaluation.rows + evaluation.bad_row_count))
@@ -101,6 +110,18 @@ def _data(options: Namespace) -> Any:
     if options.project or options.since:
         raise ConfigurationError("--project and --since are about a tool: name it after --from")
     return options.data
+
+
+def _labels(options: Namespace) -> Mapping[int, bool]:
+    """What people say of the rows; a wrong column should be known before anything is scored."""
+    if options.label_column is None:
+        return {}
+    if options.data is None:
+        raise ConfigurationError(
+            "--label-column is about a FILE: `ragspan labels pull` makes one of a tool's annotations"
+        )
+    of_file = {name: getattr(options, name) for name in ("file_format", "delimiter", "encoding")}
+    return labels_of(options.data, options.label_column, **of_file)
 
 
 def _baseline(options: Namespace) -> ResultFile | None:

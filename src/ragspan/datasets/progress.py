@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,10 +15,13 @@ from ragspan.datasets.results import (
     BadRow,
     EvaluatedRow,
     Evaluation,
+    MetricSummary,
     MetricTally,
     ResultRow,
 )
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.telemetry.content import Dimensions
+from ragspan.telemetry.semconv import DIMENSION
 
 
 class LowestScores:
@@ -45,7 +48,9 @@ class LowestScores:
 class RunProgress:
     """What a run has done so far: what its progress shows, and in the end its result."""
 
-    def __init__(self, metrics: Sequence[str], share_done: Callable[[int], float | None]) -> None:
+    def __init__(
+        self, metrics: Sequence[str], share_done: Callable[[int], float | None], dimensions: Dimensions | None = None
+    ) -> None:
         self.rows = 0
         """Records that were evaluated, those of earlier runs included."""
         self.resumed = 0
@@ -59,6 +64,9 @@ class RunProgress:
         self._began = time.monotonic()
         self._lowest = LowestScores(metrics)
         self._share_done = share_done
+        self._dimensions = dimensions or Dimensions()
+        self._groups: defaultdict[tuple[str, str, str], MetricTally] = defaultdict(MetricTally)
+        """By dimension, value and metric."""
 
     @property
     def done(self) -> int:
@@ -80,9 +88,13 @@ class RunProgress:
         self.rows += 1
         self._lowest.offer(done)
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
+        groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
             result = ResultRow.from_outcome(outcome, row=done.row, record_id=done.record.record_id, metric=metric)
-            self.tallies[metric].add(result, getattr(outcome, "threshold", None))
+            threshold = getattr(outcome, "threshold", None)
+            self.tallies[metric].add(result, threshold)
+            for name, value in groups.items():
+                self._groups[name.removeprefix(DIMENSION), value, metric].add(result, threshold)
             if isinstance(outcome, Score) and outcome.usage is not None:
                 self.usage += outcome.usage
 
@@ -99,8 +111,15 @@ class RunProgress:
             usage=self.usage,
             seconds=time.monotonic() - self._began,
             scores={metric: tally.scores for metric, tally in self.tallies.items()},
+            by_dimension=self._by_dimension(),
             **more,
         )
+
+    def _by_dimension(self) -> dict[str, dict[str, dict[str, MetricSummary]]]:
+        found: dict[str, dict[str, dict[str, MetricSummary]]] = {}
+        for (name, value, metric), tally in sorted(self._groups.items(), key=lambda item: item[0][:2]):
+            found.setdefault(name, {}).setdefault(value, {})[metric] = tally.summary(metric)
+        return found
 
 
 def _skipped(outcome: Outcome) -> str | None:

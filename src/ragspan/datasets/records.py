@@ -11,6 +11,7 @@ from ragspan.datasets.cells import (
     CellError,
     contexts_of,
     identifier_of,
+    is_missing,
     json_of,
     metadata_of,
     nanoseconds_of,
@@ -40,15 +41,19 @@ class RecordReader:
         choices: the columns to read.
         table: what is known of it beforehand.
         with_spans: read the spans that the answers belong to, and the answers' times, as well.
+        dimensions: columns that become entries of the metadata, where the table has them.
 
     Raises:
         TableError: a column is missing, or several may be meant.
         ConfigurationError: `RAGSPAN_REDACT` names no function.
     """
 
-    def __init__(self, choices: ColumnChoices, table: Table, *, with_spans: bool = False) -> None:
+    def __init__(
+        self, choices: ColumnChoices, table: Table, *, with_spans: bool = False, dimensions: Sequence[str] = ()
+    ) -> None:
         self._choices = choices
         self._with_spans = with_spans
+        self._dimensions = dimensions
         self._readers: dict[str, CellReader] | None = None
         self._redact = redact_from(None)
         self._tool: str | None = None
@@ -108,7 +113,10 @@ class RecordReader:
             parent=self._span(row, values) if self._with_spans else None,
             session_id=identifier_of(self._cell("session_id", values)),
             user_id=identifier_of(self._cell("user_id", values)),
-            metadata=metadata_of(self._cell("metadata", values)),
+            metadata={
+                **{name: str(values[name]) for name in self._dimensions if not is_missing(values.get(name))},
+                **metadata_of(self._cell("metadata", values)),
+            },
             retrievals=self._retrievals(values, times),
             **times,
         )

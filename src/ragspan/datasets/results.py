@@ -248,6 +248,8 @@ class Evaluation:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Rows that lack a score they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure, or
     `unreadable` for the bad ones."""
+    by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict)
+    """By each of `RAGSPAN_DIMENSIONS`, by its value, by metric: of the rows that have one; at most 50 values, then `_OTHER`."""
     source: str | None = None
     """The file's name; None for data in memory."""
     columns: str = ""

@@ -40,6 +40,7 @@ from ragspan.metrics.base import Metric
 from ragspan.outcomes import MetricFailure, ScoredRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.content import Dimensions
 
 OnError: TypeAlias = Literal["skip", "stop"]
 _Entry: TypeAlias = "RecordRow | BadRow"
@@ -121,9 +122,12 @@ def _run(plan: Plan) -> Evaluation:
     if plan.output is not None:
         format_of(plan.output)  # an ending that stands for nothing is better known before anything is scored
     with contextlib.closing(table_of(plan.data, **plan.of_file)) as table:
-        reader = RecordReader(plan.columns, table, with_spans=plan.with_spans)
+        dimensions = Dimensions(plan.settings.dimensions)
+        reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions.names)
         journal = _open_journal(plan, table, reader)
-        progress = RunProgress([metric.name for metric in plan.metrics], lambda done: _share(table, plan.limit, done))
+        progress = RunProgress(
+            [metric.name for metric in plan.metrics], lambda done: _share(table, plan.limit, done), dimensions
+        )
         is_complete = False
         try:
             plan.on_begin(reader)

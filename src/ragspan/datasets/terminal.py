@@ -161,6 +161,10 @@ def as_plain(evaluation: Evaluation, shortfalls: Mapping[str, str]) -> dict[str,
         "complete": evaluation.is_complete,
         "seconds": round(evaluation.seconds, 3),
         "metrics": {metric: asdict(summary) for metric, summary in evaluation.summary.items()},
+        "by_dimension": {
+            name: {value: {metric: asdict(one) for metric, one in by.items()} for value, by in values.items()}
+            for name, values in evaluation.by_dimension.items()
+        },
         "usage": asdict(evaluation.usage),
         "source": evaluation.source,
         "columns": evaluation.columns,

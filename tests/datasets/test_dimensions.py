@@ -1,0 +1,77 @@
+"""Scores of a table by release, tenant and the like."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from ragspan.cli import app
+from ragspan.datasets import evaluate
+from ragspan.datasets.report import write_report
+
+CONTEXTS = ["The tower is 330 metres high."]
+RIGHT, WRONG = "The tower is 330 metres high.", "Llamas graze on the moon every Tuesday."
+
+
+@pytest.fixture(autouse=True)
+def releases(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_DIMENSIONS", "release")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+
+def row(response, **more):
+    return {"question": "How high is it?", "contexts": CONTEXTS, "answer": response, **more}
+
+
+def test_each_value_has_figures_of_its_own():
+    rows = [row(RIGHT, release="1.0"), row(WRONG, release="1.1"), row(RIGHT, release="1.0"), row(RIGHT)]
+    found = evaluate(rows, "faithfulness").by_dimension["release"]
+
+    assert {value: (one["faithfulness"].mean, one["faithfulness"].scored) for value, one in found.items()} == {
+        "1.0": (1.0, 2),
+        "1.1": (0.0, 1),
+    }, "a row without a release is in neither"
+
+
+def test_an_entry_of_the_metadata_is_a_dimension_as_a_column_is():
+    found = evaluate([row(RIGHT, metadata={"release": 2, "tenant": "x"})], "faithfulness").by_dimension
+
+    assert list(found) == ["release"]
+    assert list(found["release"]) == ["2"]
+
+
+def test_values_beyond_fifty_are_counted_together():
+    found = evaluate([row(RIGHT, release=f"r{number}") for number in range(60)], "faithfulness").by_dimension["release"]
+
+    assert len(found) == 51
+    assert found["_OTHER"]["faithfulness"].scored == 10
+
+
+def test_the_summary_and_the_report_have_them(tmp_path):
+    table = tmp_path / "table.jsonl"
+    rows = [row(RIGHT, release="1.0"), row(WRONG, release="<b>1.1</b>")]
+    table.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    report, summary = tmp_path / "report.html", tmp_path / "summary.json"
+    arguments = ["evaluate", table, "--metrics", "faithfulness", "--report", report, "--json", summary]
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+
+    assert done.exit_code == 0, done.output
+    text = report.read_text(encoding="utf-8")
+    assert "<h2>By <bdi>release</bdi></h2>" in text
+    assert "<bdi>&lt;b&gt;1.1&lt;/b&gt;</bdi>" in text
+    by_release = json.loads(summary.read_text())["by_dimension"]["release"]
+    assert {value: metrics["faithfulness"]["passed"] for value, metrics in by_release.items()} == {
+        "1.0": 1,
+        "<b>1.1</b>": 0,
+    }
+
+
+def test_without_dimensions_the_report_has_no_such_part(tmp_path, monkeypatch):
+    monkeypatch.delenv("RAGSPAN_DIMENSIONS")
+    evaluation = evaluate([row(RIGHT, release="1.0")], "faithfulness")
+    write_report(evaluation, tmp_path / "report.html")
+
+    assert evaluation.by_dimension == {}
+    assert "<h2>By " not in (tmp_path / "report.html").read_text(encoding="utf-8")
