@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -155,6 +156,6 @@ def _missing(figure: Estimate, labels: int) -> int | None:
     """An interval shrinks with the root of the number."""
     low, high = figure.interval
     half = (high - low) / 2
-    if half != half:  # noqa: PLR0124 - not a number
+    if math.isnan(half):
         return None
     return max(round(labels * ((half / CLOSE) ** 2 - 1)), 0)
