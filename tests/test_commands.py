@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from ragspan import cli
+from ragspan import installed
 from ragspan.cli import app
 
 greeting = typer.Typer()
@@ -26,7 +26,7 @@ def registered(monkeypatch):
 
     def register(**entries):
         found = [EntryPoint(name, value, "ragspan_command") for name, value in entries.items()]
-        monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "ragspan_command" else [])
+        monkeypatch.setattr(installed, "entry_points", EntryPoints(found).select)
 
     return register
 
@@ -46,7 +46,16 @@ def test_a_command_of_another_package_is_loaded_when_it_is_called(registered):
     registered(greet="nowhere:greeting")
 
     assert run("doctor", "--help").exit_code == 0
-    assert isinstance(run("greet").exception, ModuleNotFoundError)
+    assert run("demo", "--help").exit_code == 0
+
+
+def test_a_command_that_cannot_be_imported_leaves_the_others(registered):
+    registered(greet="nowhere:greeting")
+
+    assert "demo" in run("--help").output
+    tried = run("greet")
+    assert tried.exit_code == 2
+    assert "there is no command 'greet' (nowhere:greeting cannot be imported: No module named" in tried.output
 
 
 def test_an_unknown_command_is_an_error(registered):
@@ -61,7 +70,7 @@ def workers(monkeypatch):
 
     def register(*names):
         found = [EntryPoint(name, f"{__name__}:{name}", "ragspan_worker") for name in names]
-        monkeypatch.setattr(cli, "entry_points", lambda group: found if group == "ragspan_worker" else [])
+        monkeypatch.setattr(installed, "entry_points", EntryPoints(found).select)
 
     return register
 

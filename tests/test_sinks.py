@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
 import ragspan
-from ragspan import ConfigurationError, Settings, defaults
+from ragspan import ConfigurationError, Settings, defaults, installed
 from ragspan.testing import RecordingSink
 
 
@@ -26,7 +26,7 @@ def registered(monkeypatch):
         EntryPoint("far", f"{__name__}:FarSink", "ragspan_sink"),
         EntryPoint("lost", "nowhere:Sink", "ragspan_sink"),
     ]
-    monkeypatch.setattr(defaults, "entry_points", lambda group: entries if group == "ragspan_sink" else [])
+    monkeypatch.setattr(installed, "entry_points", EntryPoints(entries).select)
     monkeypatch.setattr(defaults, "_current", None)
 
 

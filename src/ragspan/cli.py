@@ -6,7 +6,7 @@ import importlib.util
 import os
 import runpy
 import sys
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from ragspan.datasets.agree import agree
 from ragspan.datasets.command import evaluate
 from ragspan.datasets.pull import labels
 from ragspan.exceptions import ConfigurationError
+from ragspan.installed import load_part, part_names
 
 _COMMANDS = "ragspan_command"
 """The entry-point group of other packages' commands: a `typer.Typer` each, loaded when it is called or its help is shown."""
@@ -30,23 +31,19 @@ class Commands(TyperGroup):
     """The commands of the core, and those of installed packages after them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *sorted(_registered())]
+        return [*super().list_commands(ctx), *part_names(_COMMANDS)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
-        if own is not None:
+        if own is not None or cmd_name not in part_names(_COMMANDS):
             return own
-        entry = _registered().get(cmd_name)
-        if entry is None:
+        try:
+            command = command_of(load_part(_COMMANDS, cmd_name, f"there is no command {cmd_name!r}"))
+        except ConfigurationError as error:  # a broken package must not cost the help of the other commands
+            typer.echo(f"ragspan: {error}", err=True)
             return None
-        loaded: typer.Typer = entry.load()
-        command = command_of(loaded)
         command.name = cmd_name
         return command
-
-
-def _registered() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=_COMMANDS)}
 
 
 app = typer.Typer(
@@ -150,16 +147,16 @@ def _is_module(name: str) -> bool:
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def worker(context: typer.Context) -> None:
     """Score the answers that other processes hand over: records from NATS JetStream, or traces where --otlp is given."""
-    installed = {entry.name: entry for entry in entry_points(group=_WORKERS)}
     wanted = ["otlp" if any(one.startswith("--otlp") for one in context.args) else "nats"]
     if context.args == ["--help"]:
-        wanted = sorted(installed) or wanted
+        wanted = part_names(_WORKERS) or wanted
     for name in wanted:
-        if name not in installed:
-            typer.echo(f"ragspan worker: pip install ragspan-{name} brings it", err=True)
-            raise typer.Exit(2)
-        command = command_of(installed[name].load())
-        command.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
+        try:
+            loaded = load_part(_WORKERS, name, f"pip install ragspan-{name} brings it")
+        except ConfigurationError as error:
+            typer.echo(f"ragspan worker: {error}", err=True)
+            raise typer.Exit(2) from None
+        command_of(loaded).main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
 
 
 @app.command()

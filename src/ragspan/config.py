@@ -378,6 +378,6 @@ def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
 
 def _prefixes_of_others() -> tuple[str, ...]:
     """What the variables begin with that installed packages for other sinks read: `RAGSPAN_NATS_`."""
-    from importlib.metadata import entry_points
+    from ragspan.installed import part_names  # it reads the installed packages, which takes time
 
-    return tuple(f"{_PREFIX}{entry.name.upper()}_" for entry in entry_points(group="ragspan_sink"))
+    return tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))

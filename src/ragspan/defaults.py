@@ -6,12 +6,12 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from importlib.metadata import entry_points
 
 from ragspan.arguments import has_methods
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
+from ragspan.installed import load_part, part_names
 from ragspan.judges.named import hhem_from
 from ragspan.labelled import labelled_records
 from ragspan.metrics import Metric
@@ -22,6 +22,7 @@ from ragspan.telemetry.base import installed_emitter
 from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
 
 _SINK = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
+_SINKS = "ragspan_sink"
 _logger = logging.getLogger("ragspan")
 _lock = threading.RLock()  # reentrant: a signal handler may ask for the engine while it is made
 _current: RecordSink | None = None
@@ -242,18 +243,9 @@ def sink_from(settings: Settings) -> RecordSink:
         ConfigurationError: none is registered for it, or it cannot be made; the message holds no password of the address.
     """
     scheme = (settings.sink or "").partition("://")[0].lower()
-    entries = {entry.name: entry for entry in entry_points(group="ragspan_sink")}
-    if scheme not in entries:
-        known = ", ".join(sorted(entries)) or "none"
-        raise ConfigurationError(
-            f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there "
-            f"(there are: {known}); ragspan's own are in packages such as ragspan-{scheme}"
-        )
-    try:
-        make = entries[scheme].load()
-    except ImportError as error:
-        raise ConfigurationError(
-            f"RAGSPAN_SINK has an address of the kind {scheme!r}, whose package cannot be loaded: {error}"
-        ) from error
-    sink: RecordSink = make(settings)
+    missing = (
+        f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there "
+        f"(there are: {', '.join(part_names(_SINKS)) or 'none'}); ragspan's own are in packages such as ragspan-{scheme}"
+    )
+    sink: RecordSink = load_part(_SINKS, scheme, missing)(settings)
     return sink

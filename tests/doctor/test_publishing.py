@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from types import SimpleNamespace
 
 import pytest
 
-from ragspan import defaults
+from ragspan import installed
 from ragspan.doctor import exit_code
 from ragspan.testing import RecordingSink
 
@@ -63,7 +63,7 @@ def registered(monkeypatch):
         EntryPoint(name, f"{__name__}:{kind.__name__}", "ragspan_sink")
         for name, kind in (("takes", TakingSink), ("refuses", RefusingSink), ("slow", SlowSink), ("silent", SilentSink))
     ]
-    monkeypatch.setattr(defaults, "entry_points", lambda group: entries)
+    monkeypatch.setattr(installed, "entry_points", EntryPoints(entries).select)
     SINKS.clear()
 
 

@@ -6,10 +6,9 @@ A verifier that another package brings is an entry point of the group `ragspan_v
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import entry_points
 
 from ragspan.config import Settings
-from ragspan.exceptions import ConfigurationError
+from ragspan.installed import load_part
 from ragspan.judges.base import Judge, Verifier
 
 
@@ -47,12 +46,6 @@ def installed_verifier(name: str) -> Callable[..., Verifier]:
     Raises:
         ConfigurationError: none does, or its package cannot be imported.
     """
-    for entry in entry_points(group="ragspan_verifier", name=name):
-        try:
-            verifier: Callable[..., Verifier] = entry.load()
-        except ImportError as error:
-            raise ConfigurationError(
-                f"the verifier {name!r} cannot be imported ({error}): pip install 'ragspan[{name}]'"
-            ) from error
-        return verifier
-    raise ConfigurationError(f"no installed package has the verifier {name!r}: pip install 'ragspan[{name}]'")
+    missing = f"no installed package has the verifier {name!r}: pip install 'ragspan[{name}]'"
+    verifier: Callable[..., Verifier] = load_part("ragspan_verifier", name, missing)
+    return verifier

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points, requires
+from importlib.metadata import requires
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ragspan.exceptions import ConfigurationError
+from ragspan.installed import load_part, part_names
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
     from ragspan.config import CaptureContent
+
+_EMITTERS = "ragspan_emitter"
 
 
 class AnswerHandle(Protocol):
@@ -125,33 +127,27 @@ class BackendEmitter(Emitter, Protocol):
 
 
 def installed_emitter(name: str) -> Emitter:
-    """A new emitter of the kind that is registered as `name`, which finds its settings in the environment.
+    """A new emitter of the kind that a package registers as `name`; it reads its settings from the environment.
 
     Raises:
-        ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
+        ConfigurationError: no package registers one, or it cannot be made; the message says why.
     """
-    emitter: Emitter = _registered(name)()
+    emitter: Emitter = _kind(name)()
     return emitter
 
 
 def backend_emitter(name: str, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
-    """A new emitter of the kind that is registered as `name`, for the backend at this address.
+    """The same for the backend at this address.
 
     Raises:
-        ConfigurationError: none is registered under this name, or it cannot be made; the message says why.
+        ConfigurationError: as for `installed_emitter`.
     """
-    emitter: BackendEmitter = _registered(name).at(address, capture_content=capture_content)
+    emitter: BackendEmitter = _kind(name).at(address, capture_content=capture_content)
     return emitter
 
 
-def _registered(name: str) -> Any:
-    entries = {entry.name: entry for entry in entry_points(group="ragspan_emitter")}
-    if name not in entries:
-        known = ", ".join(sorted({"otel", "console", *entries}))
-        is_ours = any(line.startswith(f"ragspan-{name}") for line in requires("ragspan") or ())
-        own = f"; is ragspan-{name} installed?" if is_ours else ""
-        raise ConfigurationError(f"there is no emitter {name!r} here (there are: {known}){own}")
-    try:
-        return entries[name].load()
-    except ImportError as error:
-        raise ConfigurationError(f"the emitter {name!r} cannot be loaded: {error}") from error
+def _kind(name: str) -> Any:
+    known = sorted({"otel", "console", *part_names(_EMITTERS)})
+    is_ours = any(line.startswith(f"ragspan-{name}") for line in requires("ragspan") or ())
+    own = f"; is ragspan-{name} installed?" if is_ours else ""
+    return load_part(_EMITTERS, name, f"there is no emitter {name!r} here (there are: {', '.join(known)}){own}")
