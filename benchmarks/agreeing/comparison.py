@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from agreeing.figures import difference, spearman
 from agreeing.judgements import COMPLETE, Judgement, JudgementSet, Ratings
 from agreeing.judging import Column
-from ragspan.metrics.agreement import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy, spearman
+from ragspan.metrics.agreement import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy
 
 Label: TypeAlias = Literal["supported", "complete"]
 Kind: TypeAlias = Literal["judge", "recorded", "baseline", "people"]
@@ -122,7 +123,7 @@ def _about(
     best, best_scorer = max(agreements, key=lambda pair: pair[0].auroc.value)
     others = [agreement for agreement, _ in agreements if agreement is not best]
     others += [panel.agreement(label, scorer) for scorer in _others(judgements)]
-    compared = [replace(other, lead=best.auroc - other.auroc) for other in others]
+    compared = [replace(other, lead=difference(best.auroc, other.auroc)) for other in others]
     if panel.means is None:
         return [best, *compared]
     return [
@@ -183,7 +184,7 @@ def _annotators(
     values = [best.values[place] for place, _, _ in pairs]
     judge = _Scorer(name=f"{best.name} against the same", kind="people", values=values, scored=len(pairs))
     annotator, same = panel.agreement(label, votes), panel.agreement(label, judge)
-    return [replace(annotator, lead=same.auroc - annotator.auroc), same]
+    return [replace(annotator, lead=difference(same.auroc, annotator.auroc)), same]
 
 
 def _ratings(label: Label, judgement: Judgement) -> Ratings | None:

@@ -13,9 +13,10 @@ from rich.table import Table
 
 from agreeing.calibration import Bin, bins_of, plot
 from agreeing.comparison import METRIC_LABELS, Agreement, Label, as_data, compare
+from agreeing.figures import mean_of
 from agreeing.judgements import Judgement, JudgementSet
 from agreeing.judging import Column
-from ragspan.metrics.agreement import Estimate, auroc, balanced_accuracy, mean_of
+from ragspan.metrics.agreement import Estimate, auroc, balanced_accuracy
 
 TARGETS: dict[tuple[str, Label], float] = {
     ("mtrag", "supported"): 0.83,

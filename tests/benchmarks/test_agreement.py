@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ragspan import RagRecord
+from ragspan.metrics.agreement import Estimate
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOURCES = 12
@@ -46,6 +47,28 @@ def test_the_fit_finds_the_logistic_curve_that_the_labels_follow(part):
         points += [(value, 1.0, share), (value, 0.0, 1 - share)]
 
     assert part("calibration").fit(points) == pytest.approx((slope, middle))
+
+
+@pytest.mark.parametrize(
+    ("values", "others", "weights", "expected"),
+    [
+        ([1, 2, 3, 4], [10, 20, 30, 99], [1, 1, 1, 1], 1.0),
+        ([1, 2, 3], [3, 2, 1], [1, 1, 1], -1.0),
+        ([1, 2, 3, 4], [1, 2, 2, 1], [1, 1, 1, 1], 0.0),
+        ([5, 5, 9], [1, 2, 3], [1, 1, 1], 1.5 / math.sqrt(3)),  # ranks 1.5, 1.5, 3 against 1, 2, 3
+        ([5, 9], [1, 3], [2, 1], 1.0),  # as of 5, 5, 9 against 1, 1, 3
+    ],
+)
+def test_spearman_looks_at_the_order_alone_and_gives_ties_the_mean_of_their_ranks(
+    part, values, others, weights, expected
+):
+    assert part("figures").spearman(values, others)(weights) == pytest.approx(expected)
+
+
+def test_the_difference_of_figures_of_the_same_resamples_has_no_chance_in_what_they_share(part):
+    estimate, lower = Estimate(value=0.7, resampled=(0.6, 0.7, 0.8)), Estimate(value=0.6, resampled=(0.5, 0.6, 0.7))
+
+    assert part("figures").difference(estimate, lower).interval == pytest.approx((0.1, 0.1))
 
 
 def judgements_of(part, *labels, held_out):

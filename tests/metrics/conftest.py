@@ -12,21 +12,12 @@ class FixedJudge:
     name = "fixed"
 
     def __init__(self, *, votes=(), ratings=(), claims=(), supported=(), useful=(), rated=()):
-        self.votes = [vote if isinstance(vote, Vote) else Vote(grounded=vote) for vote in votes]
-        self.ratings = [rating if isinstance(rating, Rating) else Rating(value=rating) for rating in ratings]
+        self.votes = made(Vote, votes, lambda _, vote: Vote(grounded=vote))
+        self.ratings = made(Rating, ratings, lambda _, value: Rating(value=value))
         self.claims = list(claims)
-        self.supported = [
-            verdict if isinstance(verdict, ClaimVerdict) else ClaimVerdict(index=index, supported=verdict)
-            for index, verdict in enumerate(supported)
-        ]
-        self.useful = [
-            verdict if isinstance(verdict, ContextVerdict) else ContextVerdict(index=index, useful=bool(verdict))
-            for index, verdict in enumerate(useful)
-        ]
-        self.rated = [
-            rating if isinstance(rating, ContextRating) else ContextRating(index=index, value=rating)
-            for index, rating in enumerate(rated)
-        ]
+        self.supported = made(ClaimVerdict, supported, lambda index, one: ClaimVerdict(index=index, supported=one))
+        self.useful = made(ContextVerdict, useful, lambda index, one: ContextVerdict(index=index, useful=bool(one)))
+        self.rated = made(ContextRating, rated, lambda index, value: ContextRating(index=index, value=value))
         self.asked = []
 
     async def vote_adherence(self, record, votes):
@@ -35,6 +26,10 @@ class FixedJudge:
 
     async def rate_completeness(self, record, ratings):
         self.asked.append(("ratings", ratings))
+        return self.ratings
+
+    async def rate_answer_relevance(self, record, ratings):
+        self.asked.append(("relevance", ratings))
         return self.ratings
 
     async def extract_claims(self, record):
@@ -49,17 +44,16 @@ class FixedJudge:
         self.asked.append(("usefulness",))
         return self.useful
 
-    async def rate_answer_relevance(self, record, ratings):
-        self.asked.append(("relevance", ratings))
-        return self.ratings
-
     async def rate_context_relevance(self, record):
-        self.asked.append(("context relevance",))
+        self.asked.append(("rated",))
         return self.rated
 
-    async def measure_utilization(self, record):
-        self.asked.append(("utilization",))
-        return self.rated
+    measure_utilization = rate_context_relevance
+
+
+def made(kind, given, of_value):
+    """Verdicts as they are, and others from their values."""
+    return [one if isinstance(one, kind) else of_value(index, one) for index, one in enumerate(given)]
 
 
 @pytest.fixture

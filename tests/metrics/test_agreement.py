@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy, spearman
+from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 
 
 def pairs_won(values, labels):
@@ -36,8 +36,8 @@ def test_auroc_is_one_when_the_supported_are_ahead_and_zero_when_they_are_behind
 
 def test_a_figure_with_weights_is_that_of_the_answers_repeated_as_often():
     draw = random.Random(2)
-    values, means = ([draw.randrange(5) / 4 for _ in range(30)] for _ in range(2))
-    labels = [mean > 0.5 for mean in means]
+    values = [draw.randrange(5) / 4 for _ in range(30)]
+    labels = [draw.random() > 0.5 for _ in values]
     weights = [draw.randrange(4) for _ in values]
     repeated = [at for at, weight in enumerate(weights) for _ in range(weight)]
 
@@ -46,7 +46,6 @@ def test_a_figure_with_weights_is_that_of_the_answers_repeated_as_often():
 
     once = [1] * len(repeated)
     assert auroc(values, labels)(weights) == pytest.approx(auroc(again(values), again(labels))(once))
-    assert spearman(values, means)(weights) == pytest.approx(spearman(again(values), again(means))(once))
     assert balanced_accuracy(values, labels, 0.5)(weights) == pytest.approx(
         balanced_accuracy(again(values), again(labels), 0.5)(once)
     )
@@ -56,19 +55,6 @@ def test_without_one_of_the_labels_there_is_no_auroc_and_no_balanced_accuracy():
     assert math.isnan(auroc([0.1, 0.9], [True, True])([1, 1]))
     assert math.isnan(auroc([0.1, 0.9], [True, False])([1, 0]))
     assert math.isnan(balanced_accuracy([0.1, 0.9], [True, True], 0.5)([1, 1]))
-
-
-@pytest.mark.parametrize(
-    ("values", "others", "expected"),
-    [([1, 2, 3, 4], [10, 20, 30, 99], 1.0), ([1, 2, 3], [3, 2, 1], -1.0), ([1, 2, 3, 4], [1, 2, 2, 1], 0.0)],
-)
-def test_spearman_looks_at_the_order_alone(values, others, expected):
-    assert spearman(values, others)([1] * len(values)) == pytest.approx(expected)
-
-
-def test_spearman_gives_ties_the_mean_of_their_ranks():
-    # Ranks 1.5, 1.5, 3 against 1, 2, 3: covariance 1.5, variances 1.5 and 2.
-    assert spearman([5, 5, 9], [1, 2, 3])([1, 1, 1]) == pytest.approx(1.5 / math.sqrt(3))
 
 
 def test_balanced_accuracy_weighs_both_labels_alike_and_the_threshold_itself_passes():
@@ -103,10 +89,3 @@ def test_an_interval_leaves_out_resamples_without_a_figure():
     estimate = Estimate(value=0.5, resampled=(math.nan, *(number / 100 for number in range(101))))
 
     assert estimate.interval == pytest.approx((0.02, 0.98))
-
-
-def test_the_difference_of_figures_of_the_same_resamples_has_no_chance_in_what_they_share():
-    estimate = Estimate(value=0.7, resampled=(0.6, 0.7, 0.8))
-    lower = Estimate(value=0.6, resampled=(0.5, 0.6, 0.7))
-
-    assert (estimate - lower).interval == pytest.approx((0.1, 0.1))

@@ -66,16 +66,6 @@ class FailingJudge:
     rate_answer_relevance = rate_context_relevance = measure_utilization = _fail
 
 
-class PromptingJudge(FailingJudge):
-    """Has prompts of a version, and gets to see half of a record."""
-
-    name = "prompting"
-    prompt_version = "7"
-
-    def share_read(self, record):
-        return 0.5
-
-
 @pytest.mark.parametrize(
     ("metric", "changes", "reason"),
     [
@@ -98,6 +88,7 @@ async def test_it_does_not_apply_and_asks_no_judge(fixed_judge, answered, metric
 @pytest.mark.parametrize(
     ("metric", "changes"),
     [
+        *[(metric, {}) for metric in METRICS],
         (AnswerRelevance, {"contexts": None}),
         (AnswerRelevance, {"contexts": []}),
         (ContextRelevance, {"response": None}),
@@ -105,6 +96,7 @@ async def test_it_does_not_apply_and_asks_no_judge(fixed_judge, answered, metric
     ],
 )
 def test_it_applies_without_what_it_is_not_about(fixed_judge, answered, metric, changes):
+    assert isinstance(metric(fixed_judge()), Screening)
     assert metric(fixed_judge()).screen(answered(**changes)) is None
 
 
@@ -115,31 +107,29 @@ async def test_a_judge_that_fails_makes_a_failure_of_its_type(answered, metric):
     assert outcome == MetricFailure(error_type="APIConnectionError", message="Connection error.")
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_it_can_screen_a_record_before_a_judge_is_paid(fixed_judge, answered, metric):
-    assert isinstance(metric(fixed_judge()), Screening)
-    assert metric(fixed_judge()).screen(answered()) is None
+NO_SHARES = [-0.1, 1.1, float("nan"), "0.5", True, None]
+NO_COUNTS = [0, -1, 1.0, "3", True, None]
+NO_FLAGS = [1, "yes", None]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "0.5", True, None])
-def test_a_threshold_that_is_no_number_from_0_to_1_is_an_error(fixed_judge, metric, threshold):
-    with pytest.raises(ConfigurationError, match=r"threshold is .*, but should be a number from 0 to 1"):
-        metric(fixed_judge(), threshold=threshold)
-
-
-@pytest.mark.parametrize("metric", POLLING)
-@pytest.mark.parametrize("polls", [0, -1, 1.0, "3", True, None])
-def test_polls_that_are_no_whole_number_of_at_least_1_are_an_error(fixed_judge, metric, polls):
-    with pytest.raises(ConfigurationError, match=r"polls is .*, but should be a whole number, at least 1"):
-        metric(fixed_judge(), polls=polls)
-
-
-@pytest.mark.parametrize("metric", POLLING)
-@pytest.mark.parametrize("early_stop", [1, "yes", None])
-def test_an_early_stop_that_is_neither_on_nor_off_is_an_error(fixed_judge, metric, early_stop):
-    with pytest.raises(ConfigurationError, match=r"early_stop is .*, but should be True or False"):
-        metric(fixed_judge(), early_stop=early_stop)
+@pytest.mark.parametrize(
+    ("metric", "option", "value", "allowed"),
+    [
+        *[(metric, "threshold", value, "a number from 0 to 1") for metric in METRICS for value in NO_SHARES],
+        *[(metric, "polls", value, "a whole number, at least 1") for metric in POLLING for value in NO_COUNTS],
+        *[(metric, "early_stop", value, "True or False") for metric in POLLING for value in NO_FLAGS],
+        *[
+            (metric, "causes", value, "True or False")
+            for metric in (ContextAdherence, Faithfulness)
+            for value in NO_FLAGS
+        ],
+    ],
+)
+def test_an_option_of_a_wrong_value_is_an_error_that_says_what_it_should_be(
+    fixed_judge, metric, option, value, allowed
+):
+    with pytest.raises(ConfigurationError, match=f"{option} is .*, but should be {allowed}"):
+        metric(fixed_judge(), **{option: value})
 
 
 def test_a_metric_that_the_embedded_judge_cannot_answer_says_who_can():
@@ -147,34 +137,19 @@ def test_a_metric_that_the_embedded_judge_cannot_answer_says_who_can():
         AnswerRelevance(OverlapJudge())
 
 
-@pytest.fixture
-def judged(fixed_judge, answered):
-    """The score of a metric by a judge that finds everything perfect, with what `kind` says of itself."""
-
-    async def score(metric, kind):
-        perfect = fixed_judge(votes=[1] * 3, ratings=[1] * 3, claims=["a"], supported=[1], useful=[1, 1], rated=[1, 1])
-        for name in ("name", "prompt_version", "share_read"):
-            if hasattr(kind, name):
-                setattr(perfect, name, getattr(kind(), name))
-        return await metric(perfect).score(answered())
-
-    return score
-
-
 @pytest.mark.parametrize("metric", METRICS)
-async def test_its_score_says_which_prompts_were_used_and_how_much_of_the_texts_was_read(judged, metric):
-    score = await judged(metric, PromptingJudge)
+@pytest.mark.parametrize("is_prompted", [True, False])
+async def test_its_score_says_which_prompts_were_used_and_how_much_of_the_texts_was_read(
+    fixed_judge, answered, metric, is_prompted
+):
+    judge = fixed_judge(votes=[1] * 3, ratings=[1] * 3, claims=["a"], supported=[1], useful=[1, 1], rated=[1, 1])
+    if is_prompted:
+        judge.prompt_version, judge.share_read = "7", lambda record: 0.5
 
-    assert (score.value, score.judge, score.prompt_version) == (1.0, "prompting", "7")
-    assert score.details["read"] == 0.5
+    score = await metric(judge).score(answered())
 
-
-@pytest.mark.parametrize("metric", METRICS)
-async def test_its_score_says_neither_where_there_are_no_prompts_and_all_was_read(judged, metric):
-    score = await judged(metric, FailingJudge)
-
-    assert score.prompt_version is None
-    assert "read" not in score.details
+    assert (score.value, score.judge, score.prompt_version) == (1.0, "fixed", "7" if is_prompted else None)
+    assert score.details.get("read") == (0.5 if is_prompted else None)
 
 
 @pytest.mark.parametrize("metric", METRICS)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ragspan.metrics._contexts import JudgedContext
-from ragspan.metrics.answer_relevance import AnswerRelevance
 from ragspan.metrics.base import Metric, Screening
-from ragspan.metrics.chunk_attribution import ChunkAttribution
-from ragspan.metrics.chunk_utilization import ChunkUtilization
-from ragspan.metrics.completeness import Completeness
-from ragspan.metrics.context_adherence import ContextAdherence
-from ragspan.metrics.context_relevance import ContextRelevance
-from ragspan.metrics.context_utilization import ContextUtilization
+from ragspan.metrics.contexts import (
+    ChunkAttribution,
+    ChunkUtilization,
+    ContextRelevance,
+    ContextUtilization,
+    JudgedContext,
+)
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
 from ragspan.metrics.reference import Reference
 
 __all__ = [

@@ -24,7 +24,7 @@ _TAIL: Final = 0.025
 
 def auroc(values: Sequence[float], labels: Sequence[bool]) -> Figure:
     """The probability that a positive has a higher value than a negative, ties counted half: .5 is chance, 1 perfect."""
-    ties = _ties(values)
+    ties = ties_of(values)
 
     def figure(weights: Weights) -> float:
         wins, positives, negatives = 0.0, 0, 0
@@ -54,16 +54,6 @@ def balanced_accuracy(values: Sequence[float], labels: Sequence[bool], threshold
     return figure
 
 
-def spearman(values: Sequence[float], others: Sequence[float]) -> Figure:
-    """The correlation of ranks, -1..1; ties have the mean of their ranks."""
-    ties, other_ties = _ties(values), _ties(others)
-
-    def figure(weights: Weights) -> float:
-        return _correlation(_ranks(ties, weights), _ranks(other_ties, weights), weights)
-
-    return figure
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
     """A figure, and what it is in each resample."""
@@ -79,11 +69,6 @@ class Estimate:
             return math.nan, math.nan
         last = len(known) - 1
         return known[math.floor(_TAIL * last)], known[math.ceil((1 - _TAIL) * last)]
-
-    def __sub__(self, other: Estimate) -> Estimate:
-        """The difference of two figures of the same resamples: what varies in both alike cancels out."""
-        pairs = zip(self.resampled, other.resampled, strict=True)
-        return Estimate(value=self.value - other.value, resampled=tuple(one - two for one, two in pairs))
 
 
 class Bootstrap:
@@ -108,43 +93,9 @@ class Bootstrap:
         return Estimate(value=figure(self._once), resampled=tuple(map(figure, self._weights)))
 
 
-def mean_of(estimates: Sequence[Estimate]) -> Estimate:
-    """The mean of figures of different sets, each of which was resampled by itself."""
-    columns = zip(*(estimate.resampled for estimate in estimates), strict=True)
-    count = len(estimates)
-    return Estimate(
-        value=sum(estimate.value for estimate in estimates) / count,
-        resampled=tuple(sum(column) / count for column in columns),
-    )
-
-
-def _ties(values: Sequence[float]) -> list[list[int]]:
+def ties_of(values: Sequence[float]) -> list[list[int]]:
     """The indices of the values in ascending order, those of equal values together."""
     ties: dict[float, list[int]] = {}
     for at in sorted(range(len(values)), key=values.__getitem__):
         ties.setdefault(values[at], []).append(at)
     return list(ties.values())
-
-
-def _ranks(ties: Sequence[Sequence[int]], weights: Weights) -> list[float]:
-    ranks = [0.0] * len(weights)
-    below = 0
-    for tie in ties:
-        here = sum(weights[at] for at in tie)
-        for at in tie:
-            ranks[at] = below + (here + 1) / 2
-        below += here
-    return ranks
-
-
-def _correlation(first: Sequence[float], second: Sequence[float], weights: Weights) -> float:
-    total = sum(weights)
-    if not total:
-        return math.nan
-    middle = (total + 1) / 2  # the mean of ranks, whatever the ties
-    together = apart = other = 0.0
-    for one, two, weight in zip(first, second, weights, strict=True):
-        together += weight * (one - middle) * (two - middle)
-        apart += weight * (one - middle) ** 2
-        other += weight * (two - middle) ** 2
-    return together / math.sqrt(apart * other) if apart and other else math.nan

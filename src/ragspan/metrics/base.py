@@ -1,17 +1,14 @@
-"""What a metric is, and what the metrics that ask a judge have in common.
-
-A metric has a name and one method, from a record to an outcome.
-"""
+"""What a metric is, and what the metrics that ask a judge have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import NOT_APPLICABLE, Judge
+from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
@@ -44,10 +41,10 @@ class Named(Protocol):
 
 
 _Judge = TypeVar("_Judge", bound=Named)
+_Verdict = TypeVar("_Verdict", ClaimVerdict, ContextRating, ContextVerdict)
 
 
 def screen_status(record: RagRecord) -> NotApplicable | None:
-    """The answer did not come to its end."""
     by_status = {"aborted": "answer_aborted", "error": "answer_error", "interrupted": "interrupted"}
     if record.status in by_status:
         return NotApplicable(reason=by_status[record.status], detail=record.error_type)
@@ -74,7 +71,7 @@ def screen_contexts(record: RagRecord) -> NotApplicable | None:
 class JudgedMetric(Generic[_Judge]):
     """A metric that asks a judge.
 
-    A metric derives from it, says what it asks for and when it does not apply, and has the formula in `evaluate`.
+    A subclass names the questions that it asks and when it does not apply, and has the formula in `evaluate`.
 
     Raises:
         ConfigurationError: an argument is wrong, or the judge cannot answer the question; the message names it.
@@ -87,22 +84,23 @@ class JudgedMetric(Generic[_Judge]):
 
     name = "judged"
     questions: ClassVar[tuple[str, ...]] = ()
-    """The methods of the judge that the metric needs."""
+    """The methods of the judge that the metric calls."""
     screens: ClassVar[tuple[Callable[[RagRecord], NotApplicable | None], ...]] = (
         screen_status,
         screen_response,
         screen_contexts,
     )
-    """The reasons why the metric does not apply; the first that holds counts."""
+    """The first that returns a reason says why the metric does not apply."""
 
-    def __post_init__(self) -> None:
-        self._check()
+    def __post_init__(self) -> None:  # `super()` does not work with slots: subclasses call it by the name of the class
+        require_judge("judge", self.judge, self.questions, metric=self.name)
+        SHARE.check_fields(self, "threshold")
 
     def screen(self, record: RagRecord) -> NotApplicable | None:
         return next((reason for screen in self.screens if (reason := screen(record))), None)
 
     async def score(self, record: RagRecord) -> Outcome:
-        """The outcome. A `JudgeError` becomes the failure that it means, or what does not apply."""
+        """The outcome. A `JudgeError` becomes a `MetricFailure`, or a `NotApplicable` where its type is one of those."""
         reason = self.screen(record)
         if reason is not None:
             return reason
@@ -134,8 +132,8 @@ class JudgedMetric(Generic[_Judge]):
     ) -> Score:
         """The score of a record.
 
-        Its `details` hold `read` where the judge did not see all of the texts: the share of characters that it did see. A
-        verifier that gave the verdicts is named as the judge; the prompts are still the judge's.
+        `details["read"]` is the share of the texts' characters that the judge read, where it did not read all of them. If
+        a verifier gave the verdicts, the score names it as its judge; the prompts are still the judge's.
         """
         # What `Judge` says that a judge may have besides.
         share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
@@ -151,14 +149,26 @@ class JudgedMetric(Generic[_Judge]):
             prompt_version=getattr(self.judge, "prompt_version", None),
         )
 
-    def _check(self) -> None:
-        require_judge("judge", self.judge, self.questions, metric=self.name)
-        SHARE.check_fields(self, "threshold")
-
 
 def require_judge(argument: str, judge: object, questions: Sequence[str], *, metric: str) -> None:
-    """Raise unless `judge` is an object that has all of `questions`, which are names of methods."""
+    """Raise a `ConfigurationError` unless `judge` is an object that has all of `questions`, which are names of methods."""
     for question in questions:
         who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
         hint = "" if hasattr(Judge, question) else who_can
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
+
+
+def one_each(verdicts: Iterable[_Verdict], count: int, things: str) -> list[_Verdict]:
+    """The first verdict for each of `count` things, in their order; verdicts for other indices do not count.
+
+    Raises:
+        JudgeError: one of them has no verdict (`missing_verdicts`).
+    """
+    first: dict[int, _Verdict] = {}
+    for verdict in verdicts:
+        if 0 <= verdict.index < count:
+            first.setdefault(verdict.index, verdict)
+    missing = count - len(first)
+    if missing:
+        raise JudgeError("missing_verdicts", f"{missing} of {count} {things} have no verdict")
+    return [first[index] for index in range(count)]

@@ -8,11 +8,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 from ragspan.arguments import FLAG
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
-from ragspan.metrics._contexts import one_each
-from ragspan.metrics.base import JudgedMetric, require_judge
+from ragspan.metrics.base import JudgedMetric, one_each, require_judge
 from ragspan.metrics.causes import with_causes
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
+
+_SHOWN_CLAIMS = 5
+_SHOWN_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class Faithfulness(JudgedMetric[Judge]):
     claims, not that of the verdicts that happened to come back: a claim without a verdict means that there is no score.
     A response without any claim, such as a greeting, is not applicable (`no_claims`).
 
-    The threshold is higher than that of other metrics because half of an answer invented is no good answer: with the
+    The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
     default one claim in five may be unsupported, and none of up to four.
 
     Source: faithfulness in Ragas, which divides by the verdicts returned and has NaN where there is no claim.
@@ -36,16 +38,16 @@ class Faithfulness(JudgedMetric[Judge]):
     name = "faithfulness"
     questions = ("extract_claims", "verify_claims")
 
+    def __post_init__(self) -> None:
+        JudgedMetric.__post_init__(self)
+        FLAG.check_fields(self, "causes")
+
     async def evaluate(self, record: RagRecord) -> Outcome:
         outcome = await _score_claims(self, record, self.judge)
         if not self.causes or not isinstance(outcome, Score):
             return outcome
         verdicts = [one for one in outcome.evidence if isinstance(one, ClaimVerdict) and not one.supported]
         return await with_causes(outcome, self.judge, record, [one.claim or "" for one in verdicts])
-
-    def _check(self) -> None:
-        JudgedMetric._check(self)  # noqa: SLF001 - the base's; super() does not work with slots
-        FLAG.check_fields(self, "causes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,12 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     """What the score is called; another detector in HHEM's place gets another name."""
     questions = ("extract_claims",)
 
+    def __post_init__(self) -> None:
+        JudgedMetric.__post_init__(self)
+        require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
+
     async def evaluate(self, record: RagRecord) -> Outcome:
         return await _score_claims(self, record, self.verifier)
-
-    def _check(self) -> None:
-        JudgedMetric._check(self)  # noqa: SLF001 - the base's; super() does not work with slots
-        require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
 
 
 async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier: Verifier) -> Outcome:
@@ -113,9 +115,4 @@ def _reason(verdict: ClaimVerdict) -> str:
 
 
 def _shortened(claim: str) -> str:
-    text = " ".join(claim.split())
-    return text if len(text) <= _SHOWN_CHARS else textwrap.shorten(text, _SHOWN_CHARS, placeholder="...")
-
-
-_SHOWN_CLAIMS = 5
-_SHOWN_CHARS = 200
+    return textwrap.shorten(claim, _SHOWN_CHARS, placeholder="...")

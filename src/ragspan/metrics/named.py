@@ -10,15 +10,10 @@ from ragspan.config import METRIC_NAMES, Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import Judge
 from ragspan.judges.named import hhem_from, judge_from
-from ragspan.metrics.answer_relevance import AnswerRelevance
 from ragspan.metrics.base import JudgedMetric, Metric
-from ragspan.metrics.chunk_attribution import ChunkAttribution
-from ragspan.metrics.chunk_utilization import ChunkUtilization
-from ragspan.metrics.completeness import Completeness
-from ragspan.metrics.context_adherence import ContextAdherence
-from ragspan.metrics.context_relevance import ContextRelevance
-from ragspan.metrics.context_utilization import ContextUtilization
+from ragspan.metrics.contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
 from ragspan.metrics.reference import Reference
 
 _METRICS: dict[str, Callable[..., Metric]] = {  # each checks for itself whether the judge can answer it

@@ -1,0 +1,228 @@
+"""Metrics whose judge says something about each context."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ragspan.judges.base import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
+from ragspan.metrics.base import JudgedMetric, one_each, screen_contexts, screen_question, screen_status
+from ragspan.outcomes import Outcome
+from ragspan.records import RagRecord, RetrievedContext
+
+_SHOWN_PLACES = 20
+_SHOWN_CONTEXTS = 10
+_SHOWN_ID = 60
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgedContext:
+    """What a metric found of one context: evidence that names the context as the retriever does."""
+
+    index: int
+    """0-based, into the record's contexts."""
+    id: str | None
+    """The context's own."""
+    rank: int | None
+    """0-based place in the retriever's result, if it is known."""
+    value: float
+    """From 0 to 1; 0 or 1 where the question allows for nothing between."""
+    explanation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
+    """The mean of a judge's ratings of what each context holds in answer to the question, 0..1.
+
+    It is about the search alone: it does not look at the response, which may be empty. `evidence` has a `JudgedContext`
+    for each context, with its id and rank; `details["best"]` is the highest rating: where that is low, no model could
+    have answered. Every context needs a rating, or there is no score.
+
+    Source: context relevance in TruLens' RAG triad, the mean over the retrieved chunks; the three steps that an LLM
+    judge has, nothing, a part, all, are those of NVIDIA's context relevance in Ragas, which rates all chunks together.
+    """
+
+    name = "context_relevance"
+    questions = ("rate_context_relevance",)
+    screens = (screen_status, screen_question, screen_contexts)
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        judged = _judged(record, await self.judge.rate_context_relevance(record))
+        values = [context.value for context in judged]
+        relevant = [context for context in judged if context.value]
+        found = (
+            f"{len(relevant)} of {len(judged)} contexts contain something that answers the question: {_names(relevant)}."
+            if relevant
+            else f"None of the {len(judged)} contexts contains anything that answers the question."
+        )
+        return self.scored(
+            record,
+            value=math.fsum(values) / len(values),
+            explanation=found,
+            evidence=judged,
+            details={"best": max(values), "contexts": len(values)},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkAttribution(JudgedMetric[Judge]):
+    """The share of the contexts that the response made use of, 0..1.
+
+    Each context is attributed or not; `evidence` has a `JudgedContext` for each, with its id and rank and a value of 1
+    or 0. It asks what `ContextUtilization` asks, which weighs the same verdicts by rank, and an LLM judge is asked once
+    for both. Every context needs a verdict, or there is no score.
+
+    A low value says that contexts are retrieved for nothing. A question that one context answers cannot have more than
+    one in five with five contexts, so the threshold is low; set it to what your retriever should reach.
+
+    Source: chunk attribution in Galileo, which leaves it at the verdict on each chunk.
+    """
+
+    threshold: float = 0.2
+    """Values from here on pass, 0..1."""
+    name = "chunk_attribution"
+    questions = ("judge_usefulness",)
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        verdicts = await self.judge.judge_usefulness(record)
+        ratings = (ContextRating(index=v.index, value=float(v.useful), explanation=v.explanation) for v in verdicts)
+        judged = _judged(record, ratings)
+        attributed = [context for context in judged if context.value]
+        found = f": {_names(attributed)}" if attributed else ""
+        return self.scored(
+            record,
+            value=len(attributed) / len(judged),
+            explanation=f"{len(attributed)} of {len(judged)} contexts contributed to the response{found}.",
+            evidence=judged,
+            details={"attributed": len(attributed), "contexts": len(judged)},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkUtilization(JudgedMetric[UtilizationJudge]):
+    """The share of the contexts' text that the response conveys or rests upon, 0..1.
+
+    A judge says it of each context, as a rule by its sentences. The value is the mean of these shares weighted by the
+    contexts' lengths in characters, which is the share of all that the model was given to read. `evidence` has a
+    `JudgedContext` for each context, with its id, its rank and its own share. Every context needs one, or there is no
+    score.
+
+    Few answers need half of what was retrieved, so the threshold is low; set it to what your chunks should reach.
+
+    Source: utilization in TRACe (RAGBench, arXiv 2407.11005), used length / length; each context's share is chunk
+    utilization in Galileo.
+    """
+
+    threshold: float = 0.1
+    """Values from here on pass, 0..1."""
+    name = "chunk_utilization"
+    questions = ("measure_utilization",)
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        judged = _judged(record, await self.judge.measure_utilization(record))
+        lengths = [len(context.text) for context in record.contexts or ()]
+        value = used_share([context.value for context in judged], lengths)
+        used = [context for context in judged if context.value]
+        found = (
+            f"{value:.0%} of the contexts' text was used, from contexts {_names(used)}."
+            if used
+            else f"The response used none of the {len(judged)} contexts."
+        )
+        return self.scored(
+            record,
+            value=value,
+            explanation=found,
+            evidence=judged,
+            details={"used_contexts": len(used), "contexts": len(judged)},
+        )
+
+
+def used_share(shares: Sequence[float], lengths: Sequence[int]) -> float:
+    """The used length / the length of all (utilization as TRACe defines it)."""
+    used = math.fsum(share * length for share, length in zip(shares, lengths, strict=True))
+    return min(1.0, used / sum(lengths))
+
+
+def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
+    """The first valid rating of each context, in the contexts' order; those outside 0..1 are not valid.
+
+    Raises:
+        JudgeError: a context has no valid rating (`missing_verdicts`).
+    """
+    contexts = record.contexts or ()
+    valid = (rating for rating in ratings if 0 <= rating.value <= 1)
+    return [
+        JudgedContext(
+            index=rating.index, id=context.id, rank=context.rank, value=rating.value, explanation=rating.explanation
+        )
+        for context, rating in zip(contexts, one_each(valid, len(contexts), "contexts"), strict=True)
+    ]
+
+
+def _names(contexts: Sequence[JudgedContext]) -> str:
+    """The contexts by their places in the prompt, from 1, with their ids where they have any; the first few of many."""
+    names = [f"{context.index + 1}{f' ({context.id[:_SHOWN_ID]})' if context.id else ''}" for context in contexts]
+    return ", ".join(names[:_SHOWN_CONTEXTS]) + (", ..." if len(names) > _SHOWN_CONTEXTS else "")
+
+
+# The order of the contexts --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ContextUtilization(JudgedMetric[Judge]):
+    """The average precision of the contexts, 0..1: a judge says of each whether the response made use of it.
+
+    Exactly 1 when all useful contexts come first, 0 when none is useful. It is about order alone: one useful context
+    ahead of nine useless ones scores 1. `details["precision"]` beside it is the share of useful contexts.
+
+    Contexts are in the order of their `rank`. Those without a rank keep their place in the prompt, and the others fill
+    the remaining places; so without any ranks the order is the prompt's. Every context needs a verdict, or there is no
+    score.
+
+    Source: context utilization in Ragas (context precision without a reference), but with exact arithmetic in place of
+    an epsilon in the denominator, which keeps Ragas from ever reaching 1.
+    """
+
+    name = "context_utilization"
+    questions = ("judge_usefulness",)
+
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        contexts = record.contexts or ()
+        verdicts = one_each(await self.judge.judge_usefulness(record), len(contexts), "contexts")
+        ranked = [verdicts[index] for index in rank_order(contexts)]
+        useful = [verdict.useful for verdict in ranked]
+        places = [str(place) for place, is_useful in enumerate(useful, start=1) if is_useful]
+        shown = ", ".join(places[:_SHOWN_PLACES]) + (", ..." if len(places) > _SHOWN_PLACES else "")
+        found = (
+            f"{len(places)} of {len(useful)} contexts were useful for the response; their places by rank: {shown}."
+            if places
+            else f"None of the {len(useful)} contexts was useful for the response."
+        )
+        return self.scored(
+            record,
+            value=average_precision(useful),
+            explanation=found,
+            evidence=ranked,
+            details={"precision": sum(useful) / len(useful)},
+        )
+
+
+def rank_order(contexts: Sequence[RetrievedContext]) -> list[int]:
+    """The indices of the contexts in the order in which they are judged; equal ranks keep the prompt's order."""
+    ranks = {index: context.rank for index, context in enumerate(contexts) if context.rank is not None}
+    by_rank = iter(sorted(ranks, key=ranks.__getitem__))
+    return [next(by_rank) if index in ranks else index for index in range(len(contexts))]
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """The mean of the precision at each useful place: sum over k of (precision@k * v_k) / sum over k of v_k.
+
+    0 when nothing is useful. Source: average precision as in information retrieval, and in Ragas.
+    """
+    places = [place for place, is_useful in enumerate(useful, start=1) if is_useful]
+    if not places:
+        return 0.0
+    common = math.lcm(*places)  # whole numbers until the one division: exact, and exactly 1 where it should be
+    total = sum(found * (common // place) for found, place in enumerate(places, start=1))
+    return total / (common * len(places))

@@ -1,0 +1,199 @@
+"""Metrics of single contexts: their values, their evidence, and their explanations."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.judges.base import ContextRating, ContextVerdict
+from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization, JudgedContext
+from ragspan.metrics.contexts import average_precision, rank_order, used_share
+from ragspan.outcomes import MetricFailure
+from ragspan.records import RetrievedContext
+
+RATED, USEFUL = "rated", "useful"
+METRICS = [
+    (ContextRelevance, RATED),
+    (ChunkUtilization, RATED),
+    (ChunkAttribution, USEFUL),
+    (ContextUtilization, USEFUL),
+]
+
+
+def of_lengths(*lengths):
+    return ["x" * length for length in lengths]
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdicts", "contexts", "value", "label", "details"),
+    [
+        (ContextRelevance, [1, 0.5, 0], of_lengths(500, 1, 1), 0.5, "pass", {"best": 1.0, "contexts": 3}),
+        (ContextRelevance, [0, 0], of_lengths(1, 1), 0.0, "fail", {"best": 0.0, "contexts": 2}),
+        (ChunkUtilization, [1, 0.5, 0], of_lengths(70, 20, 10), 0.8, "pass", {"used_contexts": 2, "contexts": 3}),
+        (ChunkUtilization, [0.1], of_lengths(100), 0.1, "pass", {"used_contexts": 1, "contexts": 1}),
+        (ChunkUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"used_contexts": 0, "contexts": 2}),
+        (ChunkAttribution, [1, 0, 0, 0], of_lengths(1, 1, 1, 1), 0.25, "pass", {"attributed": 1, "contexts": 4}),
+        (ChunkAttribution, [0, 0, 0, 0, 1], of_lengths(1, 1, 1, 1, 1), 0.2, "pass", {"attributed": 1, "contexts": 5}),
+        (ChunkAttribution, [0, 0], of_lengths(1, 1), 0.0, "fail", {"attributed": 0, "contexts": 2}),
+        (ContextUtilization, [1, 0, 1, 0], of_lengths(1, 1, 1, 1), 5 / 6, "pass", {"precision": 0.5}),
+        (ContextUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"precision": 0.0}),
+    ],
+)
+async def test_the_value_its_label_and_its_details(
+    fixed_judge, answered, metric, verdicts, contexts, value, label, details
+):
+    judge = fixed_judge(**{dict(METRICS)[metric]: verdicts})
+
+    score = await metric(judge).score(answered(contexts=contexts))
+
+    assert (score.value, score.label, score.details) == (value, label, details)
+    assert len(judge.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "some", "none"),
+    [
+        (
+            ContextRelevance,
+            "1 of 2 contexts contain something that answers the question: 1 (doc-7).",
+            "None of the 2 contexts contains anything that answers the question.",
+        ),
+        (
+            ChunkUtilization,
+            "25% of the contexts' text was used, from contexts 1 (doc-7).",
+            "The response used none of the 2 contexts.",
+        ),
+        (
+            ChunkAttribution,
+            "1 of 2 contexts contributed to the response: 1 (doc-7).",
+            "0 of 2 contexts contributed to the response.",
+        ),
+        (
+            ContextUtilization,
+            "1 of 2 contexts were useful for the response; their places by rank: 2.",
+            "None of the 2 contexts was useful for the response.",
+        ),
+    ],
+)
+async def test_the_explanation_names_the_contexts_that_count(fixed_judge, answered, metric, some, none):
+    contexts = (RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="bbb", id="doc-9", rank=1))
+    record, kind = answered(contexts=contexts), dict(METRICS)[metric]
+
+    assert (await metric(fixed_judge(**{kind: [1, 0]})).score(record)).explanation == some
+    assert (await metric(fixed_judge(**{kind: [0, 0]})).score(record)).explanation == none
+
+
+@pytest.mark.parametrize(("metric", "kind"), METRICS)
+async def test_the_explanation_of_very_many_contexts_with_long_ids_stays_short(fixed_judge, answered, metric, kind):
+    contexts = [RetrievedContext(text="a", id="x" * 10_000)] * 1000
+
+    score = await metric(fixed_judge(**{kind: [1] * 1000})).score(answered(contexts=contexts))
+
+    assert (score.value, score.explanation.endswith(", ....")) == (1.0, True)
+    assert len(score.explanation) < 1000
+
+
+@pytest.mark.parametrize(("metric", "kind"), METRICS[:3])
+async def test_the_evidence_names_each_context_as_the_retriever_does(fixed_judge, answered, metric, kind):
+    contexts = [RetrievedContext(text="a", id="doc-7", rank=2), RetrievedContext(text="b")]
+    made = {
+        RATED: [ContextRating(index=1, value=0), ContextRating(index=0, value=0.5, explanation="a part")],
+        USEFUL: [ContextVerdict(index=1, useful=False), ContextVerdict(index=0, useful=True, explanation="a part")],
+    }
+
+    score = await metric(fixed_judge(**{kind: made[kind]})).score(answered(contexts=contexts))
+
+    assert score.evidence == (
+        JudgedContext(index=0, id="doc-7", rank=2, value=1.0 if kind == USEFUL else 0.5, explanation="a part"),
+        JudgedContext(index=1, id=None, rank=None, value=0.0),
+    )
+
+
+IMPOSSIBLE = [(metric, RATED, [1, wrong]) for metric, _ in METRICS[:2] for wrong in (-0.1, 1.1, math.nan)]
+
+
+@pytest.mark.parametrize(("metric", "kind", "verdicts"), [*[(*one, [1]) for one in METRICS], *IMPOSSIBLE])
+async def test_a_context_without_a_valid_verdict_is_a_failure(fixed_judge, answered, metric, kind, verdicts):
+    outcome = await metric(fixed_judge(**{kind: verdicts})).score(answered())
+
+    assert outcome == MetricFailure(error_type="missing_verdicts", message="1 of 2 contexts have no verdict")
+
+
+@pytest.mark.parametrize(("metric", "kind"), METRICS)
+async def test_the_first_verdict_of_a_context_counts_and_those_of_no_context_do_not(
+    fixed_judge, answered, metric, kind
+):
+    values = [(0, True), (0, False), (9, False), (-1, False), (1, True)]
+    made = {
+        RATED: [ContextRating(index=index, value=float(value)) for index, value in values],
+        USEFUL: [ContextVerdict(index=index, useful=value) for index, value in values],
+    }
+
+    assert (await metric(fixed_judge(**{kind: made[kind]})).score(answered())).value == 1.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.integers(0, 10**6)), min_size=1).filter(
+        lambda contexts: any(length for _, length in contexts)
+    )
+)
+def test_the_used_share_of_all_lies_between_those_of_the_contexts(contexts):
+    shares, lengths = zip(*contexts, strict=True)
+
+    value = used_share(shares, lengths)
+
+    assert 0 <= value <= 1
+    assert min(shares) - 1e-9 <= value <= max(shares) + 1e-9
+
+
+# The order of the contexts --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("useful", "value"),
+    [
+        ([1], 1.0),
+        ([1, 1, 1], 1.0),
+        ([1, 1, 0, 0], 1.0),
+        ([1, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1.0),
+        ([1, 0, 1], 5 / 6),
+        ([0, 1], 0.5),
+        ([0, 0, 1], 1 / 3),
+        ([0, 0], 0.0),
+    ],
+)
+def test_average_precision_is_exact(useful, value):
+    assert average_precision(useful) == value
+
+
+@given(st.lists(st.booleans(), max_size=40))
+def test_only_useful_contexts_that_all_come_first_reach_1(useful):
+    all_first = any(useful) and useful == sorted(useful, reverse=True)
+
+    assert (average_precision(useful) == 1.0) == all_first
+    assert 0 <= average_precision(useful) <= 1
+
+
+@pytest.mark.parametrize(
+    ("ranks", "order"),
+    [
+        ([None, None, None], [0, 1, 2]),
+        ([2, 0, 1], [1, 2, 0]),
+        ([0, 0, 1], [0, 1, 2]),
+        ([5, None, 1, None], [2, 1, 0, 3]),
+    ],
+)
+def test_contexts_without_a_rank_keep_their_place_and_the_others_fill_the_rest_by_rank(ranks, order):
+    assert rank_order([RetrievedContext(text="x", rank=rank) for rank in ranks]) == order
+
+
+async def test_the_retrievers_order_counts_and_not_that_of_the_prompt(fixed_judge, answered):
+    contexts = (RetrievedContext(text="useless", rank=1), RetrievedContext(text="useful", rank=0))
+
+    score = await ContextUtilization(fixed_judge(useful=[0, 1])).score(answered(contexts=contexts))
+
+    assert score.value == 1.0
+    assert [verdict.index for verdict in score.evidence] == [1, 0]
