@@ -49,6 +49,13 @@ class EndedRuns:
         for number in map(hash, keys):
             table[number & last_bits] = number
 
+    def inherit(self, key: RunKey, parent: RunKey) -> bool:
+        """Whether the run around this one is known here; then this one is, too."""
+        if parent not in self:
+            return False
+        self.add_all((key,))
+        return True
+
     def __contains__(self, key: RunKey) -> bool:
         number = hash(key)
         return self._hashes[number & (self._PLACES - 1)] == number

@@ -150,9 +150,8 @@ class EventRecorder:
         log = None if around is None else self._live.get(around)
         if log is not None:
             return around, log
-        if parent is not None and parent in self.requests.ended:
-            self.requests.ended.add_all((key,))  # what goes on in the background is ignored, and so is what it calls
-            return None, None
+        if parent is not None and self.requests.ended.inherit(key, parent):
+            return None, None  # what goes on in the background is ignored, and so is what it calls
         return None, self.requests.begin()
 
 

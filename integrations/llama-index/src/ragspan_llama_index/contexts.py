@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from ragspan.matching import PromptText, words_of
 from ragspan.records import RetrievedContext
-from ragspan_llama_index.objects import CALL, MODEL, POSTPROCESSING, SEARCH, SPEAKING, SYNTHESIS, TOOL
+from ragspan_llama_index.objects import SPEAKING
 from ragspan_llama_index.steps import SeenNode, Step, as_context, ranks_in
 
 Contexts = list[RetrievedContext]
@@ -46,12 +46,12 @@ class Provenance:
     # Contexts
 
     def _of(self, step: Step, around: Step) -> Contexts | None:
-        if step.role is SYNTHESIS:
+        if step.role == "synthesis":
             return self._given(_innermost(step))
-        if step.role is MODEL and not is_composite(step):
+        if step.role == "model" and not is_composite(step):
             return self._prompted(step) if prompts_of(step) else self._brought(around)
-        if step.role is MODEL:
-            tools = [inner for inner in step.walk() if inner.role is TOOL]
+        if step.role == "model":
+            tools = [inner for inner in step.walk() if inner.role == "tool"]
             if tools:
                 return _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
         writers = [] if step.role is None else writers_of(step)
@@ -91,9 +91,9 @@ class Provenance:
         for step in self._root.walk():
             nodes, since_ns = step.found or (), step.ended_ns or before_ns + 1
             texts: Sequence[str | None] = ()
-            if step.role is CALL:
+            if step.role == "call":
                 nodes, since_ns = step.given, 0  # the program names them when it is done
-            elif step.role is SYNTHESIS:
+            elif step.role == "synthesis":
                 nodes, since_ns, texts = step.given, step.started_ns, step.texts or ()
             if since_ns > before_ns:
                 continue
@@ -106,9 +106,9 @@ class Provenance:
 
     def _brought(self, step: Step) -> Contexts | None:
         """What all searches inside a step brought, in their order; None when there were none to be seen."""
-        asked = [child for child in step.children if child.role is MODEL and prompts_of(child)]
+        asked = [child for child in step.children if child.role == "model" and prompts_of(child)]
         if step.role is None and asked:  # a block of the program's, and its last model tells what it was given
-            others = [child for child in step.children if child.role in {CALL, SYNTHESIS, None}]
+            others = [child for child in step.children if child.role in {"call", "synthesis", None}]
             return _joined([*map(self._brought_by, others), self._prompted(asked[-1])])
         parts = [self._brought_by(child) for child in step.children]
         if step.given:  # the program says what it found, and no search was seen
@@ -116,12 +116,12 @@ class Provenance:
         return _joined(parts)
 
     def _brought_by(self, step: Step) -> Contexts | None:
-        if step.role in {CALL, SYNTHESIS}:
+        if step.role in {"call", "synthesis"}:
             return self._of(step, step)
         if step.role is None:
             return list(step.recorded)
         if step.found is None:
-            return self._brought(step) if step.role in {TOOL, MODEL} else None
+            return self._brought(step) if step.role in {"tool", "model"} else None
         passages = [] if step.superseded else [node for node in step.found if not node.describes_tool()]
         return [self._context(node, node.text_for_model()) for node in passages] if _shows_nodes(step) else None
 
@@ -144,15 +144,15 @@ class Provenance:
     # Evidence
 
     def _evidence(self, step: Step) -> Contexts:
-        if step.role is SYNTHESIS:
+        if step.role == "synthesis":
             return []
         writers = [] if step.role is None else writers_of(step)
-        if not writers or any(writer.role is MODEL for writer in writers):
+        if not writers or any(writer.role == "model" for writer in writers):
             return [leaf for call in _calls(step.children) for leaf in self._evidence(call)]
         leaves: Contexts = []
         for writer in writers:
             leaves += self._evidence(writer)
-            if writer.role is SYNTHESIS:
+            if writer.role == "synthesis":
                 leaves += self._behind(self._of(writer, step) or [], step.children, writer.started_ns)
         return leaves
 
@@ -185,14 +185,14 @@ class _Texts:
             return False
         answer = (step.answer_text() or "").strip()
         if answer in self._whole:
-            return bool(answer) or step.role is MODEL
+            return bool(answer) or step.role == "model"
         # A model's word, such as a grade, stands anywhere.
-        return bool(answer) and (step.role is not MODEL or " " in answer) and answer in self._joined
+        return bool(answer) and (step.role != "model" or " " in answer) and answer in self._joined
 
 
 def _innermost(synthesis: Step) -> Step:
     """The synthesis that a program's own one handed its work to, and whose answer it gave."""
-    if synthesis.origin is not None and synthesis.origin.role is SYNTHESIS:
+    if synthesis.origin is not None and synthesis.origin.role == "synthesis":
         return _innermost(synthesis.origin)
     return synthesis
 
@@ -207,7 +207,7 @@ def _shows_nodes(step: Step) -> bool:
 def _calls(steps: Iterable[Step]) -> Iterator[Step]:
     """The calls among these steps and inside their searches and tools."""
     for step in steps:
-        if step.role is CALL:
+        if step.role == "call":
             yield step
         else:
             yield from _calls(step.children)
@@ -230,8 +230,8 @@ def _once(contexts: Iterable[RetrievedContext]) -> Contexts:
 
 _ASSISTANT = "assistant"
 _LOOKED_AT = 500  # characters that tell whether there is a second word
-_SPEAKING = frozenset({CALL, SYNTHESIS, MODEL, TOOL})
-_CLOSED = frozenset({SEARCH, POSTPROCESSING, SYNTHESIS})
+_SPEAKING = frozenset({"call", "synthesis", "model", "tool"})
+_CLOSED = frozenset({"search", "postprocessing", "synthesis"})
 """What is said inside of these serves them alone."""
 
 
@@ -251,7 +251,7 @@ class Passage:
 
 def is_composite(model: Step) -> bool:
     """Whether a model's method used tools or engines of the program for its answer."""
-    return any(inner.role is not MODEL for inner in model.walk())
+    return any(inner.role != "model" for inner in model.walk())
 
 
 def prompts_of(model: Step) -> list[Step]:
@@ -265,7 +265,7 @@ def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
     An earlier model stands behind a later one that was given its words: a partial answer, notes, a draft. What it wrote
     only to search with, and a single word, such as a grade, do not count.
     """
-    queries = {text for step in root.walk() if step.role is SEARCH for _, text in step.asked}
+    queries = {text for step in root.walk() if step.role == "search" for _, text in step.asked}
     waiting = [model]
     known = {id(model)}
     read: set[str] = set()
@@ -288,7 +288,7 @@ def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
             for step in quoted:
                 if id(step) not in known and id(step) not in inner:
                     known.add(id(step))
-                    (waiting if step.role is MODEL and not is_composite(step) else told).append(step)
+                    (waiting if step.role == "model" and not is_composite(step) else told).append(step)
     return sorted(found, key=lambda step: step.started_ns), told
 
 
@@ -309,9 +309,9 @@ def _said_before(root: Step, moment_ns: int) -> Iterator[Step]:
 def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
     """Whether words in a prompt may be known for those of a step."""
     said = (step.answer_text() or "").strip()
-    if not said or (step.role is TOOL and not any(speakers_in(step))):
+    if not said or (step.role == "tool" and not any(speakers_in(step))):
         return False
-    if step.role is not MODEL:
+    if step.role != "model":
         return True
     return said not in queries and (
         len(words_of(said[:_LOOKED_AT])[0]) > 1 or any(said in part.splitlines() for part in parts)
@@ -385,16 +385,16 @@ def speakers_in(step: Step) -> Iterator[Step]:
     for child in step.children:
         if child.role in SPEAKING:
             yield child
-        elif child.role is TOOL:
+        elif child.role == "tool":
             yield from speakers_in(child)
 
 
 def _said(speaker: Step, answer: str) -> bool:
     said = bare(speaker.answer_text())
-    return answer in said if speaker.role is MODEL else answer == said
+    return answer in said if speaker.role == "model" else answer == said
 
 
 def _is_part(speaker: Step, answer: str) -> bool:
     """Whether its words stand in the answer. A single word of a model, a grade or a choice, stands anywhere."""
     said = bare(speaker.answer_text())
-    return said in answer and (" " in said or (bool(said) and speaker.role is not MODEL))
+    return said in answer and (" " in said or (bool(said) and speaker.role != "model"))

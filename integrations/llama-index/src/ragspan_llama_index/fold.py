@@ -5,24 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
-from typing import Any
+from typing import Any, cast
 
 from ragspan.capturing.log import Event, RequestLog
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
 from ragspan.step_texts import NotedError
 from ragspan_llama_index.contexts import Provenance, speakers_in
-from ragspan_llama_index.objects import (
-    CALL,
-    CHAT_WRITER,
-    MODEL,
-    POSTPROCESSING,
-    SPEAKING,
-    STEPS,
-    SYNTHESIS,
-    TOOL,
-    UUID_LENGTH,
-)
+from ragspan_llama_index.objects import SPEAKING, STEPS, UUID_LENGTH, Role
 from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot, Prompt
 from ragspan_llama_index.steps import (
     Request,
@@ -52,6 +42,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
         return None  # it did other work: read documents in, say
     provenance = Provenance(root, question)
     steps, noted = StepRecords(request, models), _noted(request)
+    tags = log.about.get("tags") or {}
     return RagRecord(
         question=question,
         contexts=provenance.contexts(),
@@ -62,14 +53,14 @@ def record_of(log: RequestLog) -> RagRecord | None:
         evidence=provenance.evidence(),
         framework="llama_index",
         name=steps.name(),
-        started_ns=request.started_ns,
-        ended_ns=request.ended_ns,
-        parent=request.anchor,
+        started_ns=log.started_ns,
+        ended_ns=log.ended_ns,
+        parent=log.anchor,
         retrievals=steps.retrievals(),
         generations=steps.generations(),
-        session_id=_first_tag(request, _SESSION_KEYS),
-        user_id=_first_tag(request, _USER_KEYS),
-        metadata=_own_tags(request),
+        session_id=_first(tags, _SESSION_KEYS),
+        user_id=_first(tags, _USER_KEYS),
+        metadata=_own(tags),
         tool_calls=steps.tool_calls(),
         rerankings=steps.rerankings(),
         is_agent=steps.is_agent(),
@@ -88,7 +79,7 @@ def request_of(log: RequestLog) -> Request:
     for event in log.history:
         kind, run, parent, time_ns, payload, about = event
         if kind in STEPS or kind == "contexts":
-            step = Step(None if about is None else kind, str(run), time_ns, about)
+            step = Step(None if about is None else cast("Role", kind), str(run), time_ns, about)
             request.steps.append(step)
             _take(step, payload)
             if run == log.root:
@@ -125,7 +116,7 @@ def _continue(request: Request, step: Step | None, event: Event) -> None:
         step.read_ns = time_ns
     elif kind in {"end", "error"}:
         step.ended_ns = time_ns
-        if step.role in {CALL, SYNTHESIS}:
+        if step.role in {"call", "synthesis"}:
             step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)
 
 
@@ -150,7 +141,7 @@ def _awaited(root: Step) -> Stream | None:
 
 def _handed_on(child: Step, step: Step) -> bool:
     if isinstance(step.answer, Stream):
-        return child.answer is step.answer and child.role != CHAT_WRITER
+        return child.answer is step.answer and child.role != "chat writer"
     return child.result is not None and child.result == step.result
 
 
@@ -160,7 +151,7 @@ def _mark_final_nodes(request: Request, later: Mapping[int, NodeSnapshot] | None
         identities = {node.identity for step in request.steps for node in step.found or ()}
         _mark_found([request.root], {}, identities, later)
     for step in request.steps:
-        if step.role == CALL or (step.role == SYNTHESIS and step.texts is None):
+        if step.role == "call" or (step.role == "synthesis" and step.texts is None):
             for node in step.given:
                 node.make_final()
 
@@ -184,8 +175,8 @@ def _mark_found(
             for node in step.found or ():
                 node.make_final(later.get(node.identity))
         if step.children:
-            _mark_found(step.children, left + found if step.role == TOOL else {}, brought, later)
-        if step.role in {SYNTHESIS, POSTPROCESSING}:
+            _mark_found(step.children, left + found if step.role == "tool" else {}, brought, later)
+        if step.role in {"synthesis", "postprocessing"}:
             left.update(
                 node.identity if node.identity in brought or node.id is None else node.id for node in step.given
             )
@@ -219,8 +210,8 @@ def asked_in(prompt: Prompt) -> str | None:
 
 def models_in(request: Request) -> list[Step]:
     """The calls of models; a method that works through another one of the same model is not counted twice."""
-    calls = [step for step in request.steps if step.role is MODEL]
-    calls = [step for step in calls if not any(inner.role is MODEL for inner in step.children)]
+    calls = [step for step in request.steps if step.role == "model"]
+    calls = [step for step in calls if not any(inner.role == "model" for inner in step.children)]
     following = zip_longest(calls, calls[1:])
     return [step for step, after in following if not _only_hands_on(step, after)]
 
@@ -243,10 +234,9 @@ def join_beginning(request: Request) -> None:
     The saved context of a run does not name it. Its beginning is known by what of it comes back in a prompt or in the
     answer: its question, a node that it found, or words that it wrote.
     """
-    told = _told(request) if request.earlier else ""
-    rated = [
-        (_signs(each, told), each) for each in map(request_of, request.earlier) if each.root.name == request.root.name
-    ]
+    earlier = request.log.earlier
+    told = _told(request) if earlier else ""
+    rated = [(_signs(each, told), each) for each in map(request_of, earlier) if each.root.name == request.root.name]
     most = max((signs for signs, _ in rated), default=0)
     if most == 0:
         return
@@ -317,18 +307,18 @@ def _answer_among(root: Step) -> str | Stream | None:
 
 
 def _response(request: Request) -> str | None:
-    if not request.grouped:
+    if not request.log.grouped:
         return request.root.answer_text()
     answers = [step.answer_text() for step in request.root.children if step.role in SPEAKING]
     return next((answer for answer in reversed(answers) if answer is not None), None)
 
 
-def _first_tag(request: Request, keys: tuple[str, ...]) -> str | None:
-    found = (request.tags.get(key) for key in keys)
+def _first(tags: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
+    found = (tags.get(key) for key in keys)
     return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
 
 
-def _own_tags(request: Request) -> dict[str, object]:
+def _own(tags: Mapping[str, Any]) -> dict[str, object]:
     """What the program tagged its spans with, not what the framework adds for its own tracing."""
-    own = plain_entries(request.tags)
+    own = plain_entries(tags)
     return {key: value for key, value in own.items() if not key.startswith("llamaindex.")}

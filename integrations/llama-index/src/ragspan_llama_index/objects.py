@@ -10,29 +10,22 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-Role: TypeAlias = str
-"""What a span stands for; spans without a role belong to the step around them."""
+Role: TypeAlias = Literal[
+    "call", "synthesis", "chunks", "search", "postprocessing", "tool", "model", "asking", "chat writer"
+]
+"""What a span is; spans without a role belong to the step around them.
 
-CALL: Final = "call"
-"""A query, a chat turn, a run of an agent or a workflow."""
-SYNTHESIS: Final = "synthesis"
-"""A synthesizer at work on nodes."""
-CHUNKS: Final = "chunks"
-"""The part of a synthesis that is given the nodes' texts."""
-SEARCH: Final = "search"
-POSTPROCESSING: Final = "postprocessing"
-TOOL: Final = "tool"
-MODEL: Final = "model"
-ASKING: Final = "asking"
-"""A method of a model that asks it through another one."""
-CHAT_WRITER: Final = "chat writer"
-"""Reads a chat engine's stream to its end, for the user and for the memory."""
+- `call`: a query, a chat turn, a run of an agent or a workflow.
+- `chunks`: the part of a synthesis that gets the nodes' texts.
+- `asking`: a method of a model that asks it through another of its methods.
+- `chat writer`: reads a chat engine's stream to its end, for the user and for the memory.
+"""
 
-STEPS: Final = frozenset({CALL, SYNTHESIS, SEARCH, POSTPROCESSING, TOOL, MODEL, CHAT_WRITER})
+STEPS: Final = frozenset({"call", "synthesis", "search", "postprocessing", "tool", "model", "chat writer"})
 """What becomes a step of its own."""
-SPEAKING: Final = frozenset({CALL, SYNTHESIS, MODEL})
+SPEAKING: Final = frozenset({"call", "synthesis", "model"})
 """Steps whose result may be an answer."""
 
 UUID_LENGTH: Final = 37
@@ -69,19 +62,19 @@ _ASKING_METHODS = (
     *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
 )
 _METHODS: Mapping[str, Mapping[str, Role]] = {
-    "BaseQueryEngine": _all(CALL, "query", "aquery"),
-    "BaseChatEngine": _all(CALL, "chat", "achat", "stream_chat", "astream_chat"),
-    "Workflow": _all(CALL, "run"),
+    "BaseQueryEngine": _all("call", "query", "aquery"),
+    "BaseChatEngine": _all("call", "chat", "achat", "stream_chat", "astream_chat"),
+    "Workflow": _all("call", "run"),
     "BaseSynthesizer": {
-        **_all(SYNTHESIS, "synthesize", "asynthesize"),
-        **_all(CHUNKS, "get_response", "aget_response"),
+        **_all("synthesis", "synthesize", "asynthesize"),
+        **_all("chunks", "get_response", "aget_response"),
     },
-    "BaseRetriever": _all(SEARCH, "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
-    "BaseNodePostprocessor": _all(POSTPROCESSING, "_postprocess_nodes", "_apostprocess_nodes"),
-    "BaseTool": _all(TOOL, "call", "acall", "__call__"),
-    "BaseLLM": {**_all(MODEL, *_MODEL_METHODS), **_all(ASKING, *_ASKING_METHODS)},
-    "MultiModalLLM": _all(MODEL, *_MODEL_METHODS),
-    "StreamingAgentChatResponse": _all(CHAT_WRITER, "write_response_to_history", "awrite_response_to_history"),
+    "BaseRetriever": _all("search", "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
+    "BaseNodePostprocessor": _all("postprocessing", "_postprocess_nodes", "_apostprocess_nodes"),
+    "BaseTool": _all("tool", "call", "acall", "__call__"),
+    "BaseLLM": {**_all("model", *_MODEL_METHODS), **_all("asking", *_ASKING_METHODS)},
+    "MultiModalLLM": _all("model", *_MODEL_METHODS),
+    "StreamingAgentChatResponse": _all("chat writer", "write_response_to_history", "awrite_response_to_history"),
 }
 _MAX_KNOWN = 1_000  # classes made at run time must not be kept for ever
 KNOWN: Final[dict[type, ClassFacts]] = {}
@@ -135,12 +128,12 @@ _EVALUATOR_FRAMES = 5  # between an engine's span and the evaluator that asks it
 
 def answers_nobody(role: Role) -> bool:
     """Whether an outermost step is no request: a bare search, an evaluator's question, an index's wish for a summary."""
-    if role == CALL:
+    if role == "call":
         most, asks = _EVALUATOR_FRAMES, _is_evaluator
-    elif role in {SYNTHESIS, CHUNKS}:
+    elif role in {"synthesis", "chunks"}:
         most, asks = _INDEX_FRAMES, _is_index
     else:
-        return role in {SEARCH, POSTPROCESSING}
+        return role in {"search", "postprocessing"}
     try:
         frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the frames before are not made then
     except ValueError:  # the stack is not that deep

@@ -11,22 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import RequestLog
-from ragspan_llama_index.objects import (
-    ASKING,
-    CALL,
-    CHUNKS,
-    MODEL,
-    POSTPROCESSING,
-    SEARCH,
-    SYNTHESIS,
-    TOOL,
-    Role,
-    are_nodes,
-    fields_of,
-    has_base,
-    text_in,
-    text_of,
-)
+from ragspan_llama_index.objects import Role, are_nodes, fields_of, has_base, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; the first names that are empty stand for the
@@ -334,12 +319,12 @@ def _counted(text: str | None, log: RequestLog) -> str | None:
 
 
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, RequestLog], dict[str, Any]]]] = {
-    CALL: _start_of_call,
-    SYNTHESIS: _start_of_synthesis,
-    CHUNKS: _start_of_chunks,
-    SEARCH: _start_of_search,
-    POSTPROCESSING: _start_of_postprocessing,
-    TOOL: _start_of_tool,
-    MODEL: _start_of_model,
-    ASKING: _start_of_asking,
+    "call": _start_of_call,
+    "synthesis": _start_of_synthesis,
+    "chunks": _start_of_chunks,
+    "search": _start_of_search,
+    "postprocessing": _start_of_postprocessing,
+    "tool": _start_of_tool,
+    "model": _start_of_model,
+    "asking": _start_of_asking,
 }

@@ -26,16 +26,8 @@ from ragspan.step_texts import note_error
 from ragspan.telemetry.anchors import anchor_of
 from ragspan_llama_index.fold import record_of, request_of
 from ragspan_llama_index.objects import (
-    ASKING,
-    CALL,
-    CHAT_WRITER,
-    CHUNKS,
     GENERATOR,
     KNOWN,
-    MODEL,
-    SEARCH,
-    SYNTHESIS,
-    TOOL,
     UUID_LENGTH,
     ClassFacts,
     Role,
@@ -57,15 +49,14 @@ from ragspan_llama_index.payloads import (
 )
 from ragspan_llama_index.streams import Place, Stream, answer_of, pulled, reader_or_maker, streams_of, watch_chat
 
-_MAX_SPANS = 50_000  # that are set apart
 _MAX_INTERRUPTED = 128
 _OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
 _TOKENS = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
 _ENDS_OF_STREAMS = frozenset({"LLMChatEndEvent", "LLMCompletionEndEvent"})
-_SYNTHESIS = frozenset({SYNTHESIS, CHUNKS})
-_ANSWERING = frozenset({CALL, SYNTHESIS, CHUNKS})
-_NESTED = frozenset({SEARCH, TOOL})  # whose methods call one another
-_STANDS_FOR = {CHUNKS: SYNTHESIS, ASKING: MODEL}  # where nothing around it does
+_SYNTHESIS = frozenset({"synthesis", "chunks"})
+_ANSWERING = frozenset({"call", "synthesis", "chunks"})
+_NESTED = frozenset({"search", "tool"})  # whose methods call one another
+_STANDS_FOR: Mapping[Role, Role] = {"chunks": "synthesis", "asking": "model"}  # where nothing around it does
 
 
 class SpanRecorder:
@@ -80,12 +71,11 @@ class SpanRecorder:
         self.sink = sink
         self._requests: OpenRequests[Place] = OpenRequests(sink, record_of, on_end=self._on_end, **limits)
         self._live, self._follow = self._requests.live, self._requests.follow
-        self._apart: dict[str, None] = {}  # open spans of work that is no request
         self._interrupted: deque[RequestLog] = deque(maxlen=_MAX_INTERRUPTED)
 
     @property
     def open_spans(self) -> int:
-        return len(self._live) + len(self._apart)
+        return len(self._live)
 
     # Spans, as the dispatcher tells of them. Each method is a boundary: what goes wrong inside is logged and counted, and
     # costs a score, never an answer.
@@ -117,8 +107,8 @@ class SpanRecorder:
                 if instance is None:
                     note_work(place[0], id_, bound_args.arguments)
                 self._follow(place[0], id_, place)
-            elif parent_id is not None and self._is_apart(parent_id):
-                self._set_apart(id_)
+            elif parent_id is not None:
+                self._requests.ended.inherit(id_, parent_id)
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -133,8 +123,8 @@ class SpanRecorder:
         try:
             place = self._live.get(id_)
             if place is None:
-                self._apart.pop(id_, None)
-            elif place[1] == id_:
+                return
+            if place[1] == id_:
                 self._note_end(place, result)
             elif instance is None and (result is not None or not is_cancelled()):
                 place[0].note("work over", id_)  # cancelled at its work it returns nothing, too
@@ -152,17 +142,16 @@ class SpanRecorder:
         try:
             place = self._live.get(id_)
             if place is None:
-                self._apart.pop(id_, None)
                 return
             error = GeneratorExit() if err is None else err
             log, is_abandoned = place[0], is_abandonment(error)
             payload: dict[str, Any] = {"error": type(error).__name__}
             if place[1] == id_:
                 payload["noted"] = note_error(error)
-                if place[2] == SEARCH:
+                if place[2] == "search":
                     payload["span"] = openinference_anchor(id_)
             log.note("error", id_, None, payload, is_abandoned)
-            if place[1] == id_ and place[2] == CHAT_WRITER and place[4] is not None:
+            if place[1] == id_ and place[2] == "chat writer" and place[4] is not None:
                 place[4].fail(error)
             elif id_ == log.root:
                 log.about["aborted"] = is_abandoned
@@ -177,7 +166,7 @@ class SpanRecorder:
             if kind not in _TOKENS and kind not in _ENDS_OF_STREAMS:
                 return
             place = self._live.get(event.span_id)
-            if place is None or place[2] != MODEL or place[4] is None:  # only of a stream
+            if place is None or place[2] != "model" or place[4] is None:  # only of a stream
                 return
             if kind in _ENDS_OF_STREAMS:
                 log = place[0]
@@ -199,7 +188,6 @@ class SpanRecorder:
     def close(self) -> None:
         """Forget everything that is open: streams go on, and nothing is recorded any more."""
         self._requests.discard()
-        self._apart.clear()
         self._interrupted.clear()
 
     # Starts
@@ -208,12 +196,12 @@ class SpanRecorder:
         self, role: Role, span_id: str, parent_id: str | None, tags: Mapping[str, Any] | None
     ) -> Place | None:
         """Where a step belongs whose outer span is not followed: a request of its own, or a block; None if it answers nobody."""
-        if parent_id is not None and self._is_apart(parent_id):
-            self._set_apart(span_id)  # it goes on in the background after the end of its request
-            return None
+        ended = self._requests.ended
+        if parent_id is not None and ended.inherit(span_id, parent_id):
+            return None  # it goes on in the background after the end of its request, or it is part of no request
         if enclosing_answer() is None:
             if answers_nobody(role):
-                self._set_apart(span_id)  # it is no request, and neither is what it asks on its way
+                ended.add_all((span_id,))  # it is no request, and neither is what it asks on its way
                 return None
             if role not in _ANSWERING:
                 return None
@@ -225,7 +213,7 @@ class SpanRecorder:
             log.about["tags"] = active_instrument_tags.get() if tags is None else tags
             if _OPENINFERENCE in modules and _openinference_is_active():
                 log.look_for_span(lambda: openinference_anchor(span_id))
-        return log, "", "", False, None
+        return log, "", None, False, None
 
     def _enter(
         self,
@@ -240,7 +228,7 @@ class SpanRecorder:
         log, step_id, around, inside_synthesis, _ = place
         inside_synthesis = inside_synthesis or around in _SYNTHESIS
         if inside_synthesis if role in _STANDS_FOR else role == around and role in _NESTED:
-            if role == CHUNKS and around == SYNTHESIS:
+            if role == "chunks" and around == "synthesis":
                 place = _note_texts(place, arguments)
             self._follow(log, span_id, place)
             return
@@ -250,32 +238,24 @@ class SpanRecorder:
         payload: dict[str, Any] | None = None
         beside: Any = None
         try:
-            if role == CHAT_WRITER:
+            if role == "chat writer":
                 beside = watch_chat(place, instance, self._end_of_stream)
                 payload = {"answer": beside}
             else:
                 payload = STARTS[role](arguments, instance, log)
-                if role == SYNTHESIS:
+                if role == "synthesis":
                     beside = [argument(arguments, "nodes", 1)]
-                elif role == SEARCH:
+                elif role == "search":
                     payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
         role = _STANDS_FOR.get(role, role)
-        if role == TOOL or (role == MODEL and not inside_synthesis):
+        if role == "tool" or (role == "model" and not inside_synthesis):
             log.about["asks"] = True
         elif span_id == log.root and "run" in facts.methods:
             log.about |= {"is_run": True, "is_resumed": (payload or {}).get("is_resumed")}
         log.events.append((role, span_id, step_id, began_ns, payload, facts))
         self._follow(log, span_id, (log, span_id, role, inside_synthesis, beside))
-
-    def _is_apart(self, span_id: str) -> bool:
-        return span_id in self._apart or span_id in self._requests.ended
-
-    def _set_apart(self, span_id: str) -> None:
-        if len(self._apart) >= _MAX_SPANS:
-            self._apart.clear()
-        self._apart[span_id] = None
 
     # Ends
 
@@ -289,19 +269,19 @@ class SpanRecorder:
                 payload = answer_of(place, result, self._end_of_stream)
                 if beside and isinstance(beside[0], (list, tuple)):  # nodes that it wrote down in a way of its own
                     payload["given"] = whole_nodes_in(beside[0], log)
-            elif role == MODEL and kind_of(result) == GENERATOR:  # its words come later, past its span
+            elif role == "model" and kind_of(result) == GENERATOR:  # its words come later, past its span
                 stream = log.streams[span_id] = TokenStream()
                 payload = {"streams": True, "tokens": stream.tokens}
                 self._live[span_id] = (log, span_id, role, inside_synthesis, stream.tokens)
-            elif role == MODEL:
+            elif role == "model":
                 payload = end_of_model(result, log, inside_synthesis=inside_synthesis)
-            elif role == CHAT_WRITER:
+            elif role == "chat writer":
                 beside.complete()
-            elif role == TOOL:
+            elif role == "tool":
                 payload = end_of_tool(result, log)
             else:
                 payload = {"found": nodes_in(result, log)}
-                if role == SEARCH:
+                if role == "search":
                     payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
@@ -331,7 +311,7 @@ class SpanRecorder:
             for stream in streams_of(log):
                 stream.forget()
         try:
-            if "asks" in log.about or all(event[0] != SYNTHESIS for event in log.events):
+            if "asks" in log.about or all(event[0] != "synthesis" for event in log.events):
                 nodes = [item for item, text in list(log.kept.values()) if text is not None]
                 log.note("nodes", "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
             if "is_run" in log.about:
@@ -352,7 +332,7 @@ def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
     log.events.append(("texts", step_id, None, time_ns(), {"texts": texts_given(arguments, log)}, None))
     if nodes:
         nodes.clear()  # nobody need read them again
-    return log, step_id, CHUNKS, inside_synthesis, None
+    return log, step_id, "chunks", inside_synthesis, None
 
 
 # The spans that OpenInference makes for a request, where it instruments LlamaIndex too

@@ -11,16 +11,7 @@ from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
 from ragspan.step_texts import Message, NotedError, ToolRequest
-from ragspan_llama_index.objects import (
-    CALL,
-    MODEL,
-    POSTPROCESSING,
-    SEARCH,
-    SYNTHESIS,
-    TOOL,
-    ClassFacts,
-    Role,
-)
+from ragspan_llama_index.objects import ClassFacts, Role
 from ragspan_llama_index.payloads import Asked, Beside, NodeSnapshot, Prompt, text_shown
 from ragspan_llama_index.streams import Stream
 
@@ -127,22 +118,21 @@ class Request:
     awaited: Stream | None = None  # the request is over when this one is
 
     def __init__(self, log: RequestLog) -> None:
+        self.log = log
         self.root = Step(None, "", log.started_ns, None)
-        self.grouped = log.grouped
         self.steps: list[Step] = []  # in the order in which they began
         self.at_work: set[Any] = set()  # spans of a workflow's steps that have not ended, or were cancelled
         self.problems: list[str] = []  # types of the errors that spans ended with
-        self.started_ns, self.ended_ns = log.started_ns, log.ended_ns
-        self.anchor = log.anchor
-        self.earlier = log.earlier
-        self.tags: Mapping[str, Any] = log.about.get("tags") or {}
-        self.aborted = log.abandoned or bool(log.about.get("aborted"))
-        self.has_begun = len(log.keys) > 1
+
+    @property
+    def aborted(self) -> bool:
+        return self.log.abandoned or bool(self.log.about.get("aborted"))
 
     @property
     def is_interrupted(self) -> bool:
         """Whether it is a run that was left while it waited for somebody."""
-        return self.aborted and self.root.is_run and self.awaited is None and self.has_begun and not self.at_work
+        has_begun = len(self.log.keys) > 1
+        return self.aborted and self.root.is_run and self.awaited is None and has_begun and not self.at_work
 
 
 # Nodes as contexts
@@ -167,7 +157,7 @@ def ranks_in(root: Step) -> Mapping[str | None, int]:
     """By a node's id, its place in the result of the first search that brought it."""
     ranks: dict[str | None, int] = {}
     for step in root.walk():
-        if step.role is SEARCH:
+        if step.role == "search":
             for place, node in enumerate(step.found or ()):
                 ranks.setdefault(node.id, place)
     ranks.pop(None, None)
@@ -178,7 +168,7 @@ def ranks_in(root: Step) -> Mapping[str | None, int]:
 
 _MAX_OF_A_KIND = 100
 _PROVIDERS = "llama_index.llms."
-_NO_SEARCH = frozenset({MODEL, SYNTHESIS, CALL, TOOL})
+_NO_SEARCH = frozenset({"model", "synthesis", "call", "tool"})
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
 _UNNAMED = "Agent"  # the framework's default
 
@@ -192,7 +182,7 @@ class StepRecords:
     def __init__(self, request: Request, models: Sequence[Step]) -> None:
         self._request = request
         self._models = models[:_MAX_OF_A_KIND]
-        tools = _of(request, TOOL)
+        tools = _of(request, "tool")
         self._is_tool = {id(search): tool for tool in tools if (search := _search_of(tool)) is not None}
         merged = {id(tool) for tool in self._is_tool.values()}
         self._tools = [tool for tool in tools if id(tool) not in merged]
@@ -223,7 +213,7 @@ class StepRecords:
         )
 
     def retrievals(self) -> tuple[Retrieval, ...]:
-        return tuple(self._retrieval(step) for step in _of(self._request, SEARCH))
+        return tuple(self._retrieval(step) for step in _of(self._request, "search"))
 
     def rerankings(self) -> tuple[Reranking, ...]:
         """Of the postprocessors those that are called rerankers, and those that leave nodes out; the others change texts."""
@@ -238,7 +228,7 @@ class StepRecords:
                 is_filter=not _is_reranker(step),
                 **self._common(step),
             )
-            for step in _of(self._request, POSTPROCESSING)
+            for step in _of(self._request, "postprocessing")
             if _is_reranker(step) or (step.found is not None and len(step.found) < len(step.given))
         )
 
@@ -274,10 +264,10 @@ class StepRecords:
         )
 
     def _common(self, step: Step) -> dict[str, Any]:
-        unread_ns = self._request.ended_ns if step.streams else 0
+        unread_ns = self._request.log.ended_ns if step.streams else 0
         return {
             "started_ns": step.started_ns,
-            "ended_ns": step.read_ns or unread_ns or step.ended_ns or self._request.ended_ns,
+            "ended_ns": step.read_ns or unread_ns or step.ended_ns or self._request.log.ended_ns,
             "error_type": step.error,
             "error": None if step.noted is None else step.noted.report(),
             "within": self._places.get(id(step)),
@@ -293,7 +283,7 @@ def _search_of(tool: Step) -> Step | None:
     inside = [step for step in tool.walk() if step is not tool]
     if any(step.role in _NO_SEARCH for step in inside):
         return None
-    searches = [step for child in tool.children for step in child.walk() if step.role is SEARCH]
+    searches = [step for child in tool.children for step in child.walk() if step.role == "search"]
     if not searches or any(step not in [*searches[0].walk()] for step in searches):
         return None
     search = searches[0]

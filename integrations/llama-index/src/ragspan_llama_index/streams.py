@@ -25,13 +25,10 @@ from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.records import is_abandonment
 from ragspan.step_texts import NotedError, note_error
 from ragspan_llama_index.objects import (
-    CALL,
     CHAT_STREAM,
     GENERATOR,
-    MODEL,
     STEPS,
     STREAMS,
-    SYNTHESIS,
     Role,
     answer_in,
     hand_out,
@@ -42,7 +39,7 @@ from ragspan_llama_index.objects import (
 )
 from ragspan_llama_index.payloads import whole_nodes_in
 
-Place: TypeAlias = tuple[RequestLog, str, Role, bool, Any]
+Place: TypeAlias = tuple[RequestLog, str, Role | None, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
 inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis the nodes that it has not
 written down."""
@@ -120,7 +117,7 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
     """Where something belongs that begins while a token is made: to what makes the token, or to who reads it."""
     if reader is None or reader[0] is not maker[0]:
         return maker
-    return maker if maker[2] == SYNTHESIS and not reader[3] else reader
+    return maker if maker[2] == "synthesis" and not reader[3] else reader
 
 
 # What stands in for the framework's streams
@@ -256,11 +253,11 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
         if part is not None and not isinstance(part, (str, int)):
             log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
             payload["result"] = id(part)
-        if kind is None and role == CALL:
+        if kind is None and role == "call":
             payload["fields"] = texts = texts_in(part)
             log.texts.update((id(text), text) for text in texts)
     payload["answer"] = answer
-    if role == CALL and _only_asked_models(place):  # then what it found was found in a way that no span shows
+    if role == "call" and _only_asked_models(place):  # then what it found was found in a way that no span shows
         sources = getattr(part, "source_nodes", None)
         payload["given"] = whole_nodes_in(sources, log) if isinstance(sources, (list, tuple)) else ()
     return payload
@@ -283,9 +280,9 @@ def _only_asked_models(place: Place) -> bool:
     """Whether the steps directly inside a call are calls of models."""
     log, span_id = place[0], place[1]
     for event in reversed(log.events):
-        if event[2] == span_id and event[0] != MODEL:
+        if event[2] == span_id and event[0] != "model":
             return event[0] not in STEPS
-        if event[1] == span_id and event[0] == CALL:
+        if event[1] == span_id and event[0] == "call":
             return True
     return True
 
