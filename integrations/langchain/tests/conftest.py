@@ -3,7 +3,7 @@ from __future__ import annotations
 import gc
 
 import pytest
-from captures import Captures
+from lc_captures import ChainCaptures
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from traced_application import Application
 
@@ -22,7 +22,7 @@ def new_captures(caplog):
     made = []
 
     def make(sink=None):
-        made.append(Captures(sink))
+        made.append(ChainCaptures(sink))
         return made[-1]
 
     yield make

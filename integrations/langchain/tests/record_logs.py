@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from agent_programs import calls, search, search_agent, user_says
-from captures import Captures
 from langchain_core.messages import AIMessage, HumanMessage
+from lc_captures import ChainCaptures
 from rag_programs import ANSWER, FOUND, PUMP, QUESTION, BrokenModel, FixedRetriever, chat_model, documents, rag_chain
 from recorded_logs import save
 
@@ -70,7 +70,7 @@ PROGRAMS = (
 
 if __name__ == "__main__":
     for program in PROGRAMS:
-        captured = Captures()
+        captured = ChainCaptures()
         program(captured.config)
         (capture,) = captured.sink.take()
         save(program.__name__, capture.log)

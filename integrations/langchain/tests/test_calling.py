@@ -130,7 +130,7 @@ def test_a_batch_with_a_question_that_fails(captured):
     program.batch([wanted.question for wanted in TOPICAL], captured.config, return_exceptions=True)
 
     pump, hose, others = TOPICAL
-    assert captured.answers() == [pump, Answered(hose.question, [], None, "error"), others]
+    assert captured.answers() == [pump, Answered(hose.question, [], None, "error", "PermissionError"), others]
 
 
 def test_two_streams_that_one_thread_reads_in_turns(captured):

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 import pytest
 from agent_programs import agent_with, calls, rag_graph, scripted_model, search, search_agent, sequence, user_says
-from captures import Answered, all_but, until
+from captures import Answered, until
 from langchain_core.language_models import FakeListLLM
 from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
+from lc_captures import all_but
 from rag_programs import (
     ANSWER,
     FOUND,

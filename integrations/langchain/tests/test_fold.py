@@ -14,7 +14,7 @@ from ragspan.runs.record import record_of
 EXPECTED = {
     "chain": Answered(QUESTION, FOUND, ANSWER),
     "left_stream": Answered(QUESTION, FOUND, "It ", "aborted"),
-    "failed_model": Answered(QUESTION, FOUND, None, "error"),
+    "failed_model": Answered(QUESTION, FOUND, None, "error", "RuntimeError"),
     "agent": Answered(QUESTION, [PUMP], ANSWER),
     "generator_of_documents": Answered(QUESTION, None, ANSWER),
     "nothing_found": Answered(QUESTION, [], ANSWER),

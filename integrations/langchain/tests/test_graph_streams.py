@@ -158,7 +158,7 @@ def test_a_stream_of_updates_that_is_closed_while_a_model_streams_to_nobody(capt
             )
         )
 
-    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error")]
+    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "LeftReader")]
 
 
 def test_an_invoked_graph_that_fails_while_its_model_streams(captured):
@@ -175,7 +175,7 @@ def test_an_invoked_graph_that_fails_while_its_model_streams(captured):
     with contextlib.suppress(ConnectionResetError):
         sequence(RagState, retrieve_node, answer).invoke({"question": QUESTION}, captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error")]
+    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "ConnectionResetError")]
 
 
 def test_a_streamed_graph_whose_model_dies(captured):
@@ -190,7 +190,7 @@ def test_a_streamed_graph_whose_model_dies(captured):
     with contextlib.suppress(ConnectionResetError):
         list(stream)
 
-    assert captured.answers() == [Answered(QUESTION, [PUMP], "It runs ", "error")]
+    assert captured.answers() == [Answered(QUESTION, [PUMP], "It runs ", "error", "ConnectionResetError")]
 
 
 # Cancelled

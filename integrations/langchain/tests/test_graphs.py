@@ -164,4 +164,4 @@ def test_a_node_that_fails_after_the_answer(captured):
     with pytest.raises(ZeroDivisionError):
         sequence(RagState, retrieve_node, answer_node, fail).invoke({"question": QUESTION}, captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error")]
+    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "ZeroDivisionError")]

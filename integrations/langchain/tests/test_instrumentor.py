@@ -6,8 +6,9 @@ import importlib.metadata
 import threading
 
 import pytest
-from captures import Answered, Captures, CollectingSink
+from captures import Answered, CollectingSink
 from langchain_core.runnables import RunnableLambda
+from lc_captures import ChainCaptures
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain, retriever
 
@@ -87,7 +88,7 @@ def test_instrumented_again(captured, instrumented):
 
 
 def test_instrumented_again_with_another_sink(captured, instrumented):
-    other = Captures(CollectingSink())
+    other = ChainCaptures(CollectingSink())
     instrumented.uninstrument()
     instrumented.instrument(sink=other.sink)
     rag_chain().invoke(QUESTION)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import pickle
-import subprocess
-import sys
 
 import pytest
-from captures import CollectingSink
+from captures import CollectingSink, PlainSink, in_another_process
 from langchain_core.runnables import RunnableLambda
 from rag_programs import QUESTION
 
@@ -32,16 +30,6 @@ class TaggedHandler(RagspanCallbackHandler):
     """A user's own."""
 
 
-class PlainSink:
-    """A sink that can be sent anywhere."""
-
-    def __init__(self, address):
-        self.address = address
-
-    def submit(self, capture):
-        """Drop it."""
-
-
 @pytest.fixture
 def default_engine():
     engine = ragspan.ScoringEngine(metrics=[])
@@ -62,16 +50,15 @@ def test_a_handler_without_a_sink_reports_to_the_default_engine_of_where_it_is(d
 
 @pytest.mark.slow
 def test_it_reports_to_the_engine_of_another_process(default_engine):
-    sent = pickle.dumps(RagspanCallbackHandler())
-    received = subprocess.run([sys.executable, "-c", RECEIVE], input=sent, capture_output=True, check=True, timeout=60)
-
-    assert received.stdout.strip() == b"1"
+    assert in_another_process(RECEIVE, given=pickle.dumps(RagspanCallbackHandler())) == "1\n"
 
 
 def test_a_sink_that_can_travel_does():
-    received = pickle.loads(pickle.dumps(RagspanCallbackHandler(sink=PlainSink("host:1"))))
+    sink = PlainSink()
+    sink.asked.append(QUESTION)
+    received = pickle.loads(pickle.dumps(RagspanCallbackHandler(sink=sink)))
 
-    assert received.recorder.requests.sink.address == "host:1"
+    assert received.recorder.requests.sink.asked == [QUESTION]
 
 
 def test_an_engine_of_ones_own_stays_behind_and_the_copy_captures_nothing(caplog):

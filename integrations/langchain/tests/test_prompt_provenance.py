@@ -67,7 +67,7 @@ def test_a_model_that_dies_while_it_speaks_has_its_documents(captured):
     with contextlib.suppress(ConnectionResetError):
         read.extend(rephrasing_chain(model).stream({"question": QUESTION}, captured.config))
 
-    assert captured.answers() == [Answered(QUESTION, [PUMP, MOTOR], "".join(read), "error")]
+    assert captured.answers() == [Answered(QUESTION, [PUMP, MOTOR], "".join(read), "error", "ConnectionResetError")]
 
 
 # What models pass on to others

@@ -7,10 +7,11 @@ from typing import TypedDict
 
 import pytest
 from agent_programs import RagState, answer_node, retrieve_node, sequence
-from captures import Answered, CollectingSink, config_for
+from captures import Answered, CollectingSink
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
+from lc_captures import config_for
 from rag_programs import (
     ANSWER,
     HOSE,

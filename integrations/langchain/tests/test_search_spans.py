@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from agent_programs import calls, search, search_agent, user_says
-from captures import config_for
+from lc_captures import config_for
 from rag_programs import (
     ANSWER,
     QUESTION,

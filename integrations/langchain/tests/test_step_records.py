@@ -8,7 +8,6 @@ import weakref
 
 import pytest
 from agent_programs import agent_with, calls, search, search_agent, sequence, user_says
-from captures import Captures
 from langchain_core.documents import Document
 from langchain_core.documents.compressor import BaseDocumentCompressor
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -17,6 +16,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode
+from lc_captures import ChainCaptures
 from rag_programs import (
     ANSWER,
     PROMPT,
@@ -61,7 +61,7 @@ def breaks(what: str) -> str:
 
 @pytest.fixture
 def captured():
-    return Captures()
+    return ChainCaptures()
 
 
 def test_a_tool_that_a_model_calls_is_a_step(captured):

@@ -7,9 +7,9 @@ import logging
 
 import pytest
 from agent_programs import calls, rag_graph, search, search_agent, user_says
-from captures import config_for
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
+from lc_captures import config_for
 from openinference.instrumentation import suppress_tracing
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry import context

@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import gc
 
-from captures import Answered, InAnyOrder, all_but, until
+from captures import Answered, InAnyOrder, until
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from lc_captures import all_but
 from rag_programs import (
     ANSWER,
     FOUND,

@@ -7,7 +7,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from li_captures import Captures
+from captures import Captures
 from li_model import ScriptedModel, WordEmbedding
 from li_programs import ANSWER
 from llama_index.core import Settings
@@ -61,7 +61,7 @@ def new_captures():
     made = []
 
     def make(sink=None):
-        made.append(Captures(sink))
+        made.append(Captures(RagspanCallbackHandler, sink))
         return made[-1]
 
     yield make

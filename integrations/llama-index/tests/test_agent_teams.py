@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from captures import Answered
 from li_agents import agent, ask, reasoning_agent, retriever_tool
-from li_captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, engine_tool
 from llama_index.core.agent.workflow import AgentWorkflow

@@ -1,8 +1,8 @@
 """What an agent's tools bring to its prompt."""
 
 import pytest
+from captures import Answered
 from li_agents import agent, ask, retriever_tool
-from li_captures import Answered
 from li_chats import chat_engine
 from li_model import calls
 from li_programs import (

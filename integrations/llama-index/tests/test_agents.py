@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 
 import pytest
+from captures import Answered, until
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
-from li_captures import Answered, until
 from li_model import Breaks, Hangs, calls
 from li_programs import CELLO, HARP, OBOE, engine_tool
 from llama_index.core.agent.workflow import AgentStream, CodeActAgent

@@ -7,8 +7,8 @@ import contextlib
 import gc
 
 import pytest
+from captures import Answered
 from li_agents import agent, ask
-from li_captures import Answered
 from li_chats import chat_engine
 from li_model import calls, first_tokens
 from li_programs import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, index
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager, CBEventType

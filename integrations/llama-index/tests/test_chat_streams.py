@@ -8,7 +8,7 @@ import gc
 import threading
 
 import pytest
-from li_captures import Answered, until
+from captures import Answered, until
 from li_chats import CONDENSING_MODES, SEARCHING_MODES, after, chat_engine, remembered, written
 from li_model import Breaks
 from li_programs import ANSWER, CELLO, OBOE, FixedRetriever, drained

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_chats import CONDENSING_MODES, SEARCHING_MODES, after, chat_engine, remembered
 from li_programs import ANSWER, CELLO, HARP, OBOE, FixedRetriever, found, index, topic_engine
 from llama_index.core import Settings

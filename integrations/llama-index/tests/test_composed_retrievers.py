@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from li_captures import Answered
+from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,

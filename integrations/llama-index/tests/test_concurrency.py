@@ -9,7 +9,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from li_captures import Answered, InAnyOrder
+from captures import Answered, InAnyOrder
 from li_programs import PASSAGES, drained, seen, topic_engine
 
 COUNT = 200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from li_captures import Answered, until
+from captures import Answered, until
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "llama_index_workflow.py"
 SETTLED = "Beta settles card payments after midnight."

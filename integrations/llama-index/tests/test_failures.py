@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from li_captures import Answered, InAnyOrder, until
+from captures import Answered, InAnyOrder, until
 from li_model import Hangs, calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, FixedRetriever, HangingRetriever, engine, engine_over, retriever
 from llama_index.core import get_response_synthesizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,

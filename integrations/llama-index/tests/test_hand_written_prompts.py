@@ -3,8 +3,8 @@
 import json
 
 import pytest
+from captures import Answered
 from li_agents import agent, ask, retriever_tool
-from li_captures import Answered
 from li_model import calls
 from li_programs import (
     ANSWER,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 
 import pytest
-from li_captures import CollectingSink
+from captures import CollectingSink
 from li_programs import QUESTION, engine
 from llama_index_instrumentation import get_dispatcher
 

@@ -13,8 +13,8 @@ import sys
 import threading
 
 import pytest
+from captures import Captures, CollectingSink, until
 from li_agents import agent, ask
-from li_captures import Captures, CollectingSink, until
 from li_chats import chat_engine
 from li_model import ScriptedModel, calls
 from li_programs import (
@@ -28,6 +28,8 @@ from li_programs import (
 from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.query_engine import RetrieverQueryEngine
+
+from ragspan_llama_index import RagspanCallbackHandler
 
 
 class Watched(RetrieverQueryEngine):
@@ -51,7 +53,7 @@ def with_and_without():
     def run_both(program):
         Settings.llm = ScriptedModel().says(ANSWER)
         without = contextvars.Context().run(program, Settings.llm)
-        captured = Captures()
+        captured = Captures(RagspanCallbackHandler)
         try:
             Settings.llm = ScriptedModel().says(ANSWER)
             observed = contextvars.Context().run(program, Settings.llm)
@@ -134,7 +136,7 @@ def uncaught(monkeypatch):
 
 
 def test_a_sink_that_fails_costs_records_and_no_answer(uncaught, caplog):
-    captured = Captures(BrokenSink())
+    captured = Captures(RagspanCallbackHandler, BrokenSink())
     try:
         with caplog.at_level(logging.WARNING):
             assert str(engine().query(QUESTION)) == ANSWER

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from li_captures import CollectingSink
+from captures import CollectingSink
 from li_programs import QUESTION, engine, token_by_token
 from llama_index_instrumentation import get_dispatcher
 

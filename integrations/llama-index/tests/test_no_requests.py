@@ -6,7 +6,7 @@ The framework reads the annotations of steps at run time, so that here they are 
 import asyncio
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_model import calls
 from li_programs import (
     ANSWER,

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import pytest
-from li_captures import PlainSink
+from captures import PlainSink, in_another_process
 from li_model import ScriptedModel
 from li_programs import QUESTION, engine
 from llama_index.core import Settings
@@ -23,7 +20,7 @@ import json, pickle, sys
 from li_model import ScriptedModel
 from li_programs import engine
 from llama_index.core import Settings
-copy = pickle.load(open(sys.argv[1], "rb"))
+copy = pickle.load(sys.stdin.buffer)
 Settings.llm = ScriptedModel().says("Four.")
 engine("cello").query("How many?")
 sink = copy._own_sink
@@ -31,36 +28,27 @@ print(json.dumps([type(copy).__name__, copy._recorder is not None, None if sink 
 """
 
 
-def in_another_process(handler, folder):
-    """What a copy of a handler does there: its class, whether it captures, and how many records its sink got."""
-    path = folder / "handler"
-    path.write_bytes(pickle.dumps(handler))
-    other = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", OTHER_PROCESS, str(path)],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(other.stdout)
+def copy_of(handler):
+    """What a copy of a handler does in another process: its class, whether it captures, how many records its sink got."""
+    return json.loads(in_another_process(OTHER_PROCESS, given=pickle.dumps(handler)))
 
 
 @pytest.mark.slow
-def test_a_copy_in_another_process_captures_for_its_sink(tmp_path):
+def test_a_copy_in_another_process_captures_for_its_sink():
     handler = RagspanCallbackHandler(sink=PlainSink())
     handler.detach()
 
-    assert in_another_process(handler, tmp_path) == ["RagspanCallbackHandler", True, 1]
+    assert copy_of(handler) == ["RagspanCallbackHandler", True, 1]
 
 
 @pytest.mark.slow
-def test_a_sink_that_does_not_pickle_stays_behind(tmp_path, caplog):
+def test_a_sink_that_does_not_pickle_stays_behind(caplog):
     sink = PlainSink()
     sink.lock = threading.Lock()
     handler = RagspanCallbackHandler(sink=sink)
     handler.detach()
 
-    assert in_another_process(handler, tmp_path) == ["RagspanCallbackHandler", False, None]
+    assert copy_of(handler) == ["RagspanCallbackHandler", False, None]
     assert "does not pickle" in caplog.text
 
 

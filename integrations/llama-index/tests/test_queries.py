@@ -6,7 +6,7 @@ import time
 
 import llama_index.core.instrumentation as instrument
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_model import CompletionModel
 from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, engine_over, ids, index, node, retriever
 from llama_index.core import PromptTemplate, Settings, SummaryIndex, get_response_synthesizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_model import first_tokens
 from li_programs import ANSWER, CELLO, DRUM, HARP, QUESTION, TopicRetriever, drained, engine, engine_tool, retriever
 from llama_index.core import VectorStoreIndex

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 import uvicorn
-from li_captures import Answered, Captures, CollectingSink
+from captures import Answered, Captures, CollectingSink
 from li_model import Hangs, first_tokens
 from li_programs import ANSWER, CELLO, HARP, QUESTION, engine
 from starlette.applications import Starlette

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_model import tokens
 from li_programs import (
     ANSWER,

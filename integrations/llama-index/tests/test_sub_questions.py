@@ -7,7 +7,7 @@ import json
 from collections import Counter
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_programs import ANSWER, QUESTION, drained, engine_tool, topic_engine
 from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, OBOE, QUESTION, drained, engine, found, ids, retriever
 from llama_index.core import Settings, get_response_synthesizer

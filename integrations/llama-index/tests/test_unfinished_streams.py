@@ -7,7 +7,7 @@ import contextlib
 import gc
 
 import pytest
-from li_captures import Answered, until
+from captures import Answered, until
 from li_model import Breaks, Hangs, first_tokens
 from li_programs import ANSWER, CELLO, HARP, QUESTION, drained, engine, token_by_token
 

@@ -5,13 +5,12 @@ The framework reads the annotations of steps at run time, so that here they are 
 
 import contextlib
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from captures import Answered, in_another_process
 from li_agents import agent, retriever_tool
-from li_captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, ask_model, retriever
 from llama_index.core.schema import MetadataMode
@@ -149,13 +148,15 @@ async def test_a_run_that_waits_and_goes_on_is_one_record(captured):
 
 OTHER_PROCESS = """
 import asyncio, json, sys
-from li_captures import Captures
+from captures import Captures
 from li_model import ScriptedModel
 from llama_index.core import Settings
 from llama_index.core.workflow import Context
+from ragspan_llama_index import RagspanCallbackHandler
+sys.path.append(sys.argv[2])
 import test_waiting_for_a_person as flows
 Settings.llm = ScriptedModel().says("It has four of them.")
-captured, flow = Captures(), getattr(flows, sys.argv[1])()
+captured, flow = Captures(RagspanCallbackHandler), getattr(flows, sys.argv[1])()
 asyncio.run(flows.resume(flow, json.load(sys.stdin)))
 answer = captured.answer()
 print(json.dumps([answer.question, answer.contexts, answer.response, answer.status]))
@@ -169,13 +170,7 @@ print(json.dumps([answer.question, answer.contexts, answer.response, answer.stat
 async def test_a_run_that_is_resumed_in_another_process(flow, question, contexts):
     """There only the saved state is known: the question where a step is run again, and what is found after that."""
     saved = await interrupted(flow(), query=QUESTION)
-    other = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", OTHER_PROCESS, flow.__name__],
-        input=json.dumps(saved),
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    folder = str(Path(__file__).parent)
+    printed = in_another_process(OTHER_PROCESS, flow.__name__, folder, given=json.dumps(saved).encode())
 
-    assert json.loads(other.stdout) == [question, contexts, ANSWER, "complete"]
+    assert json.loads(printed) == [question, contexts, ANSWER, "complete"]

@@ -5,7 +5,7 @@ import contextlib
 import gc
 
 import pytest
-from li_captures import Answered, until
+from captures import Answered, until
 from li_model import Breaks, first_tokens
 from li_programs import ANSWER, CELLO, HARP, QUESTION, TopicRetriever, drained, engine, retriever
 from li_workflows import Answering, Retrieved, one_step

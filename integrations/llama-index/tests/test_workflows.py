@@ -7,7 +7,7 @@ import asyncio
 import json
 
 import pytest
-from li_captures import Answered
+from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,

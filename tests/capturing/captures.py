@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ragspan.records import Capture, RagRecord
-from ragspan_langchain import RagspanCallbackHandler
 
 
 class CollectingSink:
-    """Keeps captures until somebody asks for the records, and the names of errors that callbacks reported."""
+    """Keeps captures until somebody asks for the records, and the names of errors that the handler counted."""
 
     def __init__(self) -> None:
         self.captures: list[Capture] = []
@@ -33,6 +36,17 @@ class CollectingSink:
         return taken
 
 
+class PlainSink:
+    """Keeps the questions, and nothing that does not pickle."""
+
+    def __init__(self) -> None:
+        self.asked: list[str | None] = []
+
+    def submit(self, capture: Capture) -> None:
+        record = capture.to_record()
+        self.asked.append(None if record is None else record.question)
+
+
 @dataclass(frozen=True)
 class Answered:
     """What the contract says of a record; `contexts` are texts in prompt order, or None."""
@@ -41,11 +55,22 @@ class Answered:
     contexts: Sequence[str] | None
     response: str | None
     status: str = "complete"
+    error_type: str | None = None
+    swallowed: Sequence[str] = ()
+    evidence: Sequence[str | None] = ()
+    """The ids of the leaf passages."""
 
     @classmethod
     def of(cls, record: RagRecord) -> Answered:
-        contexts = None if record.contexts is None else [context.text for context in record.contexts]
-        return cls(record.question, contexts, record.response, record.status)
+        return cls(
+            record.question,
+            None if record.contexts is None else [context.text for context in record.contexts],
+            record.response,
+            record.status,
+            record.error_type,
+            record.swallowed_errors,
+            tuple(passage.id for passage in record.evidence),
+        )
 
 
 class InAnyOrder:
@@ -66,26 +91,12 @@ class InAnyOrder:
         return f"in any order {self._answers}"
 
 
-def config_for(sink: Any) -> Any:
-    """What to call a chain with, so that this sink gets its answers."""
-    return {"callbacks": [RagspanCallbackHandler(sink=sink)]}
-
-
 class Captures:
-    """A handler with a sink of its own."""
+    """A framework's handler with a sink of its own."""
 
-    def __init__(self, sink: CollectingSink | None = None) -> None:
+    def __init__(self, handler: type, sink: CollectingSink | None = None) -> None:
         self.sink = CollectingSink() if sink is None else sink
-        self.handler = RagspanCallbackHandler(sink=self.sink)
-
-    @property
-    def config(self) -> Any:
-        """What to call a chain with."""
-        return {"callbacks": [self.handler]}
-
-    def thread(self, thread_id: str = "conversation") -> Any:
-        """What to call a graph with that remembers a conversation."""
-        return {"callbacks": [self.handler], "configurable": {"thread_id": thread_id}}
+        self.handler: Any = handler(sink=self.sink)
 
     def records(self) -> list[RagRecord]:
         """The records of the requests that ended since the last call, in the order in which they began."""
@@ -104,16 +115,22 @@ class Captures:
         return Answered.of(self.record())
 
 
+def in_another_process(program: str, *arguments: str, given: bytes = b"") -> str:
+    """What a program prints that can import all that the tests can."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, *arguments],
+        input=given,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    ).stdout.decode()
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Let the event loop turn until something holds; what never comes to hold is for the test's assertions to find."""
-    for _ in range(200):
+    for _ in range(500):
         if condition():
             return
+        gc.collect(0)
         await asyncio.sleep(0)
-
-
-async def all_but(count: int, stream: Any) -> list[Any]:
-    """Read `count` chunks of an asynchronous stream, then close it and let late callbacks come."""
-    chunks = [await anext(stream) for _ in range(count)]
-    await stream.aclose()
-    return chunks
