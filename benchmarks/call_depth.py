@@ -94,10 +94,10 @@ def rounds(number: int) -> list[frozenset[tuple[str, str]]]:
 
 def finished(engine: ScoringEngine, scored: int) -> bool:
     """Wait without entering anything of the engine's."""
-    queue = engine._parts.queue  # noqa: SLF001 - `stats` would be counted
+    queue = engine._queue  # noqa: SLF001 - `stats` would be counted
     paused = threading.Event()
     for _ in range(int(TIMEOUT / 0.01)):
-        if queue.counts.scored >= scored:
+        if queue.stats.scored >= scored:
             paused.wait(0.01)  # the worker sets itself to rest
             return True
         paused.wait(0.01)

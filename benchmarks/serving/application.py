@@ -150,7 +150,10 @@ def application(sink: ScoringEngine | NatsSink | None, provider: TracerProvider)
         if sink is not None:
             await asyncio.to_thread(sink.flush, PATIENCE)
         await asyncio.to_thread(provider.force_flush)
-        return JSONResponse({} if sink is None else asdict(sink.stats()))
+        if sink is None:
+            return JSONResponse({})
+        stats: Any = sink.stats()
+        return JSONResponse(stats._asdict() if hasattr(stats, "_asdict") else asdict(stats))
 
     return Starlette(routes=[Route("/answer", answer), Route("/report", report)])
 

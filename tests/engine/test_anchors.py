@@ -83,7 +83,7 @@ class Anchored:
         self.set_clock()
 
     def set_clock(self) -> None:
-        work = self.engine._parts.work
+        work = self.engine._work
         work._anchors._clock = work._score_watch._clock = self.clock
 
     def answer(self, number: int = 0) -> None:
@@ -183,7 +183,7 @@ def test_without_budget_anchors_are_left_out_and_no_fallback_judges_them(fakes, 
     assert 1 <= client.requests <= 4
     by = {scored.outcomes["context_adherence"].judge for scored in anchored.emitter.scored}
     assert "overlap" in by, "answers have the fallback"
-    watched = anchored.engine._parts.work._score_watch._watched
+    watched = anchored.engine._work._score_watch._watched
     assert ("anchors", "context_adherence", "overlap") not in watched
 
 

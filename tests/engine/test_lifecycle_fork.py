@@ -70,7 +70,7 @@ def test_a_lock_that_another_thread_holds_at_the_fork_does_not_stop_the_child(fa
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with engine._parts.queue._lock:
+        with engine._queue._lock:
             held.set()
             done.wait(fakes.PATIENCE)
 

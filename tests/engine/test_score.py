@@ -241,7 +241,7 @@ def test_sampling_holds_unless_it_is_switched_off(fakes, make_engine):
 
 def test_a_worker_that_dies_drops_what_it_had_in_work_and_another_takes_the_rest(fakes, make_engine, monkeypatch):
     monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(scoring_engine, "_LOOK_AGAIN", 0.002)
+    monkeypatch.setattr(scoring_engine, "LOOK_AGAIN", 0.002)
 
     def break_the_loop(record: RagRecord) -> None:
         loop = asyncio.get_running_loop()

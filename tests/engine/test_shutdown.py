@@ -230,7 +230,7 @@ def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitt
 
 def interrupted_in_a_step(engine, handle):
     """Submits one capture more, and calls `handle` in the middle of it, as a signal handler of this thread may be."""
-    queue = engine._parts.queue
+    queue = engine._queue
     see_to_worker = queue._see_to_worker
 
     def interrupted():
@@ -248,7 +248,7 @@ def a_capture():
     return RagRecord(question="Why?", contexts=["Because."], response="Because.")
 
 
-def test_a_shutdown_that_interrupts_a_submit_follows_it_and_loses_nothing(fakes, make_engine):
+def test_a_shutdown_that_interrupts_a_submit_closes_the_queue_and_the_next_one_loses_nothing(fakes, make_engine):
     """The worker waits for the step that was interrupted, so nothing could be finished before it ends."""
     metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
     engine = make_engine(metric, emitters=[emitter], concurrency=1)
@@ -262,12 +262,14 @@ def test_a_shutdown_that_interrupts_a_submit_follows_it_and_loses_nothing(fakes,
         reports.append(engine.shutdown(fakes.PATIENCE))
 
     interrupted_in_a_step(engine, shut_down)
+    engine.submit(a_capture())
 
     assert reports[0].abandoned > 0  # at that moment
     assert reports[0].seconds < fakes.PATIENCE / 2
-    assert (engine.stats().scored, dict(engine.stats().dropped)) == (51, {})
+    assert engine.stats().dropped == {"shutdown": 1}, "it takes nothing any more"
+    assert engine.shutdown(fakes.PATIENCE).abandoned == 0
+    assert engine.stats().scored == 51
     assert emitter.journal[-1] == "shutdown"
-    assert engine.shutdown(0).finished == 51
 
 
 def test_a_shutdown_whose_handler_ends_by_an_exception_is_made_up_for(fakes, make_engine):
@@ -320,7 +322,8 @@ def test_a_program_that_shuts_down_by_a_signal_at_any_moment_loses_nothing_in_si
             signal.setitimer(signal.ITIMER_REAL, delay * 1e-4)
             while not reports:
                 engine.submit(capture)
-            engine.submit(capture)  # what follows an interrupted step at the latest
+            engine.submit(capture)
+            engine.shutdown(20)  # as the end of the process does
             stats = engine.stats()
             assert stats.queued == stats.in_flight == 0, stats
             assert set(stats.dropped) <= {"shutdown", "queue_full"}, stats

@@ -17,7 +17,7 @@ from ragspan.telemetry import OTelEmitter
 @pytest.fixture
 def quick_restarts(monkeypatch):
     monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(_record_queue, "_LOOK_AGAIN", 0.002)
+    monkeypatch.setattr(_record_queue, "LOOK_AGAIN", 0.002)
 
 
 def worker_of(name: str) -> threading.Thread:

@@ -156,7 +156,7 @@ def test_a_sink_that_is_shut_down_publishes_what_is_left_and_takes_nothing_more(
     assert sink.flush(0)
     assert len(stored_ids(broker)) == 50
     assert sink.stats().dropped == {"shutdown": 1}
-    until(lambda: "ragspan-publisher" not in {thread.name for thread in threading.enumerate()}, what="the thread's end")
+    until(lambda: "ragspan-worker" not in {thread.name for thread in threading.enumerate()}, what="the thread's end")
 
 
 def test_the_connection_begins_with_the_first_submit_and_ends_with_the_sink(own_broker, make_sink):
@@ -246,5 +246,5 @@ def test_a_sink_needs_one_broker():
 def test_a_sink_shows_no_secret(caplog):
     caplog.set_level(logging.DEBUG)
     sink = NatsSink("nats://user:SECRET@localhost")
-    assert "SECRET" not in f"{sink!r} {sink._access!r} {sink._parts!r}"
+    assert "SECRET" not in f"{sink!r} {sink._access!r} {sink._work!r}"
     assert "SECRET" not in caplog.text

@@ -126,7 +126,7 @@ def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
     for number in range(60):
         sink.submit(a_record(f"r-{number}", response="x" * 500_000))
     until(lambda: sink.stats().errors.get("publish", 0) > 60, what="every record to be tried twice")
-    unsent = sink._parts.work._connection._client.pending_data_size
+    unsent = sink._work._connection._client.pending_data_size
     broker.thaw()
 
     assert unsent < 2_000_000

@@ -4,6 +4,7 @@ Guarantees:
 - `submit` waits for nothing but other steps, of a few microseconds each, and may be re-entered at any point in the same
   thread (see `ReentrantCriticalSection`). No code of the user's runs inside a step, not even the finaliser of a capture that
   is let go.
+- Each step replaces `stats` once for each item, by a balanced value. Whoever reads it takes no lock and sees no step half done.
 - What waits is bounded by number and by bytes. An item with `on_end` is neither refused nor evicted for want of room: who
   awaits it holds it in any case. Items leave in the order of their submits, whichever way they came.
 - The worker is woken only when it sleeps: it has found the queue empty, or there is none. Exactly one caller wakes it.
@@ -16,18 +17,19 @@ import contextlib
 import functools
 import queue
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ragspan.config import DropPolicy
 from ragspan.engine._threads import Deadline, ReentrantCriticalSection, step
 from ragspan.engine.budget import TokenBucket
-from ragspan.engine.stats import Counts, Dropped, DropReason
+from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 
-_LOOK_AGAIN = 1.0  # seconds until somebody who waits sees to it that there is a worker
+LOOK_AGAIN = 1.0
+"""Seconds after which somebody who waits makes sure that there is a worker."""
 
 
 @dataclass(slots=True, eq=False)
@@ -61,14 +63,6 @@ class CompletionListener(Protocol):
         ...
 
 
-@dataclass(slots=True, eq=False)
-class _Waiter:
-    """Somebody who waits until everything up to a sequence number is out."""
-
-    sequence: int = 0
-    is_out: queue.SimpleQueue[None] = field(default_factory=queue.SimpleQueue)
-
-
 class RecordQueue(ReentrantCriticalSection):
     """What the request threads put in and the worker takes out.
 
@@ -98,14 +92,13 @@ class RecordQueue(ReentrantCriticalSection):
         self._waiting: deque[Item] = deque()
         self._awaited: deque[Item] = deque()
         self._in_work: dict[int, Item] = {}
-        self._waiters: list[_Waiter] = []
+        self._waiters: dict[queue.SimpleQueue[None], int] = {}
+        """Those who wait until everything up to a sequence number is out."""
         self._refuses: DropReason | None = None
         self._worker_sleeps = True
-        self.counts = Counts()
+        self.stats = EngineStats()
         self.bytes = 0
         """Bytes that wait."""
-        self.uncounted = 0
-        """Captures that could not even be refused, for want of stack; counted as `capture_error` with the next submit."""
 
     @property
     def is_closed(self) -> bool:
@@ -123,50 +116,43 @@ class RecordQueue(ReentrantCriticalSection):
         """There is no worker, or it stopped short of the queue's end: wake one for the next submit."""
         self._worker_sleeps = True
 
-    def put_off(self, call: Callable[[], object]) -> None:
-        """Call this when the interrupted step has ended, in the same thread."""
-        self._later.append(call)
-
     def wait_until_out(self, deadline: Deadline) -> bool:
         """Wait for everything that was submitted before; False if some of it is not out by then.
 
-        False at once inside a step, where waiting would be waiting for oneself.
+        False at once inside a step, for whose end this would wait.
         """
         if self.is_held_here:
             return False
-        waiter = _Waiter()
-        self._enlist(waiter)
+        is_out: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._enlist(is_out)
         while left := deadline.remaining:
             with contextlib.suppress(queue.Empty):
-                waiter.is_out.get(timeout=min(left, _LOOK_AGAIN))
-                break
+                is_out.get(timeout=min(left, LOOK_AGAIN))
+                return True
             self.see_to_worker()
-        return self._dismiss(waiter) is True
+        return self._waiters.pop(is_out, None) is None
 
     @step
     def submit(self, item: Item) -> list[Item]:
         """Let the item in, or refuse it. Returns what was evicted, so that it is let go of outside the step."""
-        if self.uncounted:
-            self._count_the_uncounted()
         evicted: list[Item] = []
         is_awaited = item.on_end is not None
-        refused = self._refuses
         short_of = None if is_awaited else self._lacks_room_for(item.size)
+        refused = self._refuses
         if refused is None and short_of and (self._drops_newest or item.size > self._max_bytes):
             refused = short_of
         if refused is None and self._rate_limit is not None and not self._rate_limit.take():
             refused = "rate_limited"
         if refused is not None:
-            self.counts = self.counts.moved(submitted=1, dropped=refused)
-            self._tell_end(item, Dropped(reason=refused))
+            self._drop([item], refused, submitted=1)
             return evicted
         while short_of and self._waiting:
             evicted.append(oldest := self._waiting.popleft())
             self.bytes -= oldest.size
             self._drop([oldest], short_of, queued=-1)
             short_of = self._lacks_room_for(item.size)
-        self.counts = self.counts.moved(submitted=1, queued=1)
-        item.sequence = self.counts.submitted
+        self._count(submitted=1, queued=1)
+        item.sequence = self.stats.submitted
         (self._awaited if is_awaited else self._waiting).append(item)
         self.bytes += item.size
         self._see_to_worker()
@@ -175,12 +161,12 @@ class RecordQueue(ReentrantCriticalSection):
     @step
     def refuse(self, reason: DropReason) -> None:
         """Count a capture that cannot be let in."""
-        self.counts = self.counts.moved(submitted=1, dropped=reason)
+        self._count(submitted=1, dropped=reason)
 
     @step
     def record_error(self, place: str) -> None:
         """Count something that went wrong and lost no record."""
-        self.counts = self.counts.moved(error=place)
+        self._count(error=place)
 
     @step
     def take(self) -> Item | None:
@@ -193,7 +179,7 @@ class RecordQueue(ReentrantCriticalSection):
         item = (awaited if is_awaited else waiting).popleft()
         self.bytes -= item.size
         self._in_work[item.sequence] = item
-        self.counts = self.counts.moved(queued=-1, in_flight=1)
+        self._count(queued=-1, in_flight=1)
         return item
 
     @step
@@ -202,11 +188,11 @@ class RecordQueue(ReentrantCriticalSection):
         if self._in_work.pop(item.sequence, None) is None:
             return  # it was abandoned in the meantime, and counted then
         if not isinstance(result, Dropped):
-            self.counts = self.counts.moved(in_flight=-1, scored=1)
+            self._count(in_flight=-1, scored=1)
         elif result.reason == "nothing_to_score":
-            self.counts = self.counts.moved(in_flight=-1, nothing_to_score=1)
+            self._count(in_flight=-1, nothing_to_score=1)
         else:
-            self.counts = self.counts.moved(in_flight=-1, dropped=result.reason)
+            self._count(in_flight=-1, dropped=result.reason)
         if item.on_end is not None and result is not None:
             self._tell_end(item, result)
         if self._waiters:
@@ -246,36 +232,46 @@ class RecordQueue(ReentrantCriticalSection):
         return [*waiting, *self._drop_in_work("shutdown")]
 
     @step
-    def _enlist(self, waiter: _Waiter) -> None:
-        self._count_the_uncounted()
-        waiter.sequence = self.counts.submitted
+    def _enlist(self, is_out: queue.SimpleQueue[None]) -> None:
+        self._waiters[is_out] = self.stats.submitted
         self._see_to_worker()  # it may have died since the last submit
-        self._waiters.append(waiter)
         self._tell_waiters()
-
-    @step
-    def _dismiss(self, waiter: _Waiter) -> bool:
-        """Whether it got what it waited for."""
-        if waiter not in self._waiters:
-            return True
-        self._waiters.remove(waiter)
-        return False
 
     # What follows runs inside a step.
 
-    def _count_the_uncounted(self) -> None:
-        while self.uncounted:
-            self.uncounted -= 1
-            self.counts = self.counts.moved(submitted=1, dropped="capture_error")
+    def _count(
+        self,
+        *,
+        submitted: int = 0,
+        queued: int = 0,
+        in_flight: int = 0,
+        scored: int = 0,
+        nothing_to_score: int = 0,
+        dropped: DropReason | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Change the counts; the changes have to keep the balance."""
+        before = self.stats
+        self.stats = EngineStats(
+            before.submitted + submitted,
+            before.queued + queued,
+            before.in_flight + in_flight,
+            before.scored + scored,
+            before.nothing_to_score + nothing_to_score,
+            before.dropped if dropped is None else _one_more(before.dropped, dropped),
+            before.errors if error is None else _one_more(before.errors, error),
+        )
 
     def _lacks_room_for(self, size: int) -> DropReason | None:
         if self.bytes + size > self._max_bytes:
             return "queue_bytes"
         return "queue_full" if len(self._waiting) >= self._max_count else None
 
-    def _drop(self, items: Sequence[Item], reason: DropReason, *, queued: int = 0, in_flight: int = 0) -> None:
+    def _drop(
+        self, items: Sequence[Item], reason: DropReason, *, submitted: int = 0, queued: int = 0, in_flight: int = 0
+    ) -> None:
         for item in items:
-            self.counts = self.counts.moved(queued=queued, in_flight=in_flight, dropped=reason)
+            self._count(submitted=submitted, queued=queued, in_flight=in_flight, dropped=reason)
             self._tell_end(item, Dropped(reason=reason))
         self._tell_waiters()
 
@@ -290,14 +286,11 @@ class RecordQueue(ReentrantCriticalSection):
             self._later.append(functools.partial(item.on_end, result))
 
     def _tell_waiters(self) -> None:
-        if not self._waiters:
-            return
-        oldest = min(
-            [*self._in_work, *(items[0].sequence for items in (self._waiting, self._awaited) if items)], default=None
-        )
-        for waiter in [waiter for waiter in self._waiters if oldest is None or oldest > waiter.sequence]:
-            self._waiters.remove(waiter)
-            waiter.is_out.put(None)
+        left = [*self._in_work, *(items[0].sequence for items in (self._waiting, self._awaited) if items)]
+        for is_out, sequence in [*self._waiters.items()]:
+            if not left or min(left) > sequence:
+                del self._waiters[is_out]
+                is_out.put(None)
 
     def _see_to_worker(self) -> None:
         if self._worker_sleeps and (self._waiting or self._awaited):
@@ -313,3 +306,7 @@ class RecordQueue(ReentrantCriticalSection):
             self._worker_sleeps = True  # the next submit tries again
             if not isinstance(error, Exception):
                 raise
+
+
+def _one_more(counts: Mapping[str, int], key: str) -> dict[str, int]:
+    return {**counts, key: counts.get(key, 0) + 1}

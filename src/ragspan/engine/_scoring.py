@@ -182,33 +182,25 @@ class RecordScorer:
         self._account.record_error(place)
         self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
 
-    def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
-        """Nothing that ends from here on counts."""
+    def flush(self, deadline: Deadline) -> bool:
+        """Let the emitters send what they hold."""
+        return self.emission.flush(deadline)
+
+    def stop(self, deadline: Deadline) -> None:
+        """Shut the emitters down. Nothing that ends from here on counts."""
         self._is_closed = True
         self.judge_threads.shutdown(cancel_futures=True)
         self.redaction.close()
         for runner in self._runners:
             runner.close()
+        self.emission.shutdown(deadline)
 
-    def close(self) -> None:
-        """The worker's loop is about to be wound down: let go of what depends on it."""
+    def worker_ended(self) -> None:
+        """Tell the emitters of the records that get no more outcomes, and end the helper."""
         for work in [*self._in_work]:
             self._emit_drop(work)
         if self.helper is not None:
             self.helper.client.close()
-
-    def join(self) -> None:
-        """The worker's loop is gone."""
-        if self.helper is not None:
-            self.helper.client.join()
-
-    def flush(self, deadline: Deadline) -> bool:
-        """Let the emitters send what they hold."""
-        return self.emission.flush(deadline)
-
-    def shutdown(self, deadline: Deadline) -> None:
-        """Shut the emitters down."""
-        self.emission.shutdown(deadline)
 
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""

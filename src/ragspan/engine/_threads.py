@@ -75,6 +75,11 @@ class Deadline:
         return max(0.0, min(self._timeout - self.elapsed, threading.TIMEOUT_MAX))
 
 
+def is_owned(lock: threading.RLock) -> bool:
+    """Whether this thread holds it."""
+    return lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001 - as `threading` itself does
+
+
 class ReentrantCriticalSection:
     """A base for what is changed by steps, one at a time. A step does no I/O and calls no code of the user's."""
 
@@ -87,7 +92,7 @@ class ReentrantCriticalSection:
     @property
     def is_held_here(self) -> bool:
         """Whether this thread is inside: then all others wait for it, and it can wait for none of them."""
-        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001 - as `threading` does
+        return is_owned(self._lock)
 
 
 def step(method: Callable[Concatenate[_Section, _P], _T]) -> Callable[Concatenate[_Section, _P], _T | None]:
@@ -111,7 +116,7 @@ def step(method: Callable[Concatenate[_Section, _P], _T]) -> Callable[Concatenat
                 except IndexError:
                     break
                 kept.append(call)
-        while self._later and not self._lock._is_owned():  # type: ignore[attr-defined]  # noqa: SLF001 - see above
+        while self._later and not is_owned(self._lock):
             with contextlib.suppress(IndexError):  # another thread took it
                 self._later.popleft()()
         return kept[0]  # type: ignore[no-any-return]

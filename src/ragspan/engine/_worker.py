@@ -34,24 +34,19 @@ class Work(Protocol):
         """Bring an item to its end."""
         ...
 
-    def close(self) -> None:
-        """The event loop has stopped; its tasks are about to be cancelled, and what they had in work to be counted."""
-        ...
-
-    def join(self) -> None:
-        """The event loop is closed."""
-        ...
-
     def flush(self, deadline: Deadline) -> bool:
-        """Send what has been done; True if that was all in time."""
+        """Send what is done; True if all of it was sent in time."""
         ...
 
     def stop(self, deadline: Deadline) -> None:
-        """The processor is shut down: nothing that ends from here on counts."""
+        """The processor is shut down: send what is done. What ends from here on does not count."""
         ...
 
-    def shutdown(self, deadline: Deadline) -> None:
-        """The worker has ended, or its time is up: let go of everything."""
+    def worker_ended(self) -> None:
+        """The event loop has stopped and will be closed. Its tasks are cancelled next, and their items counted.
+
+        A worker that died has a successor, with an event loop of its own.
+        """
         ...
 
 
@@ -84,7 +79,7 @@ class Worker:
         self._tasks: dict[asyncio.Task[None], Item] = {}
         self._pause: Deadline | None = None
         self._stopping = False
-        self._told_drops = queue.counts.dropped
+        self._told_drops = queue.stats.dropped
 
     @property
     def is_current_thread(self) -> bool:
@@ -147,13 +142,12 @@ class Worker:
             _, error = call_guarded(self._run, loop)
         self._loop = None
         self._tasks.clear()  # what ends from here on starts nothing new
-        call_guarded(self._work.close)
+        call_guarded(self._work.worker_ended)
         self._queue.worker_left()
         if error is not None:
             self._record_error(error)
         if loop is not None:
             loop.wind_down()
-        call_guarded(self._work.join)
 
     def _run(self, loop: WorkerLoop) -> None:
         while not self._stopping:  # a metric can stop the loop, too
@@ -175,7 +169,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - out of memory, say
             self._queue.let_worker_sleep()
             self._record_error(error)
-        if self._queue.counts.dropped is not self._told_drops:
+        if self._queue.stats.dropped is not self._told_drops:
             self._tell_drops()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -191,7 +185,7 @@ class Worker:
 
     def _tell_drops(self) -> None:
         """In place of `submit`, which may not log."""
-        self._told_drops = self._queue.counts.dropped
+        self._told_drops = self._queue.stats.dropped
         counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items())
         self._log.trouble("dropped", "captures dropped so far: %s", counts)
 

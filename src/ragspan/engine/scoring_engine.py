@@ -25,7 +25,7 @@ from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._background import BackgroundProcessor
 from ragspan.engine._lifecycle import watch_sigterm
 from ragspan.engine._options import Options, with_named
-from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._record_queue import LOOK_AGAIN, Item, RecordQueue
 from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import Dropped, EngineStats
@@ -40,7 +40,6 @@ if TYPE_CHECKING:  # what these load is needed where an engine is made, not wher
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
-_LOOK_AGAIN = 1.0  # seconds until a task that awaits a record sees to it that there is a worker
 _NONE: Mapping[str, float] = MappingProxyType({})
 
 
@@ -132,7 +131,6 @@ class ScoringEngine(BackgroundProcessor):
             redact=redact_from(redact) if is_enabled_ else None,
             anchors=anchors,
             name=name,
-            thread_name=f"{name}-worker",
         )
         super().__init__(self._options, is_enabled=is_enabled_, meter_provider=meter_provider)
         if is_enabled_ and drain_on_sigterm:
@@ -153,7 +151,6 @@ class ScoringEngine(BackgroundProcessor):
         Returns:
             The record with the outcomes of all metrics, those that came late included; or why it was dropped.
         """
-        parts = self._parts
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[ScoredRecord | Dropped] = loop.create_future()
 
@@ -167,12 +164,12 @@ class ScoringEngine(BackgroundProcessor):
 
         item = Item(record, 0, sample=sample, on_end=tell)
         try:
-            parts.queue.submit(item)
-            while not (await asyncio.wait([ended], timeout=_LOOK_AGAIN))[0]:
-                parts.queue.see_to_worker()
+            self._queue.submit(item)
+            while not (await asyncio.wait([ended], timeout=LOOK_AGAIN))[0]:
+                self._queue.see_to_worker()
         except BaseException:
-            parts.queue.cancel(item)
-            parts.worker.cancel(item)
+            self._queue.cancel(item)
+            self._worker.cancel(item)
             raise
         return ended.result()
 

@@ -1,10 +1,4 @@
-"""What an engine tells about itself: counts at one moment, and what a shutdown did.
-
-Guarantees of `Counts`:
-- `submitted = queued + in flight + finished + dropped` holds at every moment. All counts are in one immutable value, and a
-  transition replaces that value by a balanced one: a reader, wherever it comes in, finds no transition half done.
-- Reading takes no lock. The transitions are steps of the queue, so only one is under way at a time.
-"""
+"""What an engine tells about itself: counts at one moment, and what a shutdown did."""
 
 from __future__ import annotations
 
@@ -31,9 +25,9 @@ DropReason: TypeAlias = Literal[
 `queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `rate_limited`: more came than
 may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
 say its size or be made a record. `redaction_failed`: `redact` raised, returned no text, or took longer than a metric may.
-`not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the
-record was in work. `cancelled`: the task that awaited `ScoringEngine.score` was cancelled. From a sink that publishes to a broker: `broker_unavailable` and `stream_full`, it did not take the record
-for as long as that was tried; `too_large`, it takes no message of this size.
+`not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the record was in work. `cancelled`: the
+task that awaited `ScoringEngine.score` was cancelled. From a sink that publishes to a broker: `broker_unavailable` and
+`stream_full`, it did not take the record for as long as that was tried; `too_large`, it takes no message of this size.
 """
 
 
@@ -45,30 +39,33 @@ class Dropped:
     """As `EngineStats` counts it; `nothing_to_score` where the capture turned out to be no answered request."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EngineStats:
+class EngineStats(NamedTuple):
     """Where every submitted capture is, at one moment.
 
-    `submitted == queued + in_flight + finished + sum(dropped.values())` holds in each of them.
+    `submitted == queued + in_flight + finished + sum(dropped.values())` holds in each of them: an engine replaces this
+    value as a whole and never changes it.
     """
 
     submitted: int = 0
     queued: int = 0
     in_flight: int = 0
     """Taken up by the worker, and not all of its scores are out."""
-    finished: int = 0
-    """`scored + nothing_to_score`."""
     scored: int = 0
     """Records whose metrics have all ended, whatever their outcomes."""
     nothing_to_score: int = 0
     """Captures that turned out to be no answered request."""
-    dropped: Mapping[str, int]
+    dropped: Mapping[str, int] = {}
     """By `DropReason`; reasons that did not occur are left out."""
-    errors: Mapping[str, int]
-    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `response` (its language could not be guessed), `emitter_start`,
-    `emitter` (`finish`, `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`; with `export="helper"` also `helper`, for each helper
-    process that died, with what it had not sent yet; and what others report to `count_error`, such as
-    `callback`."""
+    errors: Mapping[str, int] = {}
+    """What went wrong without losing a record, by place: `metric` (failures), `screen`, `response` (its language could not
+    be guessed), `emitter_start`, `emitter` (`finish`, `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`;
+    with `export="helper"` also `helper`, for each helper process that died, with what it had not sent yet; and what
+    others report to `count_error`, such as `callback`."""
+
+    @property
+    def finished(self) -> int:
+        """`scored + nothing_to_score`."""
+        return self.scored + self.nothing_to_score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,50 +78,3 @@ class ShutdownReport:
     """Those that were queued or in work when the time was up; counted as dropped, with the reason `shutdown`."""
     seconds: float
     """How long it took."""
-
-
-class Counts(NamedTuple):
-    """All counts at one moment."""
-
-    submitted: int = 0
-    queued: int = 0
-    in_flight: int = 0
-    scored: int = 0
-    nothing_to_score: int = 0
-    dropped: Mapping[str, int] = {}  # never changed in place: `is` shows whether anything was dropped since
-    errors: Mapping[str, int] = {}
-
-    @property
-    def finished(self) -> int:
-        return self.scored + self.nothing_to_score
-
-    def moved(
-        self,
-        *,
-        submitted: int = 0,
-        queued: int = 0,
-        in_flight: int = 0,
-        scored: int = 0,
-        nothing_to_score: int = 0,
-        dropped: DropReason | None = None,
-        error: str | None = None,
-    ) -> Counts:
-        """The counts with these changes, which have to keep the balance."""
-        return Counts(
-            self.submitted + submitted,
-            self.queued + queued,
-            self.in_flight + in_flight,
-            self.scored + scored,
-            self.nothing_to_score + nothing_to_score,
-            self.dropped if dropped is None else _one_more(self.dropped, dropped),
-            self.errors if error is None else _one_more(self.errors, error),
-        )
-
-    def stats(self) -> EngineStats:
-        return EngineStats(
-            **{**self._asdict(), "dropped": dict(self.dropped), "errors": dict(self.errors)}, finished=self.finished
-        )
-
-
-def _one_more(counts: Mapping[str, int], key: str) -> dict[str, int]:
-    return {**counts, key: counts.get(key, 0) + 1}

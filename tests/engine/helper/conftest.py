@@ -180,7 +180,7 @@ def helper_of():
     """The id of an engine's helper process."""
 
     def find(engine):
-        scoring = engine._parts.work
+        scoring = engine._work
         return scoring.helper_pid if hasattr(scoring, "helper_pid") else scoring.helper.client.pid
 
     return find

@@ -33,7 +33,6 @@ async def make_client(obedient):
     for one in made:
         one.close()
         await asyncio.sleep(0)
-        one.join()
 
 
 def forget_nothing(_helper):
@@ -397,7 +396,6 @@ async def test_after_hanging_up_there_is_no_other_helper(make_client):
     one.close()
     with pytest.raises(HelperUnavailable):
         await ask(one)
-    one.join()
 
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

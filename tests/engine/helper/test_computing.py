@@ -273,7 +273,7 @@ def test_after_too_many_deaths_a_thread_takes_over_for_a_while(
     assert len(paused) == 1
     assert "its work is done in the application: it died 5 times within" in paused[0]
 
-    engine._parts.work.helper.client._next_start_at = 0.0  # the pause is over
+    engine._work.helper.client._next_start_at = 0.0  # the pause is over
     assert explanations(engine, emitter, "tell_process 7")["tell_process 7"] == str(helper_of(engine))
 
 
@@ -306,7 +306,7 @@ def test_what_a_stopped_helper_is_sent_has_a_bound(fakes, engine_of, explanation
     while explanations(engine, emitter, "tell_process")["tell_process"] == "timeout":
         emitter.scored.clear()
     stopped(helper_of(engine))
-    helper = engine._parts.work.helper.client._current
+    helper = engine._work.helper.client._current
     for number in range(300):
         engine.submit(fakes.a_record(question=f"tell_process {number}"))
 

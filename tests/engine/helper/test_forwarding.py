@@ -53,7 +53,7 @@ def wait_until_out(fakes):
     """Waits until everything is scored, whether or not it was exported."""
 
     def wait(engine):
-        assert engine._parts.queue.wait_until_out(Deadline(fakes.PATIENCE))
+        assert engine._queue.wait_until_out(Deadline(fakes.PATIENCE))
 
     return wait
 

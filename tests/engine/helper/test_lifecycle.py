@@ -209,7 +209,7 @@ def test_no_zombie_and_no_warning_is_left_in_the_application(start):
         for number in range(3):
             ask(engine, "tell_process", name=str(number))
             engine.flush(20)
-            os.kill(engine._parts.work.helper.client.pid, signal.SIGKILL)
+            os.kill(engine._work.helper.client.pid, signal.SIGKILL)
         ask(engine, "tell_process", name="last")
         engine.shutdown(20)
         gc.collect()

@@ -105,14 +105,8 @@ class Publishing:
         """True: what has ended is in the stream."""
         return True
 
-    def shutdown(self, deadline: Deadline) -> None:
-        """The connection ends with the event loop."""
-
-    def close(self) -> None:
-        """The keeper closes the connection when it is cancelled."""
-
-    def join(self) -> None:
-        """A worker that died has a successor, with a loop, and a connection, of its own."""
+    def worker_ended(self) -> None:
+        """The keeper closes the connection when it is cancelled. A successor makes a connection of its own."""
         self._connection = None
 
     def _message_of(self, item: Item, record: RagRecord) -> Message | None:

@@ -89,6 +89,8 @@ class NatsSink(BackgroundProcessor):
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong; the message names it, and holds no secret.
     """
 
+    _finished_as = semconv.RESULT_PUBLISHED
+
     def __init__(
         self,
         url: str | None = None,
@@ -124,8 +126,6 @@ class NatsSink(BackgroundProcessor):
                 concurrency=_IN_FLIGHT,
                 exit_timeout=exit_timeout,
                 name=name,
-                thread_name=f"{name}-publisher",
-                finished_as=semconv.RESULT_PUBLISHED,
             ),
             is_enabled=enabled,
             meter_provider=meter_provider,

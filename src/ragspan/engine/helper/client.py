@@ -11,7 +11,7 @@ Guarantees:
   application: questions wait for the next helper then.
 - The parent of a fork that does not use its helper any more, such as the master of a server, soon has none.
 
-All of it runs in the worker's event loop, but for `join`, `after_fork_in_child` and `rest_if_idle`.
+All of it runs in the worker's event loop, but for `close`, `after_fork_in_child` and `rest_if_idle`.
 """
 
 from __future__ import annotations
@@ -180,13 +180,8 @@ class HelperClient:
         return await helper.ask(kind, *payload)
 
     def close(self) -> None:
-        """Close the connection, which ends the helper; in this event loop there will be no other."""
+        """End the helper; in this event loop there will be no other. It is killed if that takes more than a second."""
         self._is_closed = True
-        if self._current is not None:
-            self._current.close()
-
-    def join(self) -> None:
-        """Wait for the helper that was hung up on to end; it is killed if that takes more than a second."""
         helper, self._current = self._current, None
         if helper is not None:
             helper.end()

@@ -91,13 +91,9 @@ class Forwarding:
         self._did(asked, Deadline(deadline.remaining + _GRACE))
         self._here.stop(deadline)
 
-    def close(self) -> None:
+    def worker_ended(self) -> None:
         self._client.close()
-        self._here.close()
-
-    def join(self) -> None:
-        self._client.join()
-        self._here.join()
+        self._here.worker_ended()
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush, and what was exported here; True if all of it was sent in time."""
@@ -108,9 +104,6 @@ class Forwarding:
         has_sent = self._did(asked, patience) and has_sent
         self._told_deaths = deaths  # only now: those who ask at the same time have to be told, too
         return has_sent and deaths == told_deaths
-
-    def shutdown(self, deadline: Deadline) -> None:
-        self._here.shutdown(deadline)
 
     def _tell(self, kind: str, deadline: Deadline) -> _Answer | None:
         """Ask the helper to do something before the deadline; None if there is none to ask."""

@@ -88,6 +88,8 @@ class HelperProcess:
             Its exit status, negative for a signal; None if it does not even end when it is killed: it waits for a disk.
         """
         self._signs.close()
+        with contextlib.suppress(OSError):  # it is closed already
+            self.socket.shutdown(socket.SHUT_RDWR)  # the event loop that would close it may have stopped
         for wait in (timeout, _END_OF_A_KILLED):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self._process.wait(wait)

@@ -195,14 +195,14 @@ class RecordService:
         if kind == "flush":
             return asyncio.to_thread(self._scoring.flush, deadline)
         self._time_to_work = 0.0  # "shutdown": the application has given up what it had to leave
-        return asyncio.to_thread(self._scoring.shutdown, deadline)
+        return asyncio.to_thread(self._scoring.stop, deadline)
 
     @property
     def time_to_work(self) -> float:
         return self._time_to_work
 
     def finish(self, timeout: float) -> None:
-        self._scoring.shutdown(Deadline(timeout))
+        self._scoring.stop(Deadline(timeout))
 
     async def _score(self, data: bytes, sample: bool, is_awaited: bool) -> tuple[Dropped | None, bytes | None]:  # noqa: FBT001 - from a message
         """Why it was dropped, if it was; and what came of it, but for the record, if somebody awaits that."""
