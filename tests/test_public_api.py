@@ -58,7 +58,7 @@ def test_an_unknown_name_is_an_attribute_error():
         ("ragspan.telemetry", ["OTelEmitter"]),
         ("ragspan.datasets", ["Evaluation", "ResultFile", "aevaluate", "evaluate"]),
         ("ragspan.testing", ["FakeJudge", "InMemoryTelemetry", "RecordingEmitter", "RecordingSink", "assert_scores"]),
-        ("ragspan.delivery", ["DeliveryOptions", "ScoreBackend", "ScoreWriter"]),
+        ("ragspan.delivery", ["DeliveryOptions", "ScoreWriter"]),
         ("ragspan_datadog", ["DatadogEvaluations"]),
         ("ragspan_langfuse", ["LangfuseScores"]),
         ("ragspan_langsmith", ["LangSmithFeedback"]),

@@ -8,6 +8,7 @@ import pytest
 
 from ragspan.delivery import Delivered, DeliveryOptions, ScoreWriter
 from ragspan.delivery._retry_queue import RetryQueue
+from ragspan.delivery.http import Endpoint
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -21,16 +22,6 @@ class Letter:
     size: int = 100
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-    def advance(self, seconds):
-        self.now += seconds
-
-
 class Mailbox:
     """A backend that does as its script says, a reply a batch, and takes everything once that is used up.
 
@@ -42,7 +33,6 @@ class Mailbox:
         self.batches = []
         self.delivered = []
         self.threads = set()
-        self.is_closed = False
 
     def write(self, batch):
         self.batches.append([item.text for item in batch])
@@ -52,11 +42,8 @@ class Mailbox:
             reply = reply(batch)
         if isinstance(reply, BaseException):
             raise reply
-        self.delivered += [item.text for item, result in zip(batch, reply, strict=False) if result == Delivered()]
+        self.delivered += [item.text for item, result in zip(batch, reply or (), strict=False) if result == Delivered()]
         return reply
-
-    def close(self):
-        self.is_closed = True
 
 
 class PostOffice(ScoreWriter):
@@ -65,13 +52,11 @@ class PostOffice(ScoreWriter):
     name = "post"
 
     def __init__(self, **given):
-        self.mailboxes = [Mailbox()]
-        self.connections = 0
+        self.mailbox = Mailbox()
         super().__init__(**{"delivery": DeliveryOptions(linger=0.0), **given})
 
-    @property
-    def mailbox(self):
-        return self.mailboxes[-1]
+    def server(self):
+        return Endpoint(url="http://localhost")
 
     def items_of(self, scored, span):
         return [
@@ -80,14 +65,8 @@ class PostOffice(ScoreWriter):
             if isinstance(outcome, Score)
         ]
 
-    def connect(self):
-        self.connections += 1
-        return self.mailbox
-
-
-@pytest.fixture
-def clock():
-    return Clock()
+    def write(self, batch):
+        return self.mailbox.write(batch)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from opentelemetry.metrics import NoOpMeterProvider
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.delivery import Delivered, ScoreWriter
+from ragspan.delivery.http import Endpoint
 from ragspan.judges.base import ClaimVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
@@ -36,14 +37,12 @@ class Notebook(ScoreWriter):
         self.written = []
         super().__init__(**options)
 
-    def connect(self):
-        return self
+    def server(self):
+        return Endpoint(url="http://localhost")
 
     def write(self, batch):
         self.written += batch
         return [Delivered()] * len(batch)
-
-    def close(self): ...
 
 
 @pytest.fixture
@@ -188,7 +187,7 @@ def test_a_writer_travels_to_a_helper_process_with_its_options_and_nothing_to_de
 
     copy = pickle.loads(pickle.dumps(writer))
 
-    assert (copy._content, copy._failures, copy.stats().offered) == (writer._content, True, 0)
+    assert (copy._content, copy.failures, copy.stats().offered) == (writer._content, True, 0)
     writer.shutdown(5)
 
 

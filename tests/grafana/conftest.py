@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 
 from ragspan import Budget, RagRecord, ScoringEngine
 from ragspan.delivery import Delivered, DeliveryOptions, Rejected, ScoreWriter, SpanNotFound
+from ragspan.delivery.http import Endpoint
 from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
 from ragspan.judges.base import Completion
 from ragspan.judges.prices import Price
@@ -117,14 +118,11 @@ class Writer(ScoreWriter):
     def items_of(self, scored, span):
         return [Letter(scored.record.record_id)]
 
-    def connect(self):
-        return self
+    def server(self):
+        return Endpoint(url="http://localhost")
 
     def write(self, batch):
         return [self.result] * len(batch)
-
-    def close(self):
-        pass
 
 
 class Shop:

@@ -45,13 +45,11 @@ class WriterLaw:
     def test_a_server_may_say_for_how_long_it_wants_to_be_left_alone(self, server, make_writer, make_scored, status):
         server.script.append((status, "", {"Retry-After": "42"}))
         writer, scored = make_writer(), make_scored()
-        connection = writer.connect()
 
         with pytest.raises(Unavailable) as raised:
-            connection.write(writer.items_of(scored, scored.span))
-        connection.close()
+            writer.write(writer.items_of(scored, scored.span))
 
-        assert (raised.value.reason, raised.value.retry_after) == (f"http_{status}", 42.0)
+        assert (str(raised.value), raised.value.retry_after) == (f"http_{status}", 42.0)
 
     def test_an_outage_loses_nothing(self, server, make_writer, make_scored):
         server.stop()
@@ -95,7 +93,7 @@ class WriterLaw:
         writer.flush(PATIENCE)
 
         assert caplog.messages
-        assert secret not in caplog.text + repr(writer) + repr(writer.endpoint)
+        assert secret not in caplog.text + repr(writer) + repr(writer.client.endpoint)
 
     def test_its_requests_are_not_the_applications(self, server, make_writer, make_scored, caplog):
         """An instrumentation of Requests asks whether it should look away, and a log at level INFO shows none of them."""
@@ -124,7 +122,7 @@ class WriterLaw:
             copy.emit(make_scored())
             assert copy.flush(PATIENCE)
             assert server.scores == {"faithfulness": 0.5}
-            assert (copy.delivery, copy.endpoint) == (delivery, writer.endpoint)
+            assert (copy.delivery, copy.client.endpoint) == (delivery, writer.client.endpoint)
         finally:
             copy.shutdown(PATIENCE)
 

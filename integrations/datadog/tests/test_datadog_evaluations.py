@@ -8,7 +8,7 @@ from writer_law import PATIENCE
 from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan_datadog import DatadogEvaluations
-from ragspan_datadog.backend import label_of
+from ragspan_datadog.emitter import label_of
 
 
 @pytest.fixture
@@ -86,7 +86,11 @@ def test_address_key_and_application_are_those_of_datadogs_own_library(monkeypat
 
     writer = DatadogEvaluations()
 
-    assert (writer.endpoint.url, writer.endpoint.headers, writer._ml_app) == (address, {"dd-api-key": "key"}, app)
+    assert (writer.client.endpoint.url, writer.client.endpoint.headers, writer._app) == (
+        address,
+        {"dd-api-key": "key"},
+        app,
+    )
 
 
 def test_what_is_missing_is_named(monkeypatch):

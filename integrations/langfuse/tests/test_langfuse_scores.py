@@ -81,7 +81,7 @@ def test_address_and_keys_are_those_of_langfuses_own_client(monkeypatch, environ
     for name, value in {**environment, "LANGFUSE_PUBLIC_KEY": "pk", "LANGFUSE_SECRET_KEY": "sk"}.items():
         monkeypatch.setenv(name, value)
 
-    endpoint = LangfuseScores().endpoint
+    endpoint = LangfuseScores().client.endpoint
 
     assert (endpoint.url, endpoint.headers) == (address, {"authorization": "Basic cGs6c2s="})
 

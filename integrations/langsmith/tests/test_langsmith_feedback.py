@@ -84,15 +84,18 @@ def test_a_metric_that_failed_is_an_error_where_it_is_wanted(server, make_writer
 def test_address_and_key_are_those_of_langsmiths_own_client(monkeypatch):
     monkeypatch.setenv("LANGCHAIN_API_KEY", "key")
     writer = LangSmithFeedback()
-    assert (writer.endpoint.url, writer.endpoint.headers) == ("https://api.smith.langchain.com", {"x-api-key": "key"})
+    assert (writer.client.endpoint.url, writer.client.endpoint.headers) == (
+        "https://api.smith.langchain.com",
+        {"x-api-key": "key"},
+    )
 
     monkeypatch.setenv("LANGSMITH_API_KEY", "own")
     monkeypatch.setenv("LANGSMITH_ENDPOINT", "https://eu.api.smith.langchain.com/")
     monkeypatch.setenv("LANGSMITH_WORKSPACE_ID", "w")
     monkeypatch.setenv("LANGSMITH_PROJECT", "support")
     writer = LangSmithFeedback()
-    assert writer.endpoint.url == "https://eu.api.smith.langchain.com"
-    assert writer.endpoint.headers == {"x-api-key": "own", "x-tenant-id": "w"}
+    assert writer.client.endpoint.url == "https://eu.api.smith.langchain.com"
+    assert writer.client.endpoint.headers == {"x-api-key": "own", "x-tenant-id": "w"}
     assert writer._project == "support"
 
 

@@ -15,10 +15,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragspan import RagRecord, Score, ScoredRecord, SpanAnchor
-from ragspan.delivery.backend import Endpoint
-from ragspan.delivery.http import HttpClient
 from ragspan_mlflow import MLflowAssessments
-from ragspan_mlflow.backend import MLflowServer, assessment_of
+from ragspan_mlflow.emitter import assessment_of
 
 TRACES = "/api/3.0/mlflow/traces"
 EXPERIMENTS = "/api/2.0/mlflow/experiments"
@@ -246,12 +244,13 @@ def connect():
     made = []
 
     def connect(server, *, parallel=1, timeout=5.0):
-        made.append(MLflowServer(HttpClient(Endpoint(url=server.url, timeout=timeout)), parallel=parallel))
+        made.append(MLflowAssessments(tracking_uri=server.url, timeout=timeout))
+        made[-1].parallel = parallel
         return made[-1]
 
     yield connect
-    for connection in made:
-        connection.close()
+    for writer in made:
+        writer.shutdown(0)
 
 
 def trace(number):

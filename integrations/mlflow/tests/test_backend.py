@@ -198,9 +198,9 @@ def test_a_server_that_cannot_tell_what_it_has_fails_as_a_whole(mlflow, connect,
 def test_requests_on_other_threads_are_suppressed_as_well(mlflow, connect, make, monkeypatch):
     seen = []
     connection = connect(mlflow, parallel=4)
-    call = connection._client.call
+    call = connection.client.call
     monkeypatch.setattr(
-        connection._client, "call", lambda *given, **named: seen.append(is_suppressed()) or call(*given, **named)
+        connection.client, "call", lambda *given, **named: seen.append(is_suppressed()) or call(*given, **named)
     )
 
     with suppressed():

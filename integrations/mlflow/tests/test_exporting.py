@@ -3,10 +3,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
 from ragspan import ConfigurationError
-from ragspan.delivery.backend import Endpoint
-from ragspan.delivery.http import HttpClient
+from ragspan.delivery import Unavailable
+from ragspan.delivery.http import Endpoint
 from ragspan_mlflow import MLflowSpanExporter
-from ragspan_mlflow.exporting import ExperimentExporter, ExperimentRefused, experiment_id
+from ragspan_mlflow.exporting import ExperimentExporter, experiment_id
 
 
 @pytest.fixture
@@ -114,19 +114,15 @@ def test_two_processes_that_make_the_experiment_at_once_get_the_same(mlflow):
     """The other one is faster: it is missing when we look, and there when we make it."""
     mlflow.experiments["support"] = "7"
     mlflow.script.append((404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}))
-    connection = HttpClient(Endpoint(url=mlflow.url))
 
-    assert experiment_id(connection, "support") == "7"
-    connection.close()
+    assert experiment_id(Endpoint(url=mlflow.url), "support") == "7"
 
 
 def test_who_may_not_make_an_experiment_is_told(mlflow):
     mlflow.script += [None, (403, "Permission denied")]
-    connection = HttpClient(Endpoint(url=mlflow.url))
 
-    with pytest.raises(ExperimentRefused):
-        experiment_id(connection, "new")
-    connection.close()
+    with pytest.raises(Unavailable):
+        experiment_id(Endpoint(url=mlflow.url), "new")
 
 
 def test_an_experiment_without_a_name_is_a_mistake():

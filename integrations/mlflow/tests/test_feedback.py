@@ -1,7 +1,7 @@
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, Score, Usage
-from ragspan_mlflow.backend import assessment_of, change_of, found_in
+from ragspan_mlflow.emitter import assessment_of, change_of, found_in
 
 
 def assessments(make, given, **options):

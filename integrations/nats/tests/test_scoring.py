@@ -15,6 +15,7 @@ from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
 from ragspan.delivery import Delivered, DeliveryOptions, Failed, Rejected, ScoreWriter, SpanNotFound, Unavailable
+from ragspan.delivery.http import Endpoint
 from ragspan.judges.base import ClaimVerdict
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.telemetry import OTelEmitter, is_suppressed
@@ -223,14 +224,11 @@ class Scores(ScoreWriter):
     def items_of(self, scored, span):
         return [Item(f"{scored.record.record_id} {metric}") for metric in scored.outcomes]
 
-    def connect(self):
-        return self
+    def server(self):
+        return Endpoint(url="http://localhost")
 
     def write(self, batch):
         return [self._write(item.key) for item in batch]
-
-    def close(self):
-        pass
 
 
 class Item:
@@ -282,7 +280,7 @@ class TestNativeScores:
     async def test_a_score_that_gave_way_to_others_is_to_be_written_again(self, make):
         writer, may_pass = Scores(lambda key: may_pass.wait(20) and Delivered()), threading.Event()
         scoring = make(Backend(), emitters=[writer])
-        writer.delivery = DeliveryOptions(queue_size=2, linger=1.0)
+        writer.deliver_with(DeliveryOptions(queue_size=2, linger=1.0))
         may_pass.set()
 
         verdicts = await scoring.deliver(*(a_record(f"record-{number}") for number in range(4)))

@@ -11,16 +11,15 @@ from ragspan.metrics import JudgedContext
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan_phoenix import PhoenixAnnotations
-from ragspan_phoenix.backend import row_of
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 
 
 @pytest.fixture
 def rows_of():
-    def rows(scored, *, identifier="ragspan", **options):
+    def rows(scored, **options):
         emitter = PhoenixAnnotations(base_url="http://localhost", **{"explanations": True, **options})
-        return [row_of(item, identifier) for item in emitter.items_of(scored, scored.span)]
+        return [emitter.row_of(item) for item in emitter.items_of(scored, scored.span)]
 
     return rows
 

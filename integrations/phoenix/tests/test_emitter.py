@@ -136,7 +136,7 @@ def test_a_key_is_shown_and_written_nowhere(phoenix, make_emitter, make_scored, 
     assert phoenix.headers[0]["authorization"] == "Bearer secret-key"
     assert phoenix.headers[0]["x-team"] == "rag"
     assert caplog.messages
-    assert "secret" not in caplog.text + repr(emitter) + repr(emitter.endpoint)
+    assert "secret" not in caplog.text + repr(emitter) + repr(emitter.client.endpoint)
 
 
 def test_its_requests_are_not_the_applications(phoenix, make_emitter, make_scored, caplog):
@@ -170,7 +170,11 @@ def test_it_travels_to_a_helper_process_with_all_that_it_was_told(phoenix, make_
         assert copy.flush(PATIENCE)
         assert phoenix.rows[0]["identifier"] == "mine:record-1"
         assert phoenix.headers[0]["authorization"] == "Bearer secret-key"
-        assert (copy.delivery, copy._content, copy.endpoint) == (delivery, emitter._content, emitter.endpoint)
+        assert (copy.delivery, copy._content, copy.client.endpoint) == (
+            delivery,
+            emitter._content,
+            emitter.client.endpoint,
+        )
     finally:
         copy.shutdown(PATIENCE)
 

@@ -13,7 +13,7 @@ def locate_in(monkeypatch):
     def locate_there(environment, **given):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        return PhoenixAnnotations(**given).endpoint
+        return PhoenixAnnotations(**given).client.endpoint
 
     return locate_there
 

@@ -110,8 +110,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     Raises:
         TableError: it does not, or with a status that is no success.
     """
-    from ragspan.delivery.backend import Unavailable
-    from ragspan.delivery.http import TimedOut
+    from ragspan.delivery.results import Unavailable
 
     try:
         reply = client.call(method, path, **content)
@@ -119,8 +118,8 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
             return reply.body
         reason = f"http_{reply.status}"
     except Unavailable as trouble:
-        reason = trouble.reason
-    except TimedOut:
+        reason = str(trouble)
+    except TimeoutError:
         reason = "timeout"
     meaning = _MEANINGS.get(reason)
     raise TableError(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")

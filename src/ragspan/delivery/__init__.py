@@ -1,13 +1,14 @@
 """Delivers scores to backends that have scores of their own: off the hot path, retried, and counted.
 
-A backend's package derives its emitter from `ScoreWriter` and says how a batch of annotations becomes requests, and what a reply
-means. `ragspan.delivery.http` has the HTTP client for it.
+A backend's package derives its emitter from `ScoreWriter` and says where the server is, and how a batch of annotations is
+written there.
 """
 
 from __future__ import annotations
 
 from ragspan.delivery._retry_queue import DeliveryState, DeliveryStatus
-from ragspan.delivery.backend import (
+from ragspan.delivery.batch_sender import BatchSender
+from ragspan.delivery.results import (
     BatchRejected,
     Deliverable,
     Delivered,
@@ -16,12 +17,10 @@ from ragspan.delivery.backend import (
     DropReason,
     Failed,
     Rejected,
-    ScoreBackend,
     SpanNotFound,
     Unavailable,
     WriteResult,
 )
-from ragspan.delivery.batch_sender import BatchSender
 from ragspan.delivery.writer import Annotation, ScoreWriter
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "DropReason",
     "Failed",
     "Rejected",
-    "ScoreBackend",
     "ScoreWriter",
     "SpanNotFound",
     "Unavailable",

@@ -1,13 +1,12 @@
 """The queue and the thread of a writer.
 
 Guarantees:
-- `put` waits for no I/O: the lock is held for bookkeeping only. What waits is bounded by number and by bytes.
-- One daemon thread, started at the first item, makes the connection, writes, and closes it. If it dies, the next item or
-  flush starts another. Where no thread can be started (the end of the interpreter, a limit of the system) whoever flushes
-  does its work.
+- `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
+- One daemon thread writes. It starts with the first item; if it dies, the next item or flush starts another. Where no thread
+  can be started (at the end of the interpreter, or at a limit of the system) the thread that flushes does its work.
 - `flush` and `shutdown` return when their time is up, whatever hangs in the thread.
 - Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason.
-- The child of a fork starts with nothing to deliver, and connects anew: what is left is the parent's.
+- The child of a fork starts with nothing to deliver: what is left is the parent's.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from opentelemetry import metrics
 
 from ragspan.delivery._retry_queue import DeliveryStatus, RetryQueue
-from ragspan.delivery.backend import (
+from ragspan.delivery.results import (
     BatchRejected,
     Deliverable,
     DeliveryOptions,
     DeliveryStats,
     DropReason,
-    ScoreBackend,
     Unavailable,
+    WriteResult,
 )
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.telemetry import semconv
@@ -41,7 +40,7 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
-_HURRIED = 0.5  # seconds after which everything is tried again while somebody waits for it
+_HURRIED = 0.5  # seconds between tries of everything while a flush waits for it
 
 _Item = TypeVar("_Item", bound=Deliverable)
 
@@ -51,7 +50,9 @@ class BatchSender(Generic[_Item]):
 
     Args:
         options: how long they are retried, and how many may wait.
-        connect: makes the connection, when it is first needed, in the sender's thread.
+        write: writes a batch, which has at least one item and no two of one key, and returns what became of each, in order.
+            It is called in the sender's thread, with instrumentation suppressed. It may take its time, but needs a time limit
+            of its own. It may raise `Unavailable`, `BatchRejected`, or anything else for a batch that failed as a whole.
         name: of the backend.
         items: what they are, for the log.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
@@ -61,13 +62,13 @@ class BatchSender(Generic[_Item]):
         self,
         options: DeliveryOptions,
         *,
-        connect: Callable[[], ScoreBackend[_Item]],
+        write: Callable[[Sequence[_Item]], Sequence[WriteResult]],
         name: str,
         items: str = "scores",
         meter_provider: MeterProvider | None = None,
     ) -> None:
-        self.options = options
-        self._connect = connect
+        self._options = options
+        self._write = write
         self._name = name
         self._items = items
         self._log = ThrottledLog()
@@ -82,22 +83,20 @@ class BatchSender(Generic[_Item]):
     def put(self, items: Sequence[_Item]) -> DeliveryStatus:
         """Take items in, to be written later."""
         with self._changed:
-            is_closed = self._is_closed
-            entries = () if is_closed else self._queue.put(items)
+            entries = None if self._is_closed else self._queue.put(items)
             if entries:
                 self._start()
-                if (due := self._queue.next_due()) is not None and due < self._wakes_at:
-                    self._changed.notify_all()
-        if is_closed:
+                self._changed.notify_all()
+        if entries is None:
             return self.drop(len(items), "shutdown")
-        self._tell()
+        self._report()
         return DeliveryStatus(entries)
 
     def drop(self, number: int, reason: DropReason) -> DeliveryStatus:
-        """Count items that are not let in."""
+        """Count items that are not taken in."""
         with self._changed:
             self._queue.drop(number, reason)
-        self._tell()
+        self._report()
         return DeliveryStatus((), is_lost=number > 0 and reason != "no_span")
 
     def stats(self) -> DeliveryStats:
@@ -110,7 +109,7 @@ class BatchSender(Generic[_Item]):
         ends_at = time.monotonic() + timeout
         with self._changed:
             last, lost = self._queue.last_number, self._queue.lost()
-        while not self._hurry(last, ends_at):
+        while not self._hurry(last, min(ends_at, time.monotonic() + _HURRIED)):
             if not _left(ends_at):
                 return False
         with self._changed:
@@ -126,34 +125,14 @@ class BatchSender(Generic[_Item]):
             self._queue.abandon("shutdown")
             self._is_over = True
             self._changed.notify_all()
-        self._tell()
-        thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_left(ends_at))
-        if thread is None or not thread.is_alive():
-            self._disconnect()
-
-    def _hurry(self, last: int, ends_at: float) -> bool:
-        """Have everything tried now, and wait a little; whether all items up to this number have ended."""
-        until = min(ends_at, time.monotonic() + _HURRIED)
-        with self._changed:
-            if self._queue.is_past(last):
-                return True
-            self._queue.hurry()
-            self._changed.notify_all()
-            if self._start():
-                return self._changed.wait_for(lambda: self._queue.is_past(last), _left(until))
-        self._work_until(until, last)
-        with self._changed:
-            return self._queue.is_past(last)
+        self._report()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_left(ends_at))
 
     def _begin(self) -> None:
-        self._queue: RetryQueue[_Item] = RetryQueue(self.options)
+        self._queue: RetryQueue[_Item] = RetryQueue(self._options)
         self._changed = threading.Condition()
-        self._working = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._connection: ScoreBackend[_Item] | None = None
-        self._wakes_at = -math.inf
         self._is_closed = False
         self._is_over = False
 
@@ -164,7 +143,9 @@ class BatchSender(Generic[_Item]):
     def _start(self) -> bool:
         """Make sure that there is a thread; False if none can be started."""
         if self._thread is None or not self._thread.is_alive():
-            thread = threading.Thread(target=self._run, name=f"ragspan-{self._name}", daemon=True)
+            thread = threading.Thread(
+                target=self._work, args=(lambda: self._is_over, math.inf), name=f"ragspan-{self._name}", daemon=True
+            )
             try:
                 thread.start()
             except RuntimeError:
@@ -172,72 +153,63 @@ class BatchSender(Generic[_Item]):
             self._thread = thread
         return True
 
-    def _run(self) -> None:
+    def _hurry(self, last: int, ends_at: float) -> bool:
+        """Have everything tried now, and wait; whether all items up to this number have ended by then."""
+
+        def is_past() -> bool:
+            with self._changed:
+                return self._queue.is_past(last)
+
+        with self._changed:
+            if is_past():
+                return True
+            self._queue.hurry()
+            self._changed.notify_all()
+            if self._start():
+                return self._changed.wait_for(is_past, _left(ends_at))
+        self._work(lambda: is_past() or not _left(ends_at), ends_at)
+        return is_past()
+
+    def _work(self, is_done: Callable[[], bool], wait_until: float) -> None:
+        """What the thread does: write what is due, and wait for what will be."""
         with suppressed():
-            while not self._is_over:
-                self._step(math.inf)
-        self._disconnect()
+            while not is_done():
+                with self._changed:
+                    batch = self._queue.take()
+                    self._changed.notify_all()  # a flush may wait for what was settled, or is given up now
+                    if not batch and not self._is_over:
+                        self._changed.wait(_left(min(wait_until, self._queue.next_due() or math.inf)))
+                results = self._write_guarded([entry.item for entry in batch]) if batch else ()
+                with self._changed:
+                    self._queue.settle(batch, results)
+                self._report(results if isinstance(results, BaseException) else None)
 
-    def _work_until(self, ends_at: float, last: int) -> None:
-        """Do the thread's work in this one."""
-        if not self._working.acquire(timeout=_left(ends_at)):
-            return
-        try:
-            with suppressed():
-                while not self._queue.is_past(last) and _left(ends_at):
-                    self._step(ends_at)
-        finally:
-            self._working.release()
-
-    def _step(self, ends_at: float) -> None:
-        """Write what is due; if nothing is, wait for it, until `ends_at` at most."""
-        with self._changed:
-            has_expired = self._queue.expire()
-            batch = self._queue.take()
-            if not batch and not has_expired and not self._is_over:
-                self._wakes_at = min(ends_at, self._queue.next_due() or math.inf)
-                self._changed.wait(_left(self._wakes_at))
-                self._wakes_at = -math.inf
-        results = self._write([entry.item for entry in batch]) if batch else []
-        with self._changed:
-            if batch:
-                self._queue.settle(batch, results)
-            if batch or has_expired:
-                self._changed.notify_all()
-        self._tell(results if isinstance(results, BaseException) else None)
-
-    def _write(self, items: Sequence[_Item]) -> object:
+    def _write_guarded(self, items: Sequence[_Item]) -> Sequence[WriteResult] | BaseException:
         """What the backend returned, or the exception that it raised."""
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            return self._connection.write(items)
+            results = self._write(items)
+            return results if len(results) == len(items) else ValueError(f"{len(results)} results")
         except BaseException as error:  # noqa: BLE001 - not our code; whatever it raises must not end the thread
             return error
 
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(Exception):  # nobody is left who could do something about it
-                connection.close()
-
-    def _tell(self, trouble: BaseException | None = None) -> None:
+    def _report(self, trouble: BaseException | None = None) -> None:
         """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
 
-        Of an exception only the type is logged, and of the backend's own words only `Unavailable.reason`.
+        Of an exception only the type is logged, and the text only of `Unavailable`, which is a reason.
         """
         with self._changed:
-            news, waiting = self._queue.news(), self._queue.waiting
+            news = self._queue.news()
         name, items = self._name, self._items
         for (result, reason), number in news.items():
-            told = {semconv.DESTINATION: named(name), semconv.RESULT: result, semconv.REASON: reason and named(reason)}
+            about = {semconv.DESTINATION: named(name), semconv.RESULT: result, semconv.REASON: reason and named(reason)}
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
-                self._deliveries.add(number, encodable(told))
+                self._deliveries.add(number, encodable(about))
             if result != "delivered" and reason not in {"no_span", "replaced"}:
                 line = "%s: %d %s were %s: %s"
                 self._log.trouble(f"{result} {reason}", line, name, number, items, result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
-            kind = trouble.reason if isinstance(trouble, Unavailable) else type(trouble).__name__
+            kind = str(trouble) if isinstance(trouble, Unavailable) else type(trouble).__name__
+            waiting = self.stats().waiting
             self._log.trouble("trouble", "%s took no %s: %s; %d wait to be tried again", name, items, kind, waiting)
 
 

@@ -1,12 +1,13 @@
 """The HTTP client of backends, and what their replies mean.
 
 The backends' own clients are not used. They bring packages, threads and time limits of their own for what is one request here;
-and HTTPX, which some speak through, logs every request at level INFO, where Requests is silent.
+and HTTPX, which some use, logs every request at level INFO, where Requests is silent.
 
 Guarantees:
-- A client may be used by several threads at the same time.
+- A client may be used by several threads at the same time. The child of a fork has connections of its own.
+- Requests is imported with the first request, in the thread that makes it.
 - No request waits for longer than the time limit for a sign of life, and none is tried twice.
-- What it raises names neither addresses nor credentials, and quotes nothing of a reply.
+- What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
 """
 
 from __future__ import annotations
@@ -16,17 +17,22 @@ import contextvars
 import math
 import threading
 import time
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-import requests
-from requests.adapters import HTTPAdapter
+from ragspan.arguments import SOME_SECONDS
+from ragspan.delivery.results import BatchRejected, Unavailable
+from ragspan.exceptions import ConfigurationError
+from ragspan.forks import keep_inherited, watch_forks
 
-from ragspan.delivery.backend import BatchRejected, Endpoint, Unavailable
+if TYPE_CHECKING:
+    import requests
 
 _CONNECT_TIMEOUT = 5.0  # seconds
 _NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
@@ -40,12 +46,60 @@ _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
 
 
-class TimedOut(Exception):  # noqa: N818 - it is a state, not a mistake
-    """The server gave no sign of life within its time limit."""
-
-
 class ServerError(Exception):
-    """The server failed at a batch; it may do better at a part of it."""
+    """The server failed at a batch; it may succeed with a part of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """A server that is reached by HTTP, and our credentials there."""
+
+    url: str
+    """Without a slash at its end, and without credentials."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """For each request, by lower-case name; the authorization is one of them."""
+    timeout: float = 10.0
+    """Seconds that it may take to answer."""
+    certificates: str | None = None
+    """A file or folder of certificate authorities to trust in place of the usual ones."""
+    client_certificate: str | None = None
+    """A file with our own certificate and its key."""
+    checks_certificate: bool = True
+
+    @classmethod
+    def at(
+        cls, name: str, url: str, *, headers: Mapping[str, str] | None = None, timeout: float, **tls: Any
+    ) -> Endpoint:
+        """The server at this address; credentials in it become an authorization, unless the headers have one.
+
+        Args:
+            name: where the address comes from, for the message.
+            url: the address.
+            headers: for each request.
+            timeout: seconds, more than 0.
+            tls: the other fields.
+
+        Raises:
+            ConfigurationError: it is no address, or no time limit. The address is not shown: it may hold a password.
+        """
+        SOME_SECONDS.check("timeout", timeout)
+        try:
+            parts = urlsplit(url)
+            is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except (ValueError, AttributeError):
+            is_address = False
+        if not is_address:
+            raise ConfigurationError(f"{name} should be an address such as http://host:port")
+        chosen = dict(headers or {})
+        if parts.username is not None:
+            chosen.setdefault("authorization", basic(unquote(parts.username), unquote(parts.password or "")))
+        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        return cls(url=urlunsplit(bare).rstrip("/"), headers=chosen, timeout=timeout, **tls)
+
+
+def basic(username: str, password: str) -> str:
+    """An authorization by name and password."""
+    return "Basic " + b64encode(f"{username}:{password}".encode()).decode()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,77 +127,81 @@ class Reply:
 
 
 class HttpClient:
-    """A connection to one server.
+    """A client of one server.
 
     Args:
-        endpoint: where it is, and who we are there.
-        size: how many requests may be under way at once before connections are thrown away.
+        endpoint: where the server is, and our credentials there.
+        size: connections that are kept, at least 1: how many requests may be under way at once.
     """
 
     def __init__(self, endpoint: Endpoint, *, size: int = 1) -> None:
-        self._endpoint = endpoint
-        self._session = session_for(endpoint, size=size)
+        self.endpoint = endpoint
+        self._size = size
+        self._session: requests.Session | None = None
+        watch_forks(self, HttpClient._leave_to_parent)
 
     def call(
-        self,
-        method: str,
-        path: str,
-        *,
-        json: Mapping[str, Any] | None = None,
-        data: bytes | None = None,
-        query: Mapping[str, str | Sequence[str]] | None = None,
+        self, method: str, path: str, *, json: Any = None, query: Mapping[str, str | Sequence[str]] | None = None
     ) -> Reply:
         """Make a request; whatever the server answers to it is a reply, if it is JSON or no success.
 
         Raises:
-            TimedOut: no answer came in time.
-            Unavailable: the server cannot be reached, takes no requests at the moment, or does not know us.
+            TimeoutError: no answer came in time.
+            Unavailable: the server cannot be reached, takes no requests at the moment, or refuses our credentials.
+            BatchRejected: what is to be sent cannot be JSON.
         """
-        timeout = self._endpoint.timeout
+        import requests
+
+        if self._session is None:  # two threads may both make one: the later one is kept
+            self._session = session_for(self.endpoint, size=self._size)
+        timeout = self.endpoint.timeout
         try:
             response = self._session.request(
                 method,
-                self._endpoint.url + path,
+                self.endpoint.url + path,
                 params=query,
                 json=json,
-                data=data,
-                headers=None if data is None else {"Content-Type": "application/json"},
                 timeout=(min(timeout, _CONNECT_TIMEOUT), timeout),
                 allow_redirects=False,  # to a login page: a POST would become a GET there, and its answer a success
             )
         except requests.ReadTimeout:
-            raise TimedOut from None
+            raise TimeoutError from None
+        except requests.exceptions.InvalidJSONError:
+            raise BatchRejected("no_json") from None
         except requests.RequestException as error:
             raise Unavailable(type(error).__name__) from None
         return _reply(response)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._session.close()
+        """Close the connections."""
+        if self._session is not None:
+            self._session.close()
+
+    def _leave_to_parent(self) -> None:
+        """The child of a fork must not use or close the parent's connections."""
+        keep_inherited(self._session)
+        self._session = None
 
 
 def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
-    """A session that shows who we are."""
-    session = _Session()
+    """A session with our credentials for this server."""
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    class Session(requests.Session):
+        """Checks the server's certificate as the endpoint says, whatever `REQUESTS_CA_BUNDLE` says to other programs."""
+
+        def merge_environment_settings(self, *arguments: Any, **named: Any) -> Any:
+            settings = super().merge_environment_settings(*arguments, **named)
+            return settings if self.verify is True else {**settings, "verify": self.verify}
+
+    session = Session()
     session.mount(endpoint.url, HTTPAdapter(pool_connections=1, pool_maxsize=size))
     session.headers.update(endpoint.headers)
-    session.auth = _as_it_is
+    session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
     session.verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
     session.cert = endpoint.client_certificate
     return session
-
-
-class _Session(requests.Session):
-    """Checks the server's certificate as it was told, whatever other programs are told by `REQUESTS_CA_BUNDLE`."""
-
-    def merge_environment_settings(self, *arguments: Any, **named: Any) -> Any:
-        settings = super().merge_environment_settings(*arguments, **named)
-        return settings if self.verify is True else {**settings, "verify": self.verify}
-
-
-def _as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """An authentication that changes nothing: without one, Requests looks for another in a .netrc file."""
-    return request
 
 
 def _reply(response: requests.Response) -> Reply:
@@ -156,16 +214,14 @@ def _reply(response: requests.Response) -> Reply:
         body = None
     if isinstance(body, list):
         body = {"items": body}
-    says_nothing = status in _BARE and not response.content
-    if (
-        response.ok and not isinstance(body, dict) and not says_nothing
-    ):  # a proxy's page, a captive portal, another server
+    is_bare = status in _BARE and not response.content
+    if response.ok and not isinstance(body, dict) and not is_bare:  # a proxy's page, a captive portal, another server
         raise Unavailable("no_json")
     return Reply(status=status, body=body if isinstance(body, dict) else {}, text=response.text, retry_after=pause)
 
 
 def retry_after(header: str | None, *, clock: Callable[[], float] = time.time) -> float | None:
-    """Seconds, 0 or more, of a `Retry-After` header: a number or a date; None if it says nothing that can be read."""
+    """Seconds, 0 or more, of a `Retry-After` header: a number or a date; None if it cannot be read."""
     if header is None:
         return None
     try:
@@ -185,7 +241,7 @@ def in_parallel(work: Callable[[_Job], _Result], jobs: Sequence[_Job], size: int
     variables, so instrumentation that is suppressed there is suppressed in them.
 
     Raises:
-        Exception: what a job raised, one of them if several did; no job is begun after it, those under way are waited for.
+        Exception: what a job raised, one of them if several did. No job is begun after it; those under way are waited for.
     """
     left = deque(range(len(jobs)))
     results: dict[int, _Result] = {}

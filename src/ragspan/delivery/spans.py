@@ -12,13 +12,12 @@ Guarantees, beyond those of `ragspan.delivery.batch_sender`:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.delivery.backend import Delivered, DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.delivery.batch_sender import BatchSender
+from ragspan.delivery.results import Delivered, DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.telemetry.environment import exporter_of
 from ragspan.telemetry.providers import flush_as_well
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 _SPAN_BYTES = 1000  # a span without attributes, about
 _ENTRY_BYTES = 100
-_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
+SPAN_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
 
 
 class RetryingSpanExporter(SpanExporter):
@@ -37,7 +36,7 @@ class RetryingSpanExporter(SpanExporter):
     For `BatchSpanProcessor(RetryingSpanExporter(OTLPSpanExporter()))`. Under `opentelemetry-instrument`, and wherever
     exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is `ragspan_otlp`.
 
-    What the inner exporter fails to send is tried again with growing pauses, in ever smaller batches, until
+    What the inner exporter fails to send is tried again with growing pauses, in smaller and smaller batches, until
     `delivery.retry_window` is over. An exporter does not say why it failed, so a span that the backend rejects for good is
     tried for as long; it ends up in a batch by itself and delays no other.
 
@@ -52,30 +51,22 @@ class RetryingSpanExporter(SpanExporter):
         self,
         exporter: SpanExporter,
         *,
-        delivery: DeliveryOptions | None = None,
+        delivery: DeliveryOptions = SPAN_DELIVERY,
         exit_timeout: float = 10.0,
         meter_provider: MeterProvider | None = None,
     ) -> None:
-        self._exporter = exporter
+        self.inner = exporter
+        """The exporter that sends the spans, for a caller with retries of its own."""
         self._exit_timeout = exit_timeout
         self._is_closed = False
         self._sender = BatchSender(
-            delivery or _DELIVERY,
-            connect=lambda: _ExporterBackend(exporter),
-            name="exporter",
-            items="spans",
-            meter_provider=meter_provider,
+            delivery, write=self._write, name="exporter", items="spans", meter_provider=meter_provider
         )
         flush_as_well(self)
 
-    @property
-    def inner(self) -> SpanExporter:
-        """The exporter that sends the spans, for a caller with retries of its own."""
-        return self._exporter
-
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Take the spans in; `FAILURE` only after `shutdown`."""
-        self._sender.put([_item_of(span) for span in spans])
+        self._sender.put([_Item(span) for span in spans])
         return SpanExportResult.FAILURE if self._is_closed else SpanExportResult.SUCCESS
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
@@ -88,11 +79,16 @@ class RetryingSpanExporter(SpanExporter):
             return
         self._is_closed = True
         self._sender.shutdown(min(timeout_millis / 1000, self._exit_timeout))
-        self._exporter.shutdown()  # which also ends a try that is under way
+        self.inner.shutdown()  # which also ends a try that is under way
 
     def stats(self) -> DeliveryStats:
         """Where every span is that was exported."""
         return self._sender.stats()
+
+    def _write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
+        if self.inner.export([item.span for item in batch]) is not SpanExportResult.SUCCESS:
+            raise ExportError
+        return [Delivered()] * len(batch)
 
 
 class RetryingOTLPSpanExporter(RetryingSpanExporter):
@@ -106,37 +102,17 @@ class RetryingOTLPSpanExporter(RetryingSpanExporter):
         super().__init__(exporter_of("traces", "otlp").load()())
 
 
-@dataclass(frozen=True, slots=True)
+class ExportError(Exception):
+    """The inner exporter could not send a batch; its own log says why."""
+
+
 class _Item:
     """A span on its way. None replaces another: each has a key of its own."""
 
-    span: ReadableSpan
-    key: int
-    size: int
-
-
-def _item_of(span: ReadableSpan) -> _Item:
-    size = _SPAN_BYTES
-    for entries in (span.attributes, *(event.attributes for event in span.events)):
-        for value in (entries or {}).values():
-            size += _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)
-    return _Item(span, id(span), size)
-
-
-class _ExporterBackend:
-    """The inner exporter, as a backend; whoever shuts the outer one down closes it."""
-
-    def __init__(self, exporter: SpanExporter) -> None:
-        self._exporter = exporter
-
-    def write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
-        if self._exporter.export([item.span for item in batch]) is not SpanExportResult.SUCCESS:
-            raise ExportError
-        return [Delivered()] * len(batch)
-
-    def close(self) -> None:
-        pass
-
-
-class ExportError(Exception):
-    """The inner exporter could not send a batch; its own log says why."""
+    def __init__(self, span: ReadableSpan) -> None:
+        self.span = span
+        self.key = id(span)
+        self.size = _SPAN_BYTES
+        for entries in (span.attributes, *(event.attributes for event in span.events)):
+            for value in (entries or {}).values():
+                self.size += _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)

@@ -2,10 +2,10 @@
 
 Guarantees:
 - `emit` makes the annotations and puts them into a bounded queue: it does no I/O, and waits for none.
-- What could be delivered within the retry window is: a span that has not arrived yet, a backend that is away, slow or busy,
+- What can be delivered within the retry window is: a span that has not arrived yet, a backend that is away, slow or busy,
   or fails, is tried again with growing pauses. All else is counted by its reason.
 - Of two outcomes for the same record and metric the later is the one that remains.
-- `flush` and `shutdown` return when their time is up. The child of a fork starts with nothing to deliver, and connects anew.
+- `flush` and `shutdown` return when their time is up. The child of a fork starts with nothing to deliver.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import hashlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragspan.arguments import FLAG
 from ragspan.config import CaptureContent
 from ragspan.delivery._retry_queue import DeliveryStatus
-from ragspan.delivery.backend import DeliveryOptions, DeliveryStats, Endpoint, ScoreBackend
 from ragspan.delivery.batch_sender import BatchSender
+from ragspan.delivery.http import Endpoint, HttpClient
+from ragspan.delivery.results import DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
@@ -67,6 +68,20 @@ class Annotation:
     position: int | None = None
     """0-based, of a document of the span; None for an annotation of the span itself."""
 
+    @classmethod
+    def of(cls, scored: ScoredRecord, span: SpanAnchor, metric: str, score: Score | None, **facts: Any) -> Annotation:
+        """An annotation of this span. `facts` are the fields that neither record, span, metric nor score say."""
+        if score is not None:
+            facts |= {"annotator": annotator_kind(score), "judge": score.judge and named(score.judge)}
+        return cls(
+            trace_id=f"{span.trace_id:032x}",
+            span_id=f"{span.span_id:016x}",
+            name=named(metric),
+            record_id=named(scored.record.record_id),
+            ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
+            **facts,
+        )
+
     @property
     def key(self) -> Hashable:
         return self.span_id, self.name, self.record_id, self.position
@@ -76,76 +91,53 @@ class Annotation:
         return _BYTES + sys.getsizeof(self.explanation)
 
 
-class WriterOptions(TypedDict, total=False):
-    """The arguments of every `ScoreWriter`, which documents them."""
-
-    capture_content: CaptureContent | None
-    explanations: bool | None
-    max_explanation_chars: int
-    failures: bool
-    delivery: DeliveryOptions | None
-    meter_provider: MeterProvider | None
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreWriter(ScoreEmitter, ABC):
     """Writes the scores of answers to a backend, in the background.
 
-    A derived class says how annotations are written (`connect`). Its arguments are keywords, since they make an equal emitter
-    in the helper process of an engine with `export="helper"`.
-
-    Args:
-        capture_content: True says that users' texts may stand there, so that explanations may quote them. None asks the
-            environment, as `OTelEmitter` does.
-        explanations: True writes the judges' explanations as they are, which quote users' texts, and False writes none. None
-            asks `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere
-            counts and places.
-        max_explanation_chars: where they are cut, 1 to 8192.
-        failures: also write metrics that failed: the type of the error, never a message.
-        delivery: how long scores are retried, and how many may wait.
-        meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
+    A derived class is a dataclass, too. It says where the server is (`server`) and how a batch is written there (`write`).
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    name: ClassVar[str]
-    """The backend's, in metrics and in the log."""
+    capture_content: CaptureContent | None = None
+    """True says that users' texts may be sent there, so that explanations may quote them. None asks the environment, as
+    `OTelEmitter` does."""
+    explanations: bool | None = None
+    """True writes the judges' explanations as they are, which quote users' texts, and False writes none. None asks
+    `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere counts and
+    places."""
+    max_explanation_chars: int = 1000
+    """Where explanations are cut, 1 to 8192."""
+    failures: bool = False
+    """Also write metrics that failed: the type of the error, never a message."""
+    delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
+    """How long scores are retried, and how many may wait."""
+    meter_provider: MeterProvider | None = None
+    """Where `ragspan.deliveries` goes; None means the global one, whenever it is set."""
 
-    score_wait = 0.0
-    """An emitter that other emitters need not wait for."""
-
-    endpoint: Endpoint | None = None
-    """The server that it writes to, where there is one to be named."""
-
-    needs_span = True
+    client: HttpClient = field(init=False)
+    """The client of the backend's server."""
+    needs_span: bool = field(init=False, default=True)
     """Whether it writes to a span, which another emitter makes or finds."""
 
-    _given: Mapping[str, Any]
+    name: ClassVar[str]
+    """The backend's, in metrics and in the log."""
+    parallel: ClassVar[int] = 1
+    """How many requests `write` makes at the same time."""
 
-    def __new__(cls, *_: Any, **given: Any) -> Self:
-        writer = super().__new__(cls)
-        writer._given = given
-        return writer
+    score_wait = 0.0  # other emitters need not wait for it
 
-    def __init__(
-        self,
-        *,
-        capture_content: CaptureContent | None = None,
-        explanations: bool | None = None,
-        max_explanation_chars: int = 1000,
-        failures: bool = False,
-        delivery: DeliveryOptions | None = None,
-        meter_provider: MeterProvider | None = None,
-    ) -> None:
+    def __post_init__(self) -> None:
+        self.client = HttpClient(self.server(), size=self.parallel)
         self._content = ContentPolicy(
-            capture_content=capture_content,
-            explanations=explanations,
-            max_explanation_chars=max_explanation_chars,
+            capture_content=self.capture_content,
+            explanations=self.explanations,
+            max_explanation_chars=self.max_explanation_chars,
         )
-        FLAG.check("failures", failures)  # `"false"` is true to Python
-        self._failures = failures
-        self._meter_provider = meter_provider
-        self._sender = self._new_sender(delivery or DeliveryOptions())
+        FLAG.check_fields(self, "failures")  # `"false"` is true to Python
+        self.deliver_with(self.delivery)
 
     def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
         """An emitter for another process: the same arguments, with nothing to deliver.
@@ -153,15 +145,29 @@ class ScoreWriter(ScoreEmitter, ABC):
         Raises:
             TypeError: it was given a meter provider, which belongs to this process.
         """
-        if self._meter_provider is not None:
+        if self.meter_provider is not None:
             raise TypeError("its meter provider belongs to this process; leave it out to use the global one")
-        return partial(type(self), **self._given), ()
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        return partial(type(self), **given), ()
 
     @abstractmethod
-    def connect(self) -> ScoreBackend[Annotation]:
-        """A connection to the backend. Called in the writer's own thread before the first write, and whenever that raised.
+    def server(self) -> Endpoint:
+        """Where the backend is, by the arguments and the environment.
 
-        What it raises is treated as if `ScoreBackend.write` had raised it.
+        Raises:
+            ConfigurationError: neither says it.
+        """
+
+    @abstractmethod
+    def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Write the batch; what became of each annotation, in order. See `BatchSender`.
+
+        To write an annotation a second time must not make a second one there: a reply may get lost.
+
+        Raises:
+            Unavailable: the backend takes nothing at the moment.
+            BatchRejected: it will never take this batch as it is.
+            Exception: the batch failed as a whole, and may succeed in parts or later.
         """
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
@@ -170,42 +176,29 @@ class ScoreWriter(ScoreEmitter, ABC):
         A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
         emitted, usually in the engine's worker, so it does no I/O.
         """
-        record_id = named(scored.record.record_id)
-        ids: dict[str, Any] = {
-            "trace_id": f"{span.trace_id:032x}",
-            "span_id": f"{span.span_id:016x}",
-            "record_id": record_id,
-            "ended_ns": min(max(scored.record.ended_ns, 0), _LATEST_NS),
-        }
         items: list[Annotation] = []
         for metric, outcome in scored.outcomes.items():
             if isinstance(outcome, Score):
-                about: dict[str, Any] = {
+                facts: dict[str, Any] = {
                     "value": float(outcome.value),
-                    "annotator": annotator_kind(outcome),
-                    "judge": outcome.judge and named(outcome.judge),
                     "label": outcome.label,
                     "explanation": self._content.explanation(outcome),
                     "metadata": _metadata(scored, outcome),
                 }
-            elif isinstance(outcome, MetricFailure) and self._failures:
+                items.append(Annotation.of(scored, span, metric, outcome, **facts))
+            elif isinstance(outcome, MetricFailure) and self.failures:
                 # Never the message: it may quote what a provider or a parser quoted of the user's text.
                 kind = error_type(outcome.error_type)
-                metadata = {"record_id": record_id, "error_type": kind}
-                about = {"value": None, "error_type": kind, "metadata": metadata}
-            else:
-                continue
-            items.append(Annotation(name=named(metric), **ids, **about))
+                metadata = {"record_id": named(scored.record.record_id), "error_type": kind}
+                items.append(Annotation.of(scored, span, metric, None, value=None, error_type=kind, metadata=metadata))
         return items
 
-    @property
-    def delivery(self) -> DeliveryOptions:
-        """How long scores are retried, and how many may wait; can be changed before anything is emitted."""
-        return self._sender.options
-
-    @delivery.setter
-    def delivery(self, delivery: DeliveryOptions) -> None:
-        self._sender = self._new_sender(delivery)
+    def deliver_with(self, delivery: DeliveryOptions) -> None:
+        """Change how long scores are retried, and how many may wait, before anything is emitted."""
+        self.delivery = delivery
+        self._sender: BatchSender[Annotation] = BatchSender(
+            delivery, write=self.write, name=self.name, meter_provider=self.meter_provider
+        )
 
     def emit(self, scored: ScoredRecord) -> None:
         """Take an answer's outcomes; those of an answer without a sampled span are counted as `no_span`."""
@@ -228,15 +221,13 @@ class ScoreWriter(ScoreEmitter, ABC):
         return self._sender.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """Deliver what is left within `timeout` seconds, count the rest as dropped, and close the connection."""
+        """Deliver what is left within `timeout` seconds, count the rest as dropped, and close the connections."""
         self._sender.shutdown(timeout)
+        self.client.close()
 
     def stats(self) -> DeliveryStats:
         """Where everything is that was emitted."""
         return self._sender.stats()
-
-    def _new_sender(self, delivery: DeliveryOptions) -> BatchSender[Annotation]:
-        return BatchSender(delivery, connect=self.connect, name=self.name, meter_provider=self._meter_provider)
 
 
 def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def _native_writers(settings: Settings) -> list[ScoreWriter]:
 
 
 def _named(writer: ScoreWriter) -> str:
-    return writer.name if writer.endpoint is None else f"{writer.name} at {writer.endpoint.url}"
+    return f"{writer.name} at {writer.client.endpoint.url}"
 
 
 def _root(provider: TracerProvider) -> tuple[SpanAnchor, bool]:

@@ -1,24 +1,31 @@
-"""The emitter that puts scores into Datadog LLM Observability."""
+"""Puts scores into Datadog LLM Observability, by the interface that Datadog's own library uses.
+
+Datadog accepts a request as a whole, whether or not it has the spans, and joins them later; nobody is told of an evaluation whose
+span never comes. An evaluation has no id: one that is sent twice is there twice, so both say the same, their time included.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from ragspan.config import variable
-from ragspan.delivery import Annotation, ScoreBackend, ScoreWriter
-from ragspan.delivery.backend import Endpoint
+from ragspan.delivery import Annotation, Delivered, ScoreWriter, WriteResult
+from ragspan.delivery.http import Endpoint
+from ragspan.delivery.writer import present
 from ragspan.exceptions import ConfigurationError
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ragspan.delivery.writer import WriterOptions
-
+_PATH = "/api/intake/llm-obs/v2/eval-metric"
 _SITE = "datadoghq.com"
 _APP_NAMES = ("DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 """In this order. Datadog names the application of OpenTelemetry's spans by their service."""
+_NOT_IN_LABELS = re.compile(r"[^0-9A-Za-z_]")
+_MAX_LABEL = 200
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DatadogEvaluations(ScoreWriter):
     """Writes each score as an evaluation of the answer's span in LLM Observability, with the explanation as its reasoning.
 
@@ -30,59 +37,89 @@ class DatadogEvaluations(ScoreWriter):
     assessment. A metric that does not apply has none; one that failed has, with `failures=True`, the type of its error under
     the label `<metric>_error`. To score a record again adds an evaluation: Datadog has nothing that replaces one.
 
-    Args:
-        site: of Datadog; None takes `DD_SITE`, or `datadoghq.com`.
-        api_key: None takes `DD_API_KEY`.
-        ml_app: the application in LLM Observability; None takes `DD_LLMOBS_ML_APP`, `DD_SERVICE` or `OTEL_SERVICE_NAME`.
-        base_url: of an API in place of the site's, such as a proxy; None takes `DD_LLMOBS_OVERRIDE_ORIGIN`.
-        timeout: seconds, more than 0, that Datadog may take to answer a request.
-        options: those of every `ScoreWriter`: `capture_content`, `explanations`, `max_explanation_chars`, `failures`,
-            `delivery`, `meter_provider`.
-
     Raises:
         ConfigurationError: the key or the application is missing, or an argument or the environment has a value that is not
             allowed.
     """
 
-    name = "datadog"
-    endpoint: Endpoint
+    site: str | None = None
+    """Of Datadog; None takes `DD_SITE`, or `datadoghq.com`."""
+    api_key: str | None = None
+    """None takes `DD_API_KEY`."""
+    ml_app: str | None = None
+    """The application in LLM Observability; None takes `DD_LLMOBS_ML_APP`, `DD_SERVICE` or `OTEL_SERVICE_NAME`."""
+    base_url: str | None = None
+    """Of an API in place of the site's, such as a proxy; None takes `DD_LLMOBS_OVERRIDE_ORIGIN`."""
+    timeout: float = 10.0
+    """Seconds, more than 0, that Datadog may take to answer a request."""
 
-    def __init__(
-        self,
-        *,
-        site: str | None = None,
-        api_key: str | None = None,
-        ml_app: str | None = None,
-        base_url: str | None = None,
-        timeout: float = 10.0,
-        **options: Unpack[WriterOptions],
-    ) -> None:
-        key = api_key or variable("DD_API_KEY")
+    name = "datadog"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        app = self.ml_app or next(filter(None, map(variable, _APP_NAMES)), None)
+        if app is None:
+            raise ConfigurationError(
+                "LLM Observability's application has no name: set DD_LLMOBS_ML_APP, or give ml_app"
+            )
+        self._app = app
+
+    def server(self) -> Endpoint:
+        key = self.api_key or variable("DD_API_KEY")
         if key is None:
             raise ConfigurationError("a key for Datadog is missing: set DD_API_KEY, or give api_key")
-        self.endpoint = Endpoint.at(*_address(site, base_url), headers={"dd-api-key": key}, timeout=timeout)
-        self._ml_app = ml_app or _named_app()
-        super().__init__(**options)
+        return Endpoint.at(*self._address(), headers={"dd-api-key": key}, timeout=self.timeout)
 
-    def connect(self) -> ScoreBackend[Annotation]:
-        from ragspan.delivery.http import HttpClient
-        from ragspan_datadog.backend import DatadogIntake
+    def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Write the batch by one request; one that is too large, or has an evaluation that Datadog refuses, is split."""
+        metrics = [self._evaluation_of(item) for item in batch]
+        content = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
+        reply = self.client.call("POST", _PATH, json=content)
+        if not reply.is_ok:
+            raise reply.failure()
+        return [Delivered()] * len(batch)
 
-        return DatadogIntake(HttpClient(self.endpoint), ml_app=self._ml_app)
+    def _address(self) -> tuple[str, str]:
+        """Where the address comes from, and the address."""
+        if self.base_url is not None:
+            return "base_url", self.base_url
+        override = variable("DD_LLMOBS_OVERRIDE_ORIGIN")
+        if override is not None and self.site is None:
+            return "DD_LLMOBS_OVERRIDE_ORIGIN", override
+        return "site" if self.site else "DD_SITE", f"https://api.{self.site or variable('DD_SITE') or _SITE}"
+
+    def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
+        """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
+        tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
+        span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
+        return present(
+            {
+                "event_kind": "evaluation",
+                "eval_scope": "span",
+                "join_on": {"span": span},
+                "ml_app": self._app,
+                "timestamp_ms": item.ended_ns // 1_000_000,
+                **_value(item),
+                "assessment": item.label if item.label in {"pass", "fail"} else None,
+                "reasoning": item.explanation,
+                "tags": [f"{key}:{value}" for key, value in present(tags).items()],
+                "metadata": present({**item.metadata, "label": item.label}),
+            }
+        )
 
 
-def _address(site: str | None, base_url: str | None) -> tuple[str, str]:
-    """Where the address comes from, and the address."""
-    if base_url is not None:
-        return "base_url", base_url
-    override = variable("DD_LLMOBS_OVERRIDE_ORIGIN")
-    if override is not None and site is None:
-        return "DD_LLMOBS_OVERRIDE_ORIGIN", override
-    return "site" if site else "DD_SITE", f"https://api.{site or variable('DD_SITE') or _SITE}"
+def _value(item: Annotation) -> dict[str, Any]:
+    """A number, or the type of an error under a label of its own: a label has values of one type only."""
+    if item.error_type is None:
+        return {"label": label_of(item.name), "metric_type": "score", "score_value": item.value}
+    return {
+        "label": label_of(f"{item.name[: _MAX_LABEL - 8]}_error"),
+        "metric_type": "categorical",
+        "categorical_value": item.error_type,
+    }
 
 
-def _named_app() -> str:
-    found = next((app for app in map(variable, _APP_NAMES) if app is not None), None)
-    if found is None:
-        raise ConfigurationError("LLM Observability's application has no name: set DD_LLMOBS_ML_APP, or give ml_app")
-    return found
+def label_of(metric: str) -> str:
+    """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
+    label = _NOT_IN_LABELS.sub("_", metric)
+    return (label if label[:1].isalpha() else f"m_{label}")[:_MAX_LABEL]

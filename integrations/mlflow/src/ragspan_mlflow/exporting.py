@@ -10,6 +10,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -18,13 +19,11 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.config import variable
 from ragspan.delivery import DeliveryOptions, Unavailable
-from ragspan.delivery.backend import Endpoint
-from ragspan.delivery.http import HttpClient, Reply, TimedOut, session_for
-from ragspan.delivery.spans import RetryingSpanExporter
+from ragspan.delivery.http import Endpoint, HttpClient, Reply, session_for
+from ragspan.delivery.spans import SPAN_DELIVERY, RetryingSpanExporter
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan_mlflow.backend import names_nothing
-from ragspan_mlflow.emitter import tracking_server
+from ragspan_mlflow.emitter import names_nothing, tracking_server
 
 _HEADER = "x-mlflow-experiment-id"
 _DEFAULT_EXPERIMENT = "0"
@@ -57,7 +56,7 @@ class MLflowSpanExporter(RetryingSpanExporter):
         experiment: str | int | None = None,
         token: str | None = None,
         timeout: float = 10.0,
-        delivery: DeliveryOptions | None = None,
+        delivery: DeliveryOptions = SPAN_DELIVERY,
     ) -> None:
         server = tracking_server(tracking_uri, token=token, timeout=timeout)
         super().__init__(ExperimentExporter(server, _named(experiment)), delivery=delivery)
@@ -80,8 +79,13 @@ class ExperimentExporter(SpanExporter):
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
         """Try once to bring the spans there."""
         if self._exporter is None:
-            number = self._experiment if self._experiment.isdecimal() else self._find()
-            if number is None:
+            try:
+                number = (
+                    self._experiment if self._experiment.isdecimal() else experiment_id(self._server, self._experiment)
+                )
+            except (Unavailable, TimeoutError) as trouble:
+                reason = str(trouble) or "timeout"
+                self._log.trouble("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
                 return SpanExportResult.FAILURE
             self._exporter = OTLPSpanExporter(
                 f"{self._server.url}/v1/traces",
@@ -92,47 +96,29 @@ class ExperimentExporter(SpanExporter):
         return self._exporter.export(spans)
 
     def shutdown(self) -> None:
-        """Let go of the connection, and end a try that is under way."""
+        """Close the connection, and end a try that is under way."""
         if self._exporter is not None:
             self._exporter.shutdown()
 
-    def _find(self) -> str | None:
-        """The experiment's id; None if the server does not tell."""
-        client = HttpClient(self._server)
-        try:
-            return experiment_id(client, self._experiment)
-        except (ExperimentRefused, Unavailable) as trouble:
-            reason = str(trouble)
-        except TimedOut:
-            reason = "timeout"
-        finally:
-            client.close()
-        self._log.trouble("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
-        return None
 
-
-class ExperimentRefused(Exception):  # noqa: N818 - the server did, for good
-    """The server has no such experiment and will not make one: it was deleted, or we may not."""
-
-
-def experiment_id(client: HttpClient, name: str) -> str:
+def experiment_id(server: Endpoint, name: str) -> str:
     """The id of the experiment of this name, which is made if it is missing.
 
     Raises:
-        ExperimentRefused: there is none, and none can be made.
-        Unavailable: the server cannot be reached, or does not know us.
-        TimedOut: no answer came in time.
+        Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none.
+        TimeoutError: no answer came in time.
     """
-    reply = _by_name(client, name)
-    if names_nothing(reply):
-        created = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
-        if created.is_ok:
-            return str(created.body["experiment_id"])
-        if created.body.get("error_code") == "RESOURCE_ALREADY_EXISTS":  # made by another process in this very moment
-            reply = _by_name(client, name)
+    with contextlib.closing(HttpClient(server)) as client:
+        reply = _by_name(client, name)
+        if names_nothing(reply):
+            created = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
+            if created.is_ok:
+                return str(created.body["experiment_id"])
+            if created.body.get("error_code") == "RESOURCE_ALREADY_EXISTS":  # another process has just made it
+                reply = _by_name(client, name)
     experiment = reply.body.get("experiment", {}) if reply.is_ok else {}
     if experiment.get("lifecycle_stage", "deleted") == "deleted":
-        raise ExperimentRefused(f"http_{reply.status}")
+        raise Unavailable(f"http_{reply.status}")
     return str(experiment["experiment_id"])
 
 

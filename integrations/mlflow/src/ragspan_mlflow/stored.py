@@ -13,8 +13,7 @@ from ragspan.datasets.cells import nanoseconds_of
 from ragspan.datasets.sources import Opinion, StoredAnswer, asked
 from ragspan.delivery.http import HttpClient
 from ragspan.exceptions import ConfigurationError
-from ragspan_mlflow.backend import TRACES
-from ragspan_mlflow.emitter import tracking_server
+from ragspan_mlflow.emitter import TRACES, tracking_server
 from ragspan_mlflow.exporting import EXPERIMENTS
 
 try:

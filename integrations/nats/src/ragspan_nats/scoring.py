@@ -114,7 +114,7 @@ class FleetScoring:
         (self._spans,) = (emitter for emitter in emitters if isinstance(emitter, OTelEmitter))
         self._writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
         for writer in self._writers:
-            writer.delivery = _for_what_is_in_flight(writer.delivery, options)
+            writer.deliver_with(_for_what_is_in_flight(writer.delivery, options))
         self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._span_writer = SpanWriter(
             exporters, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider

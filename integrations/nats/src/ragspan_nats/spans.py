@@ -126,7 +126,7 @@ class SpanWriter:
             queue_size=2**30, queue_bytes=2**30, batch_size=_RECORDS_A_BATCH, linger=LINGER, retry_window=retry_window
         )
         self._sender: BatchSender[_Spans] = BatchSender(
-            options, connect=lambda: self, name="exporter", items="records", meter_provider=meter_provider
+            options, write=self.write, name="exporter", items="records", meter_provider=meter_provider
         )
 
     def put(self, spans: Sequence[ReadableSpan]) -> DeliveryStatus:
@@ -155,9 +155,6 @@ class SpanWriter:
             if results == [Failed(), Failed()]:
                 raise ExportError
         return results
-
-    def close(self) -> None:
-        """The exporters outlast the connection."""
 
     def _take(self, batch: Sequence[_Spans]) -> bool:
         spans = [span for one in batch for span in one.spans]
