@@ -5,13 +5,18 @@ The limits bound what it costs to read a record, whatever the text holds: a frac
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ragspan.exceptions import RecordError
+
+if TYPE_CHECKING:
+    import msgspec
 
 MAX_JSON = 4 * 1024 * 1024
 """Bytes of a record's JSON, or characters of a text."""
@@ -24,6 +29,7 @@ MAX_CONTEXTS = 10_000
 MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together; each becomes a span."""
 
+_PLAIN_TYPES = (str, int, bool, type(None))
 _MAX_PLAIN_DEPTH = 20  # of what we write
 _MAX_DIGITS = 300
 """Of a number. One with more takes long to read, and may be too large for a float."""
@@ -46,6 +52,45 @@ def read_json(text: str | bytes) -> Any:
         raise RecordError(f"a record should be JSON text: {error}") from None
     check("values inside each other", _depth(value), MAX_DEPTH)
     return value
+
+
+def write_json(value: Any, *, metadata: Iterable[Mapping[Any, Any]]) -> str:
+    """The value as JSON text.
+
+    msgspec writes it in a tenth of the time, but not every value as `plain` does. Those values can only be in metadata.
+
+    Args:
+        value: dataclasses and what they hold.
+        metadata: all of the metadata in it.
+    """
+    if all(map(_is_plain, metadata)):
+        with contextlib.suppress(
+            TypeError, ValueError, RecursionError
+        ):  # a lone surrogate, or a type that only `plain` names
+            return _encoder().encode(value).decode()
+    return json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
+
+
+@functools.cache
+def _encoder() -> msgspec.json.Encoder:
+    import msgspec
+
+    return msgspec.json.Encoder(enc_hook=_exact)
+
+
+def _exact(value: object) -> str:
+    """The text of an object of a framework's own class of texts."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(type(value).__name__)
+
+
+def _is_plain(metadata: Mapping[Any, Any]) -> bool:
+    """Whether every JSON writer writes the same."""
+    return type(metadata) is dict and all(
+        type(key) is str and (type(value) in _PLAIN_TYPES or (type(value) is float and math.isfinite(value)))
+        for key, value in metadata.items()
+    )
 
 
 def check(what: str, number: int, most: int) -> None:

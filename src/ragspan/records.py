@@ -5,7 +5,6 @@ All times are Unix nanoseconds. All text is the user's data: it is carried, neve
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import RecordError
 from ragspan.notebook import named_texts, table
-from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, plain, read_json
+from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_json, write_json
 from ragspan.step_texts import ErrorReport, Message, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
@@ -296,13 +295,14 @@ class RagRecord:
             texts += [call.arguments, call.result]
         for model in self.generations:
             texts += [message.text for message in (*model.prompt, *([model.reply] if model.reply else ()))]
-        for contexts in (self.contexts or (), self.evidence, *self._documents()):
+        for contexts in self._all_contexts():
             texts += [context.text for context in contexts]
         unique = {id(text): text for text in texts if text is not None}
         return sum(map(sys.getsizeof, unique.values()))
 
-    def _documents(self) -> Iterable[tuple[RetrievedContext, ...]]:
-        """What its searches found, and what its rerankers were given and left."""
+    def _all_contexts(self) -> Iterable[tuple[RetrievedContext, ...]]:
+        """Its contexts and evidence, what its searches found, and what its rerankers were given and left."""
+        yield from (self.contexts or (), self.evidence)
         yield from (search.contexts for search in self.retrievals)
         for reranking in self.rerankings:
             yield from (reranking.given, reranking.contexts)
@@ -316,11 +316,12 @@ class RagRecord:
         return table(f"{self.name} {self.record_id}{state}", named_texts(self))
 
     def to_json(self) -> str:
-        """The record as ASCII JSON text, which `from_json` turns back into an equal record.
+        """The record as JSON text, which `from_json` turns back into an equal record.
 
         Metadata values that JSON cannot hold (locks, clients, NaN) become the name of their type.
         """
-        return json.dumps(plain(self), separators=(",", ":"), allow_nan=False)
+        contexts = (context.metadata for contexts in self._all_contexts() for context in contexts)
+        return write_json(self, metadata=[self.metadata, *contexts])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
@@ -338,8 +339,7 @@ class RagRecord:
         except msgspec.ValidationError as error:
             told = re.sub("enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL)  # the only quote
             raise RecordError(f"this JSON is no record: {told}") from None
-        contexts = (record.contexts or (), record.evidence, *record._documents())  # noqa: SLF001  its own class
-        check("contexts", sum(map(len, contexts)), MAX_CONTEXTS)
+        check("contexts", sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001  its own class
         check("steps", len(record.steps), MAX_STEPS)
         return record
 

@@ -9,9 +9,8 @@ from worker_parts import a_delivery, a_record
 
 from ragspan.cli import app
 from ragspan_nats.connection import ensure_streams
-from ragspan_nats.consumer import Verdict
-from ragspan_nats.dead_letters import dead_letters, publish_dead_letter
-from ragspan_nats.message import message_of
+from ragspan_nats.consumer import Verdict, publish_dead_letter
+from ragspan_nats.message import dead_letters, message_of
 from ragspan_nats.settings import Stream
 
 STREAM = Stream()

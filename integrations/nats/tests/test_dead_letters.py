@@ -13,10 +13,9 @@ from typer.testing import CliRunner
 from worker_parts import PARENT, a_delivery, a_record
 
 from ragspan.cli import app
-from ragspan_nats import dead_letters as command_module
-from ragspan_nats.consumer import Verdict
-from ragspan_nats.dead_letters import dead_letters, publish_dead_letter, return_dead_letter
-from ragspan_nats.message import EARLIER_DELIVERIES, message_of
+from ragspan_nats import command as command_module
+from ragspan_nats.consumer import Verdict, publish_dead_letter
+from ragspan_nats.message import EARLIER_DELIVERIES, dead_letters, message_of, return_dead_letter
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from ragspan.telemetry import OTelEmitter, is_suppressed
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import scoring as scoring_module
-from ragspan_nats import spans as spans_module
 from ragspan_nats.consumer import Reason
 from ragspan_nats.scoring import FleetScoring, _for_what_is_in_flight
 from ragspan_nats.settings import WorkerOptions
@@ -91,7 +90,7 @@ def make(monkeypatch):
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
     monkeypatch.setattr(scoring_module, "_PAUSE", 0.02)
     monkeypatch.setattr(scoring_module, "_FLUSH", 0.3)
-    monkeypatch.setattr(spans_module, "LINGER", 0.05)
+    monkeypatch.setattr(scoring_module, "_LINGER", 0.05)
     made = []
 
     def make(*exporters, emitters=(), outcomes=GOOD, **options):
@@ -311,7 +310,7 @@ class TestNativeScores:
 
     def test_a_writer_holds_for_as_long_whatever_its_worker_holds(self):
         """Else it would give scores up that the worker keeps for it, and they would be judged again."""
-        options = WorkerOptions(max_in_flight=1000, export_retry_timeout=3600.0)
+        options = WorkerOptions(concurrency=250, export_retry_timeout=3600.0)
         delivery = _for_what_is_in_flight(DeliveryOptions(), options)
 
         assert delivery.queue_size > 1000 * 8 * 10  # eight metrics, ten passages

@@ -246,5 +246,5 @@ def test_a_sink_needs_one_broker():
 def test_a_sink_shows_no_secret(caplog):
     caplog.set_level(logging.DEBUG)
     sink = NatsSink("nats://user:SECRET@localhost")
-    assert "SECRET" not in f"{sink!r} {sink._access!r} {sink._work!r}"
+    assert "SECRET" not in f"{sink!r} {sink._publishing!r} {sink._work!r}"
     assert "SECRET" not in caplog.text

@@ -12,7 +12,7 @@ import pytest
 from brokers import PATIENCE, until
 from submitted import FakeCapture, a_record, records, stored_ids
 
-from ragspan_nats import publishing
+from ragspan_nats import sink as sink_module
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_n
 
 
 def test_what_was_in_flight_when_the_connection_was_lost_is_published_again(broker, make_sink, monkeypatch):
-    monkeypatch.setattr(publishing, "_REPLY_TIMEOUT", 1.0)
+    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 1.0)
     sink = make_sink(broker)
     sink.submit(a_record("before"))
     assert sink.flush(PATIENCE)

@@ -80,8 +80,8 @@ def test_settings_of_the_queue_are_the_sinks():
     )
     options = sink._processor_options
     assert (options.queue_size, options.queue_bytes, options.drop, sink.exit_timeout) == (5, 500, "newest", 3.0)
-    assert sink._stream.name == "ragspan"
-    assert sink._access.place == "broker:4222"
+    assert sink._publishing.keywords["stream"].name == "ragspan"
+    assert sink._publishing.keywords["access"].place == "broker:4222"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.consumer import Consumer, Delivery
 from ragspan_nats.message import EARLIER_DELIVERIES
+from ragspan_nats.scoring import NamingSampler, RecordIds
 from ragspan_nats.settings import Stream, WorkerOptions
-from ragspan_nats.spans import NamingSampler, RecordIds
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
 OUTAGE = MetricFailure(error_type="APIConnectionError", message="no connection", outage=True)
@@ -40,7 +40,7 @@ def a_record(record_id="record-1", **given):
     return RagRecord(**{**about, **given})
 
 
-def a_delivery(record=None, *, payload=b"", headers=None, number=1, earlier=0, sequence=None, stored_at=1.0):
+def a_delivery(record=None, *, payload=b"", headers=None, number=1, earlier=0, sequence=None):
     """A message as the broker delivers it.
 
     Args:
@@ -48,11 +48,10 @@ def a_delivery(record=None, *, payload=b"", headers=None, number=1, earlier=0, s
         number: which delivery of the message this is.
         earlier: how often it had been delivered before it was a dead letter.
         sequence: of the message; another one each time by default.
-        stored_at: when the stream took it, in Unix seconds.
     """
     sequence = next(_sequences) if sequence is None else sequence
     headers = {**(headers or {}), **({EARLIER_DELIVERIES: str(earlier)} if earlier else {})}
-    reply = f"$JS.ACK.ragspan.ragspan-workers.{number}.{sequence}.{sequence}.{int(stored_at * 1e9)}.0"
+    reply = f"$JS.ACK.ragspan.ragspan-workers.{number}.{sequence}.{sequence}.1000000000.0"
     return Delivery.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers))
 
 
@@ -64,9 +63,7 @@ def scored(record, outcomes=None, *, span=None):
 def consumer_of(access):
     """The workers' consumer, for tests that have made the streams."""
     log = ThrottledLog()
-    made = Consumer(
-        access=access, stream=Stream(), options=WorkerOptions(), take=pytest.fail, on_new_stream=pytest.fail, log=log
-    )
+    made = Consumer(access=access, stream=Stream(), options=WorkerOptions(), take=pytest.fail, log=log)
     made._connection = BrokerConnection(access, name="test", log=log)  # which makes none
     return made
 
@@ -89,13 +86,13 @@ class SpanMaker:
     def open(self, record, **about):
         """Begin a delivery of the record."""
         delivery = a_delivery(**about)
-        with self._ids.at(delivery, record, "open"):
+        with self._ids.at(delivery, record):
             delivery.handle = self._emitter.start(record)
         return delivery
 
     def emit(self, delivery, record, outcomes=None):
         """End it; the spans that are to be exported."""
-        with self._ids.at(delivery, record, "emit"):
+        with self._ids.at(delivery, record):
             delivery.handle.finish(scored(record, outcomes, span=delivery.handle.span))
         return delivery.spans
 

@@ -1,8 +1,8 @@
-"""The command `ragspan worker`, and the page that says whether the worker is well: for Kubernetes' probes and for people.
+"""The commands `ragspan worker` and `ragspan dead-letters`, and the worker's health page for Kubernetes' probes and for people.
 
-`/healthz` is 200 as long as the worker's loop turns, also while the broker is away: to start it anew would not bring the broker
-back. `/readyz` is 200 while records can come. Both hold the counts as JSON. The page has threads of its own, so that it can tell
-of a loop that hangs: one for each connection, of which there are 64 at most; one that is silent for five seconds ends.
+`/healthz` is 200 as long as the worker's loop turns, also while the broker is away: a restart would not bring the broker back.
+`/readyz` is 200 while records can come. Both return the counts as JSON. The page has its own threads, so it also answers when the
+loop hangs: one for each connection, 64 at most. A connection that is silent for five seconds ends.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 from opentelemetry.metrics import set_meter_provider
@@ -27,27 +28,41 @@ from opentelemetry.metrics import set_meter_provider
 from ragspan.arguments import wrong
 from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
+from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.message import DeadLetter, dead_letters, return_dead_letter
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
-from ragspan_nats.worker import Worker, WorkerStats
 
-_SILENCE = 5.0  # seconds that a connection may say nothing
+if TYPE_CHECKING:  # not loaded before they are needed
+    from nats.aio.client import Client
+
+    from ragspan_nats.worker import Worker, WorkerStats
+
+_CONNECT = 5.0  # seconds
+_MAX_SHOWN = 300  # characters of a text
+_SILENCE = 5.0  # seconds that a connection may be silent
 _MAX_CONNECTIONS = 64
 _LAST_PORT = 65_535
+_DEFAULTS = WorkerOptions()
+
+Broker: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="nats://host:4222, or tls://…; several with commas. RAGSPAN_SINK by default."),
+]
+StreamName: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAME", help="RAGSPAN_NATS_STREAM by default, else ragspan.")
+]
+Reason: TypeAlias = Annotated[str | None, typer.Option(metavar="REASON", help="Only those with this reason.")]
 
 app = typer.Typer(add_completion=False)
-
-_DEFAULTS = WorkerOptions()
+dead_letters_app = typer.Typer(
+    add_completion=False, no_args_is_help=True, help="Records that the workers could not score: list and retry them."
+)
 
 
 @app.command()
 def worker(
-    broker: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="nats://host:4222, or tls://…; several with commas. RAGSPAN_SINK by default."),
-    ] = None,
-    stream: Annotated[
-        str | None, typer.Option(metavar="NAME", help="RAGSPAN_NATS_STREAM by default, else ragspan.")
-    ] = None,
+    broker: Broker = None,
+    stream: StreamName = None,
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="Records scored at a time; RAGSPAN_CONCURRENCY by default, else 16.")
     ] = None,
@@ -80,36 +95,33 @@ def worker(
 
     Judge, metrics, budgets and spans are configured by RAGSPAN_* variables as in an application, the export by OTEL_*, the
     broker's credentials by RAGSPAN_NATS_USER and _PASSWORD, _TOKEN, _NKEY_FILE, _CREDENTIALS_FILE, _CA_FILE,
-    _CERTIFICATE_FILE and _KEY_FILE. Any number of workers share a stream. Where it is missing it is made, with the limits of
-    RAGSPAN_NATS_MAX_RECORDS, _MAX_BYTES and _REPLICAS.
+    _CERTIFICATE_FILE and _KEY_FILE. Any number of workers share a stream. If the stream is missing, the worker makes it, with
+    the limits of RAGSPAN_NATS_MAX_RECORDS, _MAX_BYTES and _REPLICAS.
 
-    SIGTERM and Ctrl-C: no new records, those in flight are finished within --drain-timeout or given back; a second one gives all back.
+    SIGTERM and Ctrl-C: the worker takes no new records, and finishes those in flight within --drain-timeout or gives them back.
+    A second signal gives all back.
 
-    Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
+    Exit codes: 0 stopped as asked; 2 a setting or an argument is wrong.
     """
-    # Not INFO for all: the judges' HTTP client would tell of every single request.
+    from ragspan_nats.worker import Worker
+
+    # Not INFO for all loggers: the judges' HTTP client logs every single request.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("ragspan").setLevel(logging.INFO)
-    named = {"RAGSPAN_METRICS": metrics, "RAGSPAN_JUDGE": judge, "RAGSPAN_CONCURRENCY": concurrency}
+    given = {"RAGSPAN_METRICS": metrics, "RAGSPAN_JUDGE": judge, "RAGSPAN_CONCURRENCY": concurrency}
     try:
-        chosen = {name: str(value) for name, value in named.items() if value is not None}
+        chosen = {name: str(value) for name, value in given.items() if value is not None}
         settings = Settings.from_environment({**process_environment(), **chosen})
-        access = BrokerAccess.from_environment(broker)
-        access.options()  # reads the certificates
-        records = Stream.from_environment(stream)
-        made = Worker(
-            access,
-            settings,
-            stream=records,
-            options=WorkerOptions(
-                concurrency=settings.concurrency,
-                ack_wait=ack_wait,
-                max_deliveries=max_deliveries,
-                max_ack_pending=max_ack_pending,
-                drain_timeout=drain_timeout,
-                export_retry_timeout=export_retry_timeout,
-            ),
+        options = WorkerOptions(
+            concurrency=settings.concurrency,
+            ack_wait=ack_wait,
+            max_deliveries=max_deliveries,
+            max_ack_pending=max_ack_pending,
+            drain_timeout=drain_timeout,
+            export_retry_timeout=export_retry_timeout,
         )
+        access, records = _broker_and_stream(broker, stream)
+        made = Worker(access, settings, stream=records, options=options)
         page = HealthPage(health, made.stats) if health is not None else None
     except ConfigurationError as error:
         typer.echo(f"ragspan worker: {error}", err=True)
@@ -121,12 +133,16 @@ def worker(
     try:
         asyncio.run(_until_stopped(made, page))
     finally:
-        typer.echo(f"ragspan worker: {_summary(made.stats())}", err=True)
+        stats = made.stats()
+        nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
+        summary = f"{stats.acknowledged} records scored, {nacked} given back, {dead_lettered} put aside"
+        typer.echo(f"ragspan worker: {summary}", err=True)
 
 
-def _summary(stats: WorkerStats) -> str:
-    nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
-    return f"{stats.acknowledged} records scored, {nacked} given back, {dead_lettered} put aside"
+def _broker_and_stream(broker: str | None, stream: str | None) -> tuple[BrokerAccess, Stream]:
+    access = BrokerAccess.from_environment(broker)
+    access.options()  # reads the certificates
+    return access, Stream.from_environment(stream)
 
 
 async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
@@ -148,10 +164,10 @@ class HealthPage(ThreadingTCPServer):
 
     Args:
         address: `host:port`; port 0 takes a free one.
-        look: how it is at the moment; called in the page's threads.
+        look: returns the worker's state; called in the page's threads.
 
     Raises:
-        ConfigurationError: the address is none, or cannot be had.
+        ConfigurationError: the address is invalid or not available.
     """
 
     allow_reuse_address = daemon_threads = True
@@ -172,7 +188,6 @@ class HealthPage(ThreadingTCPServer):
 
     @property
     def address(self) -> str:
-        """Where it is served."""
         host, port = map(str, self.server_address[:2])
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -197,7 +212,7 @@ class HealthPage(ThreadingTCPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """The client hung up."""
+        """The client hung up: nothing to log."""
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -220,7 +235,124 @@ class _Request(BaseHTTPRequestHandler):
         if self.command == "GET":
             self.wfile.write(body)
 
-    do_HEAD = do_GET  # noqa: N815 - likewise
+    do_HEAD = do_GET  # noqa: N815 - the base's name
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - likewise
-        """Say nothing: probes ask every few seconds."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's signature
+        """Probes ask every few seconds: nothing to log."""
+
+
+@dead_letters_app.command("list")
+def list_letters(
+    broker: Broker = None,
+    stream: StreamName = None,
+    reason: Reason = None,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, for other programs.")] = False,  # noqa: FBT002 - an option
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Only the oldest N.")] = 100,
+) -> None:
+    """Show the dead letters, the oldest first. What users wrote is not shown.
+
+    Exit codes: 0 shown, even if there are none; 1 the broker cannot be used; 2 a setting or an argument is wrong.
+    """
+    _with_broker("list", broker, stream, lambda client, names: _list(client, names, reason, limit, as_json=as_json))
+
+
+@dead_letters_app.command()
+def retry(
+    numbers: Annotated[
+        list[int] | None, typer.Argument(metavar="[NUMBER]...", min=1, help="As `list` shows them; see also --all.")
+    ] = None,
+    broker: Broker = None,
+    stream: StreamName = None,
+    reason: Reason = None,
+    every: Annotated[bool, typer.Option("--all", help="All of them, or all with the reason.")] = False,  # noqa: FBT002 - an option
+) -> None:
+    """Return dead letters to the stream of records, where they are delivered anew.
+
+    Exit codes: 0 all of them were returned; 1 some were not, or the broker cannot be used; 2 an argument is wrong.
+    """
+    if bool(numbers) == every:
+        typer.echo("ragspan dead-letters retry: give the numbers that `list` shows, or --all", err=True)
+        raise typer.Exit(2)
+    _with_broker("retry", broker, stream, lambda client, names: _retry(client, names, set(numbers or ()), reason))
+
+
+def _with_broker(
+    command: str, broker: str | None, name: str | None, do: Callable[[Client, Stream], Awaitable[None]]
+) -> None:
+    """Run a command with a connection to the broker; errors become messages and exit codes."""
+
+    def fail(why: str, status: int = 1) -> typer.Exit:
+        typer.echo(f"ragspan dead-letters {command}: {why}", err=True)
+        return typer.Exit(status)
+
+    async def run(access: BrokerAccess, stream: Stream) -> None:
+        from nats.errors import Error
+        from nats.js.errors import APIError, NotFoundError
+
+        from ragspan_nats.connection import BrokerConnection
+
+        connection = BrokerConnection(access, name="ragspan dead-letters", log=ThrottledLog())
+        try:
+            await do(await asyncio.wait_for(connection.client(), _CONNECT), stream)
+        except NotFoundError:
+            raise fail(f"there is no stream {stream.dead_stream} at {access.place}") from None
+        except APIError as error:  # for example, the stream of records is full
+            raise fail(f"the broker says: {_plain(error.description or '')}") from None
+        except (Error, OSError, asyncio.TimeoutError) as error:
+            raise fail(f"the broker at {access.place} cannot be used: {type(error).__name__}") from None
+        finally:
+            await connection.close()
+
+    try:
+        access, stream = _broker_and_stream(broker, name)
+    except ConfigurationError as error:
+        raise fail(str(error), 2) from None
+    asyncio.run(run(access, stream))
+
+
+async def _list(client: Client, stream: Stream, reason: str | None, limit: int, *, as_json: bool) -> None:
+    shown: list[DeadLetter] = []
+    reasons: Counter[str] = Counter()
+    async for letter in dead_letters(client, stream):
+        if reason is None or letter.reason == reason:
+            reasons[_plain(letter.reason)] += 1
+            if len(shown) < limit:
+                shown.append(letter)
+    if as_json:
+        for letter in shown:
+            typer.echo(json.dumps(letter.facts()))
+        return
+    for letter in shown:
+        number, *facts = letter.facts().values()
+        typer.echo("  ".join([f"{number:>8}", *(_plain(str(fact)) for fact in facts)]).rstrip())
+    by_reason = ", ".join(f"{name} {number}" for name, number in reasons.most_common())
+    total = f"{sum(reasons.values())} dead letters in {stream.dead_stream}"
+    typer.echo(f"{total}: {by_reason}" if by_reason else total)
+
+
+async def _retry(client: Client, stream: Stream, wanted: set[int], reason: str | None) -> None:
+    returned = 0
+    left = set(wanted)
+    try:
+        async for letter in dead_letters(client, stream):
+            if (wanted and letter.sequence not in wanted) or reason not in {None, letter.reason}:
+                continue
+            if await return_dead_letter(client, stream, letter):
+                returned += 1
+                left.discard(letter.sequence)
+            else:
+                left.add(letter.sequence)
+    finally:
+        typer.echo(f"{returned} records returned to the stream {stream.name}")
+    if left:
+        typer.echo(
+            "ragspan dead-letters retry: these numbers could not be returned, because there is no such dead letter, or not "
+            f"the whole message: {', '.join(map(str, sorted(left)))}",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _plain(text: str) -> str:
+    """One line without characters that a terminal would interpret: anybody who may publish to the stream chose them."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text[:_MAX_SHOWN])

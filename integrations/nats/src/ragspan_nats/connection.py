@@ -1,12 +1,12 @@
-"""The connection to the broker, made again for as long as it takes; and the streams and the consumer, made where they are missing.
+"""The connection to the broker, which is made again as long as it is needed, and the streams and the consumer.
 
 Guarantees:
-- `client` waits until there is a connection, and a try that fails is followed by another a second later. nats-py reconnects by
-  itself, but gives up for good where a server refuses us while we are connected, and closes its client then; it can also wait
-  for a quarter of an hour for bytes to leave that a dead network does not take. Such a client is replaced.
-- Each time the connection is made, `prepare` has done its work before anybody gets the client.
-- Where the address or a certificate authority asks for encryption, nothing secret is sent without.
-- Nothing that is logged holds a secret, or comes more than once a minute.
+- `client` waits until there is a connection. One second after a failed attempt, another one follows. nats-py reconnects by itself,
+  but closes its client for good if a server refuses a connected client, and waits up to a quarter of an hour for bytes that a
+  dead network does not take. Such a client is replaced.
+- Each new connection is prepared before anybody gets its client.
+- If the address or a certificate authority asks for encryption, no secret is sent without it.
+- No log line holds a secret, and none is written more than once a minute.
 
 All of it runs in one event loop.
 """
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from nats.js import JetStreamContext
 
 _CONNECT_TIMEOUT = 5  # seconds
-_PAUSE = 1  # seconds between tries
-_PING_INTERVAL = 10  # seconds; two without an answer, and the connection counts as lost
-_STUCK = 15.0  # seconds without a connection and without a try that failed; a try takes no longer than the timeout and a pause
+_PAUSE = 1  # seconds between attempts
+_PING_INTERVAL = 10  # seconds; after two pings without an answer the connection counts as lost
+_STUCK = 15.0  # seconds without a connection and without a failed attempt; one attempt takes less
 _CLOSE_TIMEOUT = 2.0  # seconds
 _PENDING_BYTES = 8 * 1024 * 1024  # that nats-py holds for the socket: more than one message of any size
-_IN_USE = 10058  # the stream is there, with other settings than those that we would have made it with
+_EXISTS = 10058  # error code: the stream exists, with other settings than ours
 _REFUSALS = (
     "authorization violation",
     "authentication expired",
@@ -45,20 +45,19 @@ _REFUSALS = (
     "maximum payload violation",
     "tls required",
 )
-"""What a server says where it refuses something: the only texts of it that are shown."""
+"""What a server says when it refuses something. No other text of a server is logged."""
 
 
 class BrokerClient(Client):
-    """A client of nats-py, with three things put right.
+    """The client of nats-py with three corrections.
 
-    - It encrypts a connection only where the server's greeting, which comes in the clear, asks for that. Whoever sits in
-      between can leave it out, and would be sent the password.
-    - Where a server lets us in no longer, each try to connect again leaves its socket open until the garbage is collected.
-    - A message may have headers that are none, since a server stores whatever it is sent. The client stumbles over some of
-      them, stops reading for good, and takes its connection for a live one until two pings have gone without an answer.
+    - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
+      can leave that out and would get the password.
+    - If a server no longer lets us in, each attempt to reconnect leaves its socket open until it is garbage collected.
+    - A server stores any bytes as headers. Some of them make the client stop reading for good.
 
     Args:
-        must_encrypt: whether nothing may be said in the clear. A server that cannot encrypt is none, then.
+        must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
     """
 
     def __init__(self, *, must_encrypt: bool) -> None:
@@ -83,7 +82,7 @@ class BrokerClient(Client):
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         try:
             return await super()._process_headers(headers)
-        except Exception:  # noqa: BLE001 - whatever a hostile header brings about; the message is read as one without
+        except Exception:  # noqa: BLE001 - whatever invalid headers cause; the message is read without headers
             return None
 
 
@@ -92,9 +91,9 @@ class BrokerConnection:
 
     Args:
         access: the broker.
-        name: what the broker's own statistics call us.
-        log: told when the broker is away; never of a secret.
-        prepare: what is to be done on each new connection before it is used. Where it raises, so does `client`.
+        name: the connection's name in the broker's statistics.
+        log: told when the broker is away.
+        prepare: called with each new connection before it is used. If it raises, `client` raises the same.
     """
 
     def __init__(
@@ -112,45 +111,39 @@ class BrokerConnection:
         self._client: Client | None = None
         self._prepared: Client | None = None
         self._opening: asyncio.Task[None] | None = None
-        self._last_try = 0.0
+        self._last_failure = 0.0
         self._closing: set[asyncio.Task[None]] = set()
 
     @property
     def is_up(self) -> bool:
-        """Whether the broker can be reached at this moment, as far as is known."""
+        """Whether the broker is connected, as far as the client knows."""
         return self._client is not None and self._client.is_connected
 
     @property
     def ready_client(self) -> Client | None:
-        """The client, if it is connected and prepared at this moment."""
+        """The client, if it is connected and prepared now."""
         return self._client if self.is_up and self._client is self._prepared else None
 
-    @property
-    def max_payload(self) -> int:
-        """Bytes that a message may have, headers included."""
-        return 1024 * 1024 if self._client is None else self._client.max_payload
-
     async def client(self) -> Client:
-        """The client, connected and prepared; waits for that.
+        """The client, as soon as it is connected and prepared.
 
         Raises:
-            Exception: it could not be prepared.
+            Exception: what `prepare` raised.
         """
         while (client := self.ready_client) is None:
             if self._opening is None or self._opening.done():
                 self._opening = asyncio.create_task(self._open())
-                self._opening.add_done_callback(
-                    lambda task: task.cancelled() or task.exception()
-                )  # nobody may wait for it
-            await asyncio.shield(self._opening)  # others wait for it, too
+                # If all callers give up, asyncio would log the error.
+                self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
+            await asyncio.shield(self._opening)  # other callers wait for it too
         return client
 
     def prepare_again(self) -> None:
-        """What was prepared may be gone: do it once more before the client is used."""
+        """Prepare the client once more before its next use: the streams or the consumer may be gone."""
         self._prepared = None
 
     async def close(self) -> None:
-        """Let go of the connection; what was published is sent before, if the broker takes it within a second or two."""
+        """Close the connection. What was published is sent before, if the broker takes it within two seconds."""
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait({self._opening}, timeout=_CLOSE_TIMEOUT)
@@ -169,18 +162,19 @@ class BrokerConnection:
                 if self._prepare is not None:
                     await self._prepare(client)
                 self._prepared = client
-            elif time.monotonic() - max(began, self._last_try) > _STUCK:
-                self._client = None  # another takes its place; it closes when it can
+            elif time.monotonic() - max(began, self._last_failure) > _STUCK:
+                self._client = None  # another one replaces it; it closes when it can
                 self._closing_of(client)
             else:
-                await asyncio.sleep(_PAUSE / 10)  # it is at it
+                await asyncio.sleep(_PAUSE / 10)  # it reconnects by itself
 
     async def _connect(self) -> None:
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
 
         async def lost() -> None:
             if client is self._client:
-                self._lost()
+                self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
+                self.prepare_again()
 
         try:
             await client.connect(
@@ -196,32 +190,28 @@ class BrokerConnection:
                 error_cb=self._failed,
                 disconnected_cb=lost,
             )
-        except Exception as error:  # noqa: BLE001 - whatever is wrong now may be right in a second
+        except Exception as error:  # noqa: BLE001 - the next attempt may succeed, whatever it was
             await self._failed(error)
             self._closing_of(client)
             await asyncio.sleep(_PAUSE)
             return
-        except BaseException:  # cancelled: it would go on trying by itself
+        except BaseException:  # cancelled; the client would go on connecting
             await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
             raise
         self._client = client
 
     def _closing_of(self, client: Client) -> asyncio.Task[None]:
-        # As a task of its own: nats-py may wait for the same thing twice, and what cancels the one wait cancels the other.
+        # In its own task: nats-py may wait for one thing in two places, and a cancellation of one wait cancels the other.
         closing = asyncio.create_task(_close(client))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
         return closing
 
-    def _lost(self) -> None:
-        self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
-        self.prepare_again()
-
     async def _failed(self, error: Exception) -> None:
-        self._last_try = time.monotonic()
-        if isinstance(error, UnexpectedEOF):  # that the connection is lost is told anyway
+        self._last_failure = time.monotonic()
+        if isinstance(error, UnexpectedEOF):  # `lost` logs it
             return
-        # Not all that the error says: a server's or a library's text may hold an address with its password.
+        # The error's full text is not logged: it may hold an address with its password.
         said = str(error).lower()
         refusal = next((text for text in _REFUSALS if text in said), None)
         if refusal is not None:
@@ -230,11 +220,16 @@ class BrokerConnection:
             self._log.trouble("broker", "the broker at %s cannot be used: %s", self._access.place, type(error).__name__)
 
 
+async def _close(client: Client) -> None:
+    with contextlib.suppress(Exception, asyncio.CancelledError):
+        await client.close()
+
+
 async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
-    """Make the streams that are missing. One that is there is left as it is: its limits are its owner's business.
+    """Make the streams that are missing. Existing ones are left as they are: somebody else may have chosen their limits.
 
     Raises:
-        nats.errors.Error: the broker does not let us, or cannot.
+        nats.errors.Error: the broker does not permit it, or fails.
     """
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
     from nats.js.errors import APIError, NotFoundError
@@ -243,8 +238,8 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
         name=stream.name,
         description="Answers that wait to be scored by ragspan's workers",
         subjects=[stream.records],
-        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is gone
-        discard=DiscardPolicy.NEW,  # a full stream says so, and the sink counts it
+        retention=RetentionPolicy.WORK_QUEUE,  # what is acknowledged is deleted
+        discard=DiscardPolicy.NEW,  # a full stream refuses records, and the sink counts them
         max_msgs=stream.max_records,
         max_bytes=stream.max_bytes,
         max_age=stream.max_age,
@@ -255,7 +250,7 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
         description="Records that ragspan's workers could not score, with the reasons",
         subjects=[stream.dead_letters],
         retention=RetentionPolicy.LIMITS,
-        discard=DiscardPolicy.OLD,  # a worker that could not put a message aside would be stopped by it
+        discard=DiscardPolicy.OLD,  # a full stream must not stop the workers
         max_bytes=stream.dead_letter_bytes,
         max_age=stream.dead_letter_age,
         duplicate_window=min(stream.duplicate_window, stream.dead_letter_age),
@@ -267,24 +262,24 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
             try:
                 await jetstream.add_stream(config, storage=StorageType.FILE, num_replicas=stream.replicas)
             except APIError as error:
-                if error.err_code != _IN_USE:  # somebody else has made it in this very moment
+                if error.err_code != _EXISTS:  # somebody else has just made it
                     raise
 
 
 async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions) -> None:
-    """Make the workers' consumer, or give it these settings.
+    """Make the workers' consumer, or change it to these settings.
 
-    It delivers a message for as long as nobody acknowledges it: how often is enough the workers decide, who can then put it
-    aside together with the reason. A limit of the consumer's own would leave the message in the stream, out of reach.
+    It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count deliveries and
+    make a dead letter of the message.
 
     Raises:
-        nats.errors.Error: the broker does not let us, or cannot.
+        nats.errors.Error: the broker does not permit it, or fails.
     """
     from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
     config = ConsumerConfig(
         durable_name=stream.consumer,
-        filter_subject=stream.records,  # whoever made the stream may keep other things there
+        filter_subject=stream.records,  # a stream that somebody else made may have other subjects
         deliver_policy=DeliverPolicy.ALL,
         ack_policy=AckPolicy.EXPLICIT,
         ack_wait=options.ack_wait,
@@ -292,8 +287,3 @@ async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: 
         max_ack_pending=options.max_ack_pending,
     )
     await jetstream.add_consumer(stream.name, config)
-
-
-async def _close(client: Client) -> None:
-    with contextlib.suppress(Exception, asyncio.CancelledError):
-        await client.close()

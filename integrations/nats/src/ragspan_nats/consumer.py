@@ -1,11 +1,13 @@
-"""The consumer that all workers share: receives messages, and tells the broker how their deliveries end.
+"""The consumer that all workers share, as one worker uses it: it receives messages and tells the broker how their deliveries end.
 
 Guarantees:
-- A message is requested only when there is room for it, so none waits here while its time with the broker runs out.
-- A consumer, a stream or a broker that is gone is asked for again once a second, for as long as it takes.
-- What the broker does not confirm is told again, on whatever connection there is. What it never hears of it delivers again.
-- A dead letter is in its stream before its message leaves the stream of records.
-- A message that a killed broker has lost sight of is put into the stream once more, before its old place is removed.
+- Messages are requested only when there is room for them, so none waits here while its `ack_wait` runs out.
+- If the consumer, the stream or the broker is gone, it is asked for again once a second.
+- What the broker does not confirm is sent again, over whatever connection there is. If it never arrives, the broker delivers the
+  message again.
+- A dead letter is stored before its message leaves the stream of records.
+- A message that a killed broker has lost track of is put into the stream once more, and then its old copy is deleted.
+- Nothing about a message is told to another stream of the same name that has replaced the message's own.
 
 All of it runs in one event loop.
 """
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -22,8 +25,14 @@ from ragspan.engine._threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams
-from ragspan_nats.dead_letters import publish_dead_letter
-from ragspan_nats.message import EARLIER_DELIVERIES, copy_of, earlier_deliveries_in, headers_in
+from ragspan_nats.message import (
+    EARLIER_DELIVERIES,
+    Message,
+    copy_of,
+    dead_letter_of,
+    earlier_deliveries_in,
+    headers_in,
+)
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
@@ -37,20 +46,21 @@ if TYPE_CHECKING:
 
     from ragspan.telemetry import AnswerHandle
 
-# A request of a worker that died has to be over long before its messages are delivered again: nats-server 2.9 takes a redelivery
-# back that finds only requests to which nobody listens, counts it no longer, and delivers another message twice.
+# The request of a worker that died must end long before its messages are delivered again. If nats-server 2.9 finds only requests
+# to which nobody listens, it takes a redelivery back, no longer counts it, and delivers another message twice.
 _EXPIRY = 1.0  # seconds that a request stays with the broker, at most
-_SHARE = 3  # the same as a part of `ack_wait`, at most; and how often the broker hears of a message in that time
+_SHARE = 3  # the same as a part of `ack_wait`, at most; also the number of heartbeats in that time
 _MARGIN = 1.0  # seconds after that, when a request counts as lost
-_PAUSE = 1.0  # seconds until the next try
-_HAS_A_MESSAGE: Final = "$JS.ACK."  # begins where a message is acknowledged; nobody else may use such subjects
-_USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request's time is over
+_PAUSE = 1.0  # seconds between attempts
+_HAS_A_MESSAGE: Final = "$JS.ACK."  # the subject for acknowledgements begins so; nobody else may use such subjects
+_USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request has expired
 _CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
-_RETRY_TIMEOUT = 120.0  # seconds; a stream that was removed confirms nothing any more
-_LATER = 30.0  # seconds until a message comes again that could not be put aside
+_RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
+_LATER = 30.0  # seconds until the next delivery of a message that could not become a dead letter
+_PUBLISH_TIMEOUT = 10.0  # seconds
 
 Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
-"""As `ragspan.telemetry.semconv` names the results of deliveries."""
+"""The results of deliveries in `ragspan.telemetry.semconv`."""
 Reason: TypeAlias = Literal[
     "judge_outage",
     "export_failed",
@@ -63,7 +73,7 @@ Reason: TypeAlias = Literal[
     "redaction_failed",
     "deliveries_used_up",
 ]
-"""Why a delivery was not acknowledged; `docs/fleet.md` says when that is."""
+"""Why a delivery was not acknowledged. `docs/fleet.md` explains them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +82,11 @@ class Verdict:
 
     ending: Ending
     reason: Reason | None = None
-    """None for one that is acknowledged."""
+    """None if it is acknowledged."""
     detail: str = ""
     """For people; never a text of a user."""
     delay: float = 0.0
-    """Seconds until the broker delivers it again, when it is given back."""
+    """Seconds until the broker delivers a message again that is given back."""
 
 
 ACKNOWLEDGE = Verdict(ending="acknowledged")
@@ -88,54 +98,49 @@ class Delivery:
     """A message in flight."""
 
     reply: str
-    """Where it is acknowledged."""
+    """The subject on which it is acknowledged."""
     sequence: int
-    """Its place in the stream."""
-    stored_at: float
-    """When the stream took it, in Unix seconds; a stream that is made anew counts its messages from 1 again."""
+    """Its number in the stream."""
+    stream_made_at: datetime | None
+    """Identifies its stream: one that is made anew counts from 1 again."""
     number: int
-    """Which delivery of it this is, from 1."""
+    """How often the message was delivered, this time included."""
     payload: bytes
     headers: Mapping[str, str]
     size: int = MAX_JSON
-    """Bytes of the record's JSON; the largest possible until it is read."""
+    """Bytes of the record's JSON; the largest possible number until it is read."""
     task: asyncio.Task[None] | None = None
     handle: AnswerHandle | None = None
     """Of its spans, as long as they are open."""
     spans: list[ReadableSpan] = field(default_factory=list)
-    """Those of the answer that are to be exported."""
+    """The answer's spans that are to be exported."""
+    span_names: Counter[str] = field(default_factory=Counter)
+    """How many spans of each name were started."""
     is_judging: bool = True
-    """It is not scored yet, and may be."""
+    """Whether it is being scored or waits for that."""
     verdict: Verdict | None = None
-    """How it ends, as the broker is being told."""
-    is_orphan: bool = False
-    """Its stream is gone, so the broker is told nothing."""
+    """How it ends; set before the broker is told."""
 
     @classmethod
-    def of(cls, message: Msg) -> Delivery:
+    def of(cls, message: Msg, stream_made_at: datetime | None = None) -> Delivery:
         metadata = message.metadata
         return cls(
             reply=message.reply,
             sequence=metadata.sequence.stream,
-            stored_at=metadata.timestamp.timestamp(),
+            stream_made_at=stream_made_at,
             number=metadata.num_delivered,
             payload=message.data,
             headers=message.headers or {},
         )
 
     @property
-    def key(self) -> tuple[int, float]:
-        """What all deliveries of one message have in common."""
-        return self.sequence, self.stored_at
-
-    @property
     def is_nacked(self) -> bool:
-        """The broker is being told that another worker may have it."""
+        """Whether it is given back, so that another worker may have it."""
         return self.verdict is not None and self.verdict.ending == "nacked"
 
     @property
     def count(self) -> int:
-        """Which delivery of the record this is, those included that came before it was put into the stream once more."""
+        """How often the record was delivered, also before it was put into the stream once more."""
         return earlier_deliveries_in(self.headers) + self.number
 
 
@@ -146,10 +151,8 @@ class Consumer:
     access: BrokerAccess
     stream: Stream
     options: WorkerOptions
-    take: Callable[[Msg], None]
+    take: Callable[[Delivery], None]
     """Called with each message."""
-    on_new_stream: Callable[[], None]
-    """Called when another stream has taken the place of the one that there was."""
     log: ThrottledLog
     is_stopping: bool = False
     """Tell the broker once, and not again."""
@@ -164,17 +167,16 @@ class Consumer:
 
     @property
     def is_ready(self) -> bool:
-        """Whether messages can come at this moment."""
+        """Whether messages can come now."""
         return self._connection.ready_client is not None
 
     @property
     def is_connected(self) -> bool:
-        """Whether the broker can be reached at this moment."""
         return self._connection.is_up
 
     @property
     def longest_request(self) -> float:
-        """Seconds for which messages may come that were asked for."""
+        """Seconds for which messages of a request may still come."""
         return self._expiry + _MARGIN if self.is_ready else 0.0
 
     async def close(self) -> None:
@@ -182,7 +184,7 @@ class Consumer:
         await self._connection.close()
 
     async def request(self, number: int) -> None:
-        """Have so many messages delivered; returns when they have come, after a second, or when the broker cannot be asked."""
+        """Request so many messages. Returns when they have come, after a second, or when the broker cannot be asked."""
         try:
             client = await self._connection.client()
             self._number, self._left = self._number + 1, number
@@ -198,10 +200,10 @@ class Consumer:
             await asyncio.sleep(_PAUSE)
 
     async def _hear(self, message: Msg) -> None:
-        """A message, or what the broker says of a request; these are told apart whatever headers a message has."""
+        """Take a message, or the broker's status of a request. The subject tells them apart; a message may have any headers."""
         if message.reply.startswith(_HAS_A_MESSAGE):
             self._left -= 1
-            self.take(message)
+            self.take(Delivery.of(message, self._stream_made_at))
         elif message.subject == self._request:
             self._left = 0
             status = (message.headers or {}).get("Status", "")
@@ -213,34 +215,35 @@ class Consumer:
             self._is_over.set()
 
     async def _prepare(self, client: Client) -> None:
-        """Make the streams and the consumer where they are missing, and listen for messages."""
+        """Make the streams and the consumer if they are missing, and listen for messages."""
         jetstream = client.jetstream()
         await ensure_streams(jetstream, self.stream)
         before, self._stream_made_at = self._stream_made_at, (await jetstream.stream_info(self.stream.name)).created
-        if before is not None and before != self._stream_made_at:
-            self.log.trouble("stream", "stream %s is another one than before", self.stream.name)
-            self.on_new_stream()
+        if before not in {None, self._stream_made_at}:
+            self.log.trouble("stream", "stream %s was deleted and made anew", self.stream.name)
         await ensure_consumer(jetstream, self.stream, self.options)
         self._inbox = client.new_inbox()
         await client.subscribe(f"{self._inbox}.*", cb=self._hear)
 
-    async def send_heartbeat(self, deliveries: Callable[[], Iterable[Delivery]]) -> float:
-        """Tell the broker of what is in flight; the seconds until it wants to hear of that again.
+    async def send_heartbeat(self, in_flight: Iterable[Delivery]) -> float:
+        """Keep the broker from giving messages in flight to other workers; the seconds until the next heartbeat.
 
-        All workers share one consumer, and the last that was started has set its `ack_wait`.
+        All workers share one consumer, and the worker that started last has set its `ack_wait`. A message that is given back
+        gets no heartbeat: it would wait for `ack_wait` in place of its delay.
 
         Raises:
             nats.errors.Error: the broker is away, or the consumer is gone.
         """
         client = await self._connection.client()
-        for delivery in list(deliveries()):
-            await client.publish(delivery.reply, b"+WPI")
+        for delivery in list(in_flight):
+            if not delivery.is_nacked and delivery.stream_made_at == self._stream_made_at:
+                await client.publish(delivery.reply, b"+WPI")
         consumer = await client.jetstream().consumer_info(self.stream.name, self.stream.consumer)
         ack_wait = min(consumer.config.ack_wait or self.options.ack_wait, self.options.ack_wait)
         return ack_wait / _SHARE
 
     async def end(self, delivery: Delivery, verdict: Verdict) -> Verdict:
-        """Tell the broker how a delivery ends, until it confirms that; what has become of it in fact."""
+        """Tell the broker how a delivery ends, until it confirms that; how it has really ended."""
         if verdict.ending == "dead_lettered" and not await self._dead_letter(delivery, verdict):
             verdict = Verdict(ending="nacked", reason="not_dead_lettered", delay=_LATER)
         if verdict.ending != "nacked":
@@ -257,46 +260,46 @@ class Consumer:
         return verdict
 
     async def _dead_letter(self, delivery: Delivery, verdict: Verdict) -> bool:
-        from nats.js.errors import NoStreamResponseError
-
         try:
             client = await self._connection.client()
-            try:
-                await publish_dead_letter(client, self.stream, delivery, verdict)
-            except NoStreamResponseError:  # somebody has removed it since this worker started
-                await ensure_streams(client.jetstream(), self.stream)
-                await publish_dead_letter(client, self.stream, delivery, verdict)
+            await ensure_streams(client.jetstream(), self.stream)  # somebody may have deleted it
+            await publish_dead_letter(client, self.stream, delivery, verdict)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
             self.log.trouble("dead_letters", "a record could not be put aside: %s", type(error).__name__)
             return False
         return True
 
-    async def _is_confirmed(self, delivery: Delivery, what: bytes) -> bool:
+    async def _is_confirmed(self, delivery: Delivery, said: bytes) -> bool:
         try:
-            await (await self._connection.client()).request(delivery.reply, what, timeout=_CONFIRMATION)
-        except Exception as error:  # noqa: BLE001 - told again
+            client = await self._connection.client()
+            if delivery.stream_made_at == self._stream_made_at:  # else the message is gone, with its stream
+                await client.request(delivery.reply, said, timeout=_CONFIRMATION)
+        except Exception as error:  # noqa: BLE001 - it is sent again
             self.log.trouble("end", "the end of a delivery could not be told: %s", type(error).__name__)
             return False
         return True
 
     async def recover_orphans(self) -> None:
-        """Put messages into the stream once more that the consumer has delivered and waits for no longer, but which are there still.
+        """Put messages into the stream once more that were delivered and still exist, but whose acknowledgement is not expected.
 
-        A broker that is killed may have noted that a message was acknowledged, and not yet that it is gone; or it may have
-        lost the note that the message was given back. Nobody can tell which, and nobody would get such a message again.
-        Only a moment at which the consumer waits for no acknowledgement shows them.
+        A broker that is killed may have noted that a message was acknowledged, but not that it is deleted. Or it may have lost the
+        note that a message was given back. These cannot be told apart, and nobody would get such a message again. They only show
+        at a moment when the consumer expects no acknowledgement at all.
 
         Raises:
-            nats.errors.Error: the broker is away, or does not let us.
+            nats.errors.Error: the broker is away, or does not permit it.
         """
         from nats.js.api import RetentionPolicy
         from nats.js.errors import NotFoundError
 
-        jetstream = (await self._connection.client()).jetstream()
+        client = await self._connection.client()
+        jetstream = client.jetstream()
         consumer = await jetstream.consumer_info(self.stream.name, self.stream.consumer)
         stream = await jetstream.stream_info(self.stream.name)
-        is_ours = stream.config.retention == RetentionPolicy.WORK_QUEUE  # else its owner made it otherwise
-        if consumer.num_ack_pending or consumer.delivered is None or not is_ours:
+        deletes_acknowledged = (
+            stream.config.retention == RetentionPolicy.WORK_QUEUE
+        )  # its owner may have chosen otherwise
+        if consumer.num_ack_pending or consumer.delivered is None or not deletes_acknowledged:
             return
         sequence, last = stream.state.first_seq, consumer.delivered.stream_seq
         while stream.state.messages and sequence <= last:
@@ -306,15 +309,34 @@ class Consumer:
                 return
             sequence = message.seq or sequence
             if sequence <= last:
-                self.log.trouble("orphans", "the broker had lost sight of a record, which is delivered again")
-                await self._deliver_again(jetstream, sequence, message)
+                self.log.trouble("orphans", "the broker had lost track of a record, which is delivered again")
+                await self._deliver_again(jetstream, sequence, message, max_size=client.max_payload)
             sequence += 1
 
-    async def _deliver_again(self, jetstream: JetStreamContext, sequence: int, message: RawStreamMsg) -> None:
+    async def _deliver_again(
+        self, jetstream: JetStreamContext, sequence: int, message: RawStreamMsg, *, max_size: int
+    ) -> None:
         headers = headers_in(message)
         own = {EARLIER_DELIVERIES: str(earlier_deliveries_in(headers) + 1)}
         copy = copy_of(message.data or b"", headers, place=f"{self.stream.name}-{sequence}", own=own)
-        if copy.size > self._connection.max_payload:  # nothing that our sink has published
-            return
-        await jetstream.publish(self.stream.records, copy.payload, headers=dict(copy.headers))
-        await jetstream.delete_msg(self.stream.name, sequence)
+        if copy.size <= max_size:  # our sink publishes nothing larger
+            await jetstream.publish(self.stream.records, copy.payload, headers=dict(copy.headers))
+            await jetstream.delete_msg(self.stream.name, sequence)
+
+
+async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery, verdict: Verdict) -> None:
+    """Make a message a dead letter. If a worker dies and another does it again, the stream recognizes the duplicate.
+
+    Raises:
+        nats.errors.Error: the broker did not take it.
+    """
+    letter = dead_letter_of(
+        Message(payload=delivery.payload, headers=delivery.headers),
+        place=f"{stream.name}-{delivery.sequence}",
+        reason=verdict.reason or "",
+        detail=verdict.detail,
+        deliveries=delivery.count,
+        max_size=client.max_payload,
+    )
+    jetstream = client.jetstream(timeout=_PUBLISH_TIMEOUT)
+    await jetstream.publish(stream.dead_letters, letter.payload, headers=dict(letter.headers))

@@ -1,45 +1,56 @@
-"""A record as a message: JSON, compressed above a size, and headers that say what it is.
+"""Messages: records, copies of messages that are published once more, and dead letters.
 
-What arrives is checked before anything is made of it: its size, its size when unpacked, how much it holds, and its schema.
-Whoever may publish to the stream may publish anything.
+Anybody who may publish to a stream may publish anything. So all sizes, headers and payloads are checked when they are read, and a copy
+keeps only those headers that say how to read the payload.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import math
 import re
+import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from ragspan.exceptions import RecordError
 from ragspan.record_json import MAX_JSON, check
-from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
+    from nats.aio.client import Client
     from nats.js.api import RawStreamMsg
 
+    from ragspan.records import RagRecord
+    from ragspan_nats.settings import Stream
+
 MESSAGE_ID = "Nats-Msg-Id"
-"""By which the stream knows a message that it has already."""
+"""The stream recognizes a message that it already has by this header."""
 ENCODING = "Content-Encoding"
 EARLIER_DELIVERIES = "Ragspan-Earlier-Deliveries"
-"""Header of a message that was put into the stream once more: how often it had been delivered before."""
+"""How often a message was delivered before it was put into the stream once more."""
+
+# Headers of dead letters.
+REASON = "Ragspan-Reason"
+DETAIL = "Ragspan-Detail"
+DELIVERIES = "Ragspan-Deliveries"
+RECORD = "Ragspan-Record"
+DEAD_LETTERED_AT = "Ragspan-Dead-Lettered-At"
+LEFT_OUT = "Ragspan-Left-Out"
+"""Bytes of a payload that did not fit beside these headers."""
 
 _GZIP = "gzip"
 _GZIP_FORMAT = 31  # zlib's number for gzip with a window of 32 kB
-_LEVEL = 1  # in a fifth of the time of the usual level, and nearly as small
-_MEMORY = 6  # a third less to be cleared for each record than usual, and no larger
-_PLAIN_TYPES = (str, int, bool, type(None))
+_LEVEL = 1  # takes a fifth of the time of the default level, and packs nearly as well
+_MEMORY = 6  # zlib clears a third less memory for each record than by default
 _HEADER_TEXT = re.compile(r"[\x21-\x7e]{1,128}")
 _FRAME = len(b"NATS/1.0\r\n" + b"\r\n")
 _LINE = len(b": " + b"\r\n")
 _MAX_TEXT = 300
+_LAST_MOMENT = 253_402_300_799.0  # Unix seconds of the end of the year 9999
+_TIMEOUT = 10.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,12 +68,12 @@ class Message:
 
 
 def message_of(record: RagRecord, *, compress_above: int) -> Message:
-    """The record as a message, compressed above so many bytes of JSON.
+    """The record as a message, compressed if its JSON has more bytes than `compress_above`.
 
     Raises:
-        RecordError: it takes more bytes than anybody would read.
+        RecordError: the JSON has more bytes than a worker reads.
     """
-    payload = _json_of(record)
+    payload = record.to_json().encode()
     check("bytes of JSON", len(payload), MAX_JSON)
     headers = {MESSAGE_ID: message_id_of(record)}
     if len(payload) > compress_above:
@@ -73,10 +84,10 @@ def message_of(record: RagRecord, *, compress_above: int) -> Message:
 
 
 def json_in(payload: bytes, headers: Mapping[str, str]) -> bytes:
-    """The payload as it was before it was compressed.
+    """The payload, unpacked.
 
     Raises:
-        RecordError: it is damaged, or unpacks to more than a record may take.
+        RecordError: it is damaged, or unpacks to more bytes than a record may have.
     """
     encoding = headers.get(ENCODING)
     if encoding is None:
@@ -94,21 +105,21 @@ def json_in(payload: bytes, headers: Mapping[str, str]) -> bytes:
 
 
 def message_id_of(record: RagRecord) -> str:
-    """By which the stream knows the record; its id, or a digest where that cannot be a header's value."""
+    """The record's id, or a digest of it if it cannot be a header."""
     if _HEADER_TEXT.fullmatch(record.record_id):
         return record.record_id
     return hashlib.sha256(record.record_id.encode(errors="surrogatepass")).hexdigest()
 
 
 def copy_of(payload: bytes, headers: Mapping[str, str], *, place: str, own: Mapping[str, str]) -> Message:
-    """The message to be published once more, with headers of our own; of the others it keeps what says how to read it.
+    """The message as it is published once more.
 
     Args:
         payload: of the message.
-        headers: those that it came with, whatever they are.
-        place: its stream and number, so that whoever else publishes the same copy publishes it once. A stream that is made
-            anew counts from 1 again, so a digest goes with it.
-        own: our headers.
+        headers: all headers that it came with.
+        place: its stream and sequence number. They become the message id, together with a digest: a copy that two processes publish
+            is stored once, and a stream that is made anew counts from 1 again.
+        own: headers to add.
     """
     copied = {MESSAGE_ID: f"{place}-{hashlib.blake2b(payload, digest_size=8).hexdigest()}", **own}
     if ENCODING in headers:
@@ -117,9 +128,9 @@ def copy_of(payload: bytes, headers: Mapping[str, str], *, place: str, own: Mapp
 
 
 def headers_in(message: RawStreamMsg) -> dict[str, str]:
-    """The headers, read as the client reads those of messages that are delivered.
+    """The headers of a message that was looked up in its stream, read like those of a delivered message.
 
-    Those of messages that are looked up it reads as e-mail, where a value may be an object, and one bad line hides the rest.
+    The client parses them as e-mail: then a value may be an object, and one bad line hides all others.
     """
     lines = base64.b64decode(message.hdrs or b"").split(b"\r\n")[1:]
     pairs = (line.partition(b":") for line in lines if b":" in line)
@@ -127,45 +138,128 @@ def headers_in(message: RawStreamMsg) -> dict[str, str]:
 
 
 def earlier_deliveries_in(headers: Mapping[str, str]) -> int:
-    """What a message's headers say of its earlier deliveries; 0 if that is no such number."""
+    """How often the message was delivered before, as its headers say; 0 if they hold no such number."""
     text = headers.get(EARLIER_DELIVERIES, "")
     return int(text) if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004 - digits, not a meaning
 
 
 def header_text(text: str) -> str:
-    """One line of printable ASCII, as a header can hold it."""
+    """The text as one line of printable ASCII."""
     return "".join(sign if " " <= sign <= "~" else "?" for sign in text[:_MAX_TEXT])
 
 
-def _json_of(record: RagRecord) -> bytes:
-    """JSON as `to_json` writes it, but in a tenth of the time, in which an application's requests would wait."""
-    if all(map(_is_plain, _metadata_in(record))):
-        # Lone surrogates, say, or types that only `to_json` can name, are left to it.
-        with contextlib.suppress(TypeError, ValueError, RecursionError):
-            return _encoder.encode(record)
-    return record.to_json().encode("ascii")
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeadLetter:
+    """A message that no worker could score."""
+
+    sequence: int
+    """Its number in the stream of dead letters."""
+    payload: bytes
+    headers: Mapping[str, str]
+
+    @property
+    def reason(self) -> str:
+        return self.headers.get(REASON, "")
+
+    @property
+    def deliveries(self) -> int:
+        """How often it was delivered."""
+        return int(self._number(DELIVERIES))
+
+    @property
+    def is_whole(self) -> bool:
+        """False if the payload did not fit."""
+        return LEFT_OUT not in self.headers
+
+    def facts(self) -> dict[str, object]:
+        """What `ragspan dead-letters list` shows."""
+        dead_lettered = datetime.fromtimestamp(self._number(DEAD_LETTERED_AT), tz=timezone.utc)
+        detail = self.headers.get(DETAIL, "")
+        return {
+            "number": self.sequence,
+            "dead_lettered": dead_lettered.isoformat(timespec="seconds"),
+            "reason": self.reason,
+            "deliveries": self.deliveries,
+            "record": self.headers.get(RECORD, ""),
+            "detail": detail if self.is_whole else f"{detail} (the message itself had no room)".strip(),
+        }
+
+    def _number(self, header: str) -> float:
+        """The header's number, moved into the range of times; 0 if it is none, or not a number."""
+        try:
+            return max(0.0, min(float(self.headers.get(header, 0)), _LAST_MOMENT))
+        except ValueError:
+            return 0.0
 
 
-def _exact(value: object) -> str:
-    """The text that an object of a framework's own class of texts is; `to_json` knows what to do with all else."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    raise TypeError(type(value).__name__)
+def dead_letter_of(
+    message: Message, *, place: str, reason: str, detail: str, deliveries: int, max_size: int
+) -> Message:
+    """The message as a dead letter, without its payload if both together have more than `max_size` bytes."""
+    own = {
+        RECORD: header_text(message.headers.get(MESSAGE_ID, "")),
+        REASON: reason,
+        DETAIL: header_text(detail),
+        DELIVERIES: str(deliveries),
+        DEAD_LETTERED_AT: f"{time.time():.3f}",
+    }
+    letter = copy_of(message.payload, message.headers, place=place, own=own)
+    if letter.size <= max_size:
+        return letter
+    return Message(payload=b"", headers={**letter.headers, LEFT_OUT: str(len(letter.payload))})
 
 
-_encoder = msgspec.json.Encoder(enc_hook=_exact)
+async def dead_letters(client: Client, stream: Stream) -> AsyncIterator[DeadLetter]:
+    """All dead letters that are there now, the oldest first.
+
+    Raises:
+        nats.js.errors.NotFoundError: there is no such stream.
+        nats.errors.Error: the broker does not permit it, or fails.
+    """
+    from nats.js.errors import NotFoundError
+
+    jetstream = client.jetstream()
+    state = (await jetstream.stream_info(stream.dead_stream)).state
+    sequence = state.first_seq
+    while sequence <= state.last_seq:
+        try:
+            message = await jetstream.get_msg(stream.dead_stream, sequence, stream.dead_letters, next=True)
+        except NotFoundError:  # the last ones were returned, or expired, in the meantime
+            return
+        found = message.seq or sequence
+        if found > state.last_seq:  # it was added in the meantime
+            return
+        yield DeadLetter(sequence=found, payload=message.data or b"", headers=headers_in(message))
+        sequence = found + 1
 
 
-def _is_plain(metadata: Mapping[str, Any]) -> bool:
-    """Whether any writer of JSON writes the same."""
-    return type(metadata) is dict and all(
-        type(key) is str and (type(value) in _PLAIN_TYPES or (type(value) is float and math.isfinite(value)))
-        for key, value in metadata.items()
-    )
+async def return_dead_letter(client: Client, stream: Stream, letter: DeadLetter) -> bool:
+    """Move a dead letter back to the stream of records.
 
+    It gets a new message id, since the stream would ignore the old one as a duplicate. After a crash in between it can be returned
+    again: the stream recognizes the new id.
 
-def _metadata_in(record: RagRecord) -> Iterator[Mapping[str, Any]]:
-    yield record.metadata
-    for contexts in (record.contexts or (), record.evidence, *(retrieval.contexts for retrieval in record.retrievals)):
-        for context in contexts:
-            yield context.metadata
+    Returns:
+        False if it is not whole, or larger than the broker allows. Then it stays a dead letter.
+
+    Raises:
+        nats.errors.Error: the broker did not take it. It stays a dead letter.
+    """
+    from nats.js.errors import APIError, NotFoundError
+
+    jetstream = client.jetstream(timeout=_TIMEOUT)
+    own = {EARLIER_DELIVERIES: str(letter.deliveries)}
+    message = copy_of(letter.payload, letter.headers, place=f"{stream.dead_stream}-{letter.sequence}", own=own)
+    # The client does not count headers. It would send a message that is too large, and the broker would close the connection.
+    if not letter.is_whole or message.size > client.max_payload:
+        return False
+    await jetstream.publish(stream.records, message.payload, headers=dict(message.headers))
+    try:
+        await jetstream.delete_msg(stream.dead_stream, letter.sequence)
+    except APIError as error:
+        try:
+            await jetstream.get_msg(stream.dead_stream, letter.sequence)
+        except NotFoundError:
+            return True  # somebody else returned it at the same time
+        raise error from None
+    return True

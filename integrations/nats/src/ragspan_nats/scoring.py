@@ -1,64 +1,76 @@
-"""Scores records, and has their scores exported: the engine of a worker, and the writers behind it.
+"""Scores records and exports their scores: the engine of a worker, the spans of the records, and the writers of native scores.
+
+A record may be delivered twice, and is scored twice then. Both times its spans have the same ids, so a backend that identifies
+spans by their ids shows the answer once. The later spans say which delivery they belong to.
 
 Guarantees:
 - Of a record that is delivered again nothing is emitted: no span, no event, no measurement.
-- `export` returns an acknowledgement once all exporters have taken the spans and all native writers have delivered the
-  scores, or finally refused them.
-- Native writers, which look for the span, get the scores after the exporters.
+- `export` returns an acknowledgement only after all exporters have taken the spans, and all native writers have delivered the
+  scores or finally refused them. Native writers look for the span, so they get the scores after the exporters.
+- A span's id follows from the record and the span's name, and from nothing else: not from the process, nor from other spans, which
+  may be fewer when a worker with other metrics scores the record.
+- A record whose spans are not taken is tried again, ever more rarely, and delays no other record.
 
-All of it runs in the worker's event loop; exporters and writers have threads of their own.
+All of it runs in the worker's event loop. Exporters and writers have their own threads.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
 
-from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.trace.sampling import Sampler, SamplingResult
 
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
-from ragspan.delivery import DeliveryOptions, DeliveryStatus, ScoreWriter
-from ragspan.delivery.spans import RetryingSpanExporter
+from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, Failed, ScoreWriter, WriteResult
+from ragspan.delivery.spans import ExportError, RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine._threads import DaemonThreads, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
-from ragspan.telemetry import AnswerHandle, OTelEmitter
+from ragspan.telemetry import AnswerHandle, OTelEmitter, semconv
 from ragspan.telemetry.base import EmitHandle, ScoreEmitter
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Reason, Verdict
 from ragspan_nats.settings import WorkerOptions
-from ragspan_nats.spans import LINGER, NamingSampler, RecordIds, SpanWriter
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.metrics import MeterProvider
-    from opentelemetry.sdk.trace import SpanProcessor as Processor
 
-_TIMEOUT = "timeout"  # how the engine names the failure of a metric that took too long
-_END = 5.0  # seconds for each part that is closed
+_TIMEOUT = "timeout"  # the engine's error type for a metric that took too long
+_END = 5.0  # seconds for the end of each part
 _NOTHING_LEFT = 1.0  # seconds for the engine and for writers: what is not done by now is given back
 _FLUSH = 30.0  # seconds
-_PAUSE = 0.1  # seconds until the spans and scores of a record are looked at again
+_PAUSE = 0.1  # seconds between two looks at the spans and scores of a record
 _MAX_SPAN_WAIT = 10.0  # seconds of looking for a span that was exported; it may have been sampled out on its way
 _SLACK = 60.0  # seconds for which a writer still holds what the worker has given back
-_SCORES_OF_A_RECORD = 128  # at most: of some metrics, there is one for each context
+_SCORES_OF_A_RECORD = 128  # at most: some metrics have one for each context
 _BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
+_LINGER = 0.2  # seconds that spans and scores wait for others to be sent with
+_RECORDS_A_BATCH = 64
 
 
 def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
     """How delivery `number`, from 1, of a record with these outcomes ends.
 
-    Where a judge's service failed, or let every metric run into its time limit, the record comes again later. With its last
-    delivery the scores that are there are better than none; without any, it becomes a dead letter.
+    If a judge's service failed, or let every metric run into its time limit, the record comes again later. After its last
+    delivery it is exported with the scores that there are. Without any, it becomes a dead letter.
     """
     failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
     has_scores = any(isinstance(outcome, Score) for outcome in scored.outcomes.values())
-    # One metric may take too long because of what it has to do; where none came to an end, it is the service that hangs.
+    # One metric may take too long because of its input. If no metric ends, the service hangs.
     outages = [one.error_type for one in failures if one.outage or (one.error_type == _TIMEOUT and not has_scores)]
     is_last = number >= options.max_deliveries
     if not outages or (is_last and has_scores):
@@ -67,19 +79,6 @@ def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Ver
     if is_last:
         return Verdict(ending="dead_lettered", reason="judge_outage", detail=detail)
     return Verdict(ending="nacked", reason="judge_outage", detail=detail, delay=options.back_off(number))
-
-
-class _Started(ScoreEmitter):
-    """The engine's emitter: knows the spans of what is being scored, and emits nothing, since the worker does that."""
-
-    def __init__(self, score_wait: float) -> None:
-        self.score_wait = score_wait
-        self.handles: dict[int, AnswerHandle] = {}
-        """By the id of the record object; two messages may hold records with the same record id."""
-
-    def start(self, record: RagRecord) -> AnswerHandle:
-        handle = self.handles.get(id(record))
-        return EmitHandle(_nowhere) if handle is None else EmitHandle(_nowhere, handle.span, handle.retrieval_spans)
 
 
 class FleetScoring:
@@ -91,7 +90,7 @@ class FleetScoring:
         log: told of trouble.
 
     Raises:
-        ConfigurationError: no exporter of spans is configured, or a setting cannot be used.
+        ConfigurationError: no exporter of spans is configured, or a setting is wrong.
     """
 
     def __init__(self, settings: Settings, options: WorkerOptions, *, log: ThrottledLog) -> None:
@@ -102,8 +101,8 @@ class FleetScoring:
         self._ids = RecordIds()
         exporters: list[SpanExporter] = []
 
-        def collecting(made: Sequence[SpanExporter]) -> Processor:
-            # The worker tries exports again by itself, and has to hear what became of each span.
+        def collecting(made: Sequence[SpanExporter]) -> SpanProcessor:
+            # The worker repeats exports by itself: it must know what became of each span.
             exporters.extend(one.inner if isinstance(one, RetryingSpanExporter) else one for one in made)
             return self._ids
 
@@ -122,7 +121,7 @@ class FleetScoring:
         self._threads = DaemonThreads(1, name="ragspan-flush")
         self._flushing = asyncio.Lock()
         self._finished, self._flushed = 0, 0
-        """Records that other emitters have been given, and how many of the first of them are flushed."""
+        """Number of records that the other emitters were given, and how many of the first of them are flushed."""
         self._started = _Started(settings.score_wait)
         self._engine = engine_from(settings, self._providers, emitters=[self._started])
 
@@ -131,22 +130,22 @@ class FleetScoring:
         return self._providers.meter_provider
 
     async def score(self, delivery: Delivery, record: RagRecord) -> ScoredRecord | Dropped:
-        """Start the answer's spans, and have the record scored."""
-        with self._ids.at(delivery, record, "open"):
-            handle = self._spans.start(record)
-        self._started.handles[id(record)] = delivery.handle = handle
+        """Start the answer's spans and score the record."""
+        with self._ids.at(delivery, record):
+            delivery.handle = handle = self._spans.start(record)
+        self._started.handles[id(record)] = EmitHandle(_nowhere, handle.span, handle.retrieval_spans)
         try:
             return await self._engine.score(RedactedRecord(record))
         finally:
             del self._started.handles[id(record)]
 
     async def export(self, delivery: Delivery, scored: ScoredRecord) -> Verdict:
-        """Emit the scores, if the delivery is to be acknowledged, and wait until they are written; how it ends."""
+        """How the delivery ends. If it is acknowledged, its scores are written."""
         verdict = verdict_on(scored, delivery.number, self._options)
         if verdict.ending != "acknowledged" or delivery.handle is None:
             return verdict
         handle, delivery.handle = delivery.handle, None
-        with self._ids.at(delivery, scored.record, "emit"):
+        with self._ids.at(delivery, scored.record):
             _, error = call_guarded(handle.finish, scored)
         if error is not None:
             self._note(self._spans, error)
@@ -165,12 +164,12 @@ class FleetScoring:
         return ACKNOWLEDGE
 
     def abandon(self, delivery: Delivery) -> None:
-        """End the spans of a delivery without scores, if they are open; nobody collects them."""
+        """End the spans of a delivery that are open. They are not exported."""
         if delivery.handle is not None:
             call_guarded(delivery.handle.abandon)
 
     async def shutdown(self) -> None:
-        """Close everything; what metrics and events are left is sent."""
+        """Close everything. Metrics and events that are left are sent."""
         await asyncio.to_thread(self._engine.shutdown, timeout=_NOTHING_LEFT)
         await asyncio.to_thread(self._span_writer.shutdown)
         for emitter in (self._spans, *self._others, *self._writers):
@@ -187,7 +186,10 @@ class FleetScoring:
             return False
 
     async def _are_delivered(self, written: Sequence[DeliveryStatus], finished: int) -> bool:
-        """Whether writers have written this; and the other emitters all that they were given. One flush serves many records."""
+        """Wait until writers have written this, and the other emitters everything up to record `finished`.
+
+        One flush of the other emitters serves many records.
+        """
         while self._others and self._flushed < finished:
             async with self._flushing:
                 given = self._finished
@@ -197,10 +199,12 @@ class FleetScoring:
         return await _are_written(written)
 
     def _flush(self) -> bool:
-        answers = [(other, *call_guarded(other.flush, _FLUSH)) for other in self._others]  # all, whatever one says
-        for other, _, error in answers:
+        have_flushed = True
+        for other in self._others:
+            answer, error = call_guarded(other.flush, _FLUSH)
             self._note(other, error)
-        return all(answer for _, answer, _ in answers)
+            have_flushed &= bool(answer)
+        return have_flushed
 
     def _emit(self, writer: ScoreWriter, scored: ScoredRecord) -> DeliveryStatus | None:
         status, error = call_guarded(writer.emit_with_status, scored)
@@ -216,9 +220,9 @@ class FleetScoring:
 
 
 async def _are_written(statuses: Sequence[DeliveryStatus]) -> bool:
-    """Whether all of it is written, or finally refused, rather than given up.
+    """Wait until all of it is written or finally refused. False if something was given up.
 
-    A score whose span was not there for ten seconds of looking is waited for no longer. Its writer goes on looking for it.
+    A score whose span is not found for ten seconds is waited for no longer. Its writer goes on looking.
     """
     while True:
         states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
@@ -227,12 +231,8 @@ async def _are_written(statuses: Sequence[DeliveryStatus]) -> bool:
         await asyncio.sleep(_PAUSE)
 
 
-def _nowhere(_: ScoredRecord) -> None:
-    """The worker emits what there is."""
-
-
 def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:
-    """What is bounded, timed and limited by the worker itself is not bounded once more by its engine."""
+    """The engine must not repeat the worker's own bounds and limits."""
     return replace(
         settings,
         sink=None,
@@ -242,17 +242,162 @@ def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:
         queue_bytes=2**40,
         drop="newest",
         max_records_per_second=None,
-        score_wait=settings.metric_timeout,  # one emission for a delivery: it is exported with all of its scores
+        score_wait=settings.metric_timeout,  # a delivery is exported once, with all of its scores
         exit_timeout=_END,
     )
 
 
 def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
-    """A writer holds the scores of all records that the worker may hold, and those whose spans it looks for still, for as long."""
+    """A writer holds the scores of all records in flight, and those whose spans it still looks for, for as long."""
     return replace(
         delivery,
         queue_size=delivery.queue_size + options.room * _SCORES_OF_A_RECORD,
         queue_bytes=delivery.queue_bytes + options.room * _BYTES_OF_A_RECORD,
-        linger=min(delivery.linger, LINGER),
+        linger=min(delivery.linger, _LINGER),
         retry_window=max(delivery.retry_window, options.export_retry_timeout + _SLACK),
     )
+
+
+class _Started(ScoreEmitter):
+    """The engine's emitter: tells the engine which spans were started. It emits nothing, since the worker does."""
+
+    def __init__(self, score_wait: float) -> None:
+        self.score_wait = score_wait
+        self.handles: dict[int, EmitHandle] = {}
+        """By the id of the record object: two messages may hold records with the same record id."""
+
+    def start(self, record: RagRecord) -> AnswerHandle:
+        return self.handles.get(id(record), EmitHandle(_nowhere))
+
+
+def _nowhere(_: ScoredRecord) -> None:
+    """The worker emits the scores."""
+
+
+class RecordIds(IdGenerator, SpanProcessor):
+    """Gives the spans of the current delivery their ids, and collects those that end."""
+
+    def __init__(self) -> None:
+        self._delivery: Delivery | None = None
+        self._record_id = ""
+        self._names: Counter[str] = Counter()
+        self.name = ""
+        """Of the span that is being started."""
+
+    @contextmanager
+    def at(self, delivery: Delivery, record: RagRecord) -> Iterator[None]:
+        """Spans that start and end in this block belong to this delivery."""
+        self._delivery, self._record_id, self._names = delivery, record.record_id, delivery.span_names
+        try:
+            yield
+        finally:
+            self._delivery = None
+
+    def generate_span_id(self) -> int:
+        """Follows from the record, the span's name, and the number of spans of that name before it."""
+        self._names[self.name] += 1
+        return self._digest(f"{self._names[self.name]} {self.name}", size=8)
+
+    def generate_trace_id(self) -> int:
+        """Follows from the record alone."""
+        return self._digest("trace", size=16)
+
+    def _digest(self, what: str, *, size: int) -> int:
+        """Never 0, which is no valid id."""
+        # Both parts may hold anything, so the length says where the first one ends.
+        key = f"{len(what)} {what} {self._record_id}"
+        digest = blake2b(key.encode(errors="surrogatepass"), digest_size=size, person=b"ragspan").digest()
+        return int.from_bytes(digest, "big") or 1
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002 - the SDK's signature
+        if self._delivery is not None and self._delivery.count > 1:
+            span.set_attribute(semconv.DELIVERY_COUNT, self._delivery.count)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._delivery is not None and span.context is not None and span.context.trace_flags.sampled:
+            self._delivery.spans.append(span)
+
+
+class NamingSampler(Sampler):
+    """Leaves the decision to another sampler, and notes the span's name, since the SDK does not tell it to generators of ids."""
+
+    def __init__(self, sampler: Sampler, ids: RecordIds) -> None:
+        self._sampler = sampler
+        self._ids = ids
+
+    def should_sample(
+        self, parent_context: Context | None, trace_id: int, name: str, *args: Any, **kwargs: Any
+    ) -> SamplingResult:
+        self._ids.name = name  # the SDK asks the sampler before it makes the span's id
+        return self._sampler.should_sample(parent_context, trace_id, name, *args, **kwargs)
+
+    def get_description(self) -> str:
+        return self._sampler.get_description()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Spans:
+    """The spans of one record."""
+
+    spans: Sequence[ReadableSpan]
+    size: int = 1
+
+    @property
+    def key(self) -> int:
+        return id(self)
+
+
+class SpanWriter:
+    """Exports the spans of records. All exporters have to take them."""
+
+    def __init__(
+        self, exporters: Sequence[SpanExporter], *, retry_window: float, meter_provider: MeterProvider
+    ) -> None:
+        self._exporters = exporters
+        options = DeliveryOptions(
+            queue_size=2**30, queue_bytes=2**30, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
+        )
+        self._sender: BatchSender[_Spans] = BatchSender(
+            options, write=self.write, name="exporter", items="records", meter_provider=meter_provider
+        )
+
+    def put(self, spans: Sequence[ReadableSpan]) -> DeliveryStatus:
+        """Export these together. An answer whose trace is not sampled has none."""
+        return self._sender.put([_Spans(spans)] if spans else [])
+
+    def shutdown(self) -> None:
+        """Start no further export, and shut the exporters down, which also ends an export under way."""
+        self._sender.shutdown(0.0)
+        for exporter in self._exporters:
+            call_guarded(exporter.shutdown)
+
+    def write(self, batch: Sequence[_Spans]) -> Sequence[WriteResult]:
+        """Export a batch. If it is not taken, export its records one by one.
+
+        Raises:
+            ExportError: the first two records are not taken one by one either, so the backend takes nothing.
+        """
+        if self._is_taken(batch):
+            return [Delivered()] * len(batch)
+        if len(batch) == 1:
+            return [Failed()]
+        results: list[WriteResult] = []
+        for one in batch:
+            results.append(Delivered() if self._is_taken([one]) else Failed())
+            if results == [Failed(), Failed()]:
+                raise ExportError
+        return results
+
+    def _is_taken(self, batch: Sequence[_Spans]) -> bool:
+        spans = [span for one in batch for span in one.spans]
+        have_taken = [_export(exporter, spans) for exporter in self._exporters]  # all of them get the spans
+        return all(have_taken)
+
+
+def _export(exporter: SpanExporter, spans: Sequence[ReadableSpan]) -> bool:
+    result, _ = call_guarded(exporter.export, spans)
+    if result is not SpanExportResult.SUCCESS:
+        return False
+    # An exporter that only queues spans says here whether it has sent them.
+    is_sent, error = call_guarded(exporter.force_flush, int(_FLUSH * 1000))
+    return error is None and is_sent is not False

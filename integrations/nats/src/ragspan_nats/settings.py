@@ -1,4 +1,4 @@
-"""Settings: where the broker is and who we are to it, what the stream is called and may hold, and how a worker works."""
+"""Settings: the broker and our credentials, the stream and its limits, and how a worker works."""
 
 from __future__ import annotations
 
@@ -20,45 +20,45 @@ _FILES = ("nkey_file", "credentials_file", "ca_file", "certificate_file", "key_f
 _INBOX_PREFIX = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LIMITS = ("max_records", "max_bytes", "replicas")
-"""Those that a variable may set."""
+"""Limits of a stream that an environment variable can set."""
 BACK_OFF = (5.0, 30.0, 120.0, 600.0)
-"""Seconds until a record that could not be scored comes again, after its first delivery, its second, and so on."""
+"""Seconds until a record that could not be scored is delivered again, after its first delivery, its second, and so on."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BrokerAccess:
-    """A NATS server, or several of one cluster, with what it wants to know of us.
+    """A NATS server, or several of one cluster, and our credentials.
 
     Raises:
-        ConfigurationError: the address is none, a file is missing, or two ways to sign in are given; the message holds no
-            secret.
+        ConfigurationError: the address is invalid, a file is missing, or there is more than one way to sign in. The message holds
+            no secret.
     """
 
     url: str = field(repr=False)
-    """`nats://host:4222`, or `tls://host:4222` where the connection has to be encrypted; several with commas between
-    them. It may hold a user and a password, or a token."""
+    """`nats://host:4222`, or `tls://host:4222` for an encrypted connection; several with commas between them. It may hold a user
+    and a password, or a token."""
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     nkey_file: str | None = None
     """A file with the seed of an NKey."""
     credentials_file: str | None = None
-    """A file as `nsc` writes it, with a JWT and the seed of its NKey."""
+    """A file that `nsc` wrote, with a JWT and the seed of its NKey."""
     ca_file: str | None = None
     """Certificate authorities to trust in place of the system's."""
     certificate_file: str | None = None
-    """Our own certificate, for brokers that ask for one."""
+    """Our own certificate, for brokers that require one."""
     key_file: str | None = None
     """Its private key, if it is not in the same file."""
     inbox_prefix: str = "_INBOX"
-    """What the subjects begin with on which the broker answers us; one that nobody else may listen on keeps what workers
-    are sent from other users of the broker."""
+    """The first part of the subjects on which the broker answers us. If nobody else may subscribe to them, other users of the
+    broker cannot read what workers receive."""
 
     def __post_init__(self) -> None:
         servers = self._servers()
         for name in _FILES:
             path = getattr(self, name)
-            if path is not None and not _is_file(path):  # not shown: it may be a secret in the place of its file's name
+            if path is not None and not _is_file(path):  # the path is not shown: it may be a secret by mistake
                 raise ConfigurationError(f"{name} should name a file, but there is no such file")
         if not _INBOX_PREFIX.fullmatch(self.inbox_prefix):
             raise wrong("inbox_prefix", self.inbox_prefix, "letters, digits, '_' and '-', with dots between them")
@@ -74,10 +74,10 @@ class BrokerAccess:
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> BrokerAccess:
-        """The broker at this address, else at that of `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`.
+        """The broker at this address or at `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`.
 
         Raises:
-            ConfigurationError: as above, or no address is given.
+            ConfigurationError: as above, or there is no address.
         """
         address = url or variable("RAGSPAN_SINK")
         if address is None:
@@ -88,16 +88,16 @@ class BrokerAccess:
 
     @property
     def place(self) -> str:
-        """Host and port of each server, for people: without anything secret."""
+        """Host and port of each server. It holds no secret."""
         return ", ".join(f"{one.hostname}:{one.port or _PORT}" for one in self._servers())
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether nothing may be said in the clear."""
+        """Whether nothing may be sent in the clear."""
         return any(one.scheme == "tls" for one in self._servers()) or bool(self.ca_file or self.certificate_file)
 
     def options(self) -> dict[str, Any]:
-        """What `nats.connect` is to be given.
+        """The arguments of `nats.connect`.
 
         Raises:
             ConfigurationError: a certificate or a key cannot be read.
@@ -139,29 +139,29 @@ class BrokerAccess:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stream:
-    """The stream of a fleet's records: its name, from which all other names follow, and its limits where it is made by us.
+    """The stream of a fleet's records: its name, from which all other names follow, and the limits with which we make it.
 
     Raises:
-        ConfigurationError: the name cannot be a stream's, or a limit is out of its range.
+        ConfigurationError: the name is invalid, or a limit is out of its range.
     """
 
     name: str = "ragspan"
     """Letters, digits, `-` and `_`."""
     max_records: int = 100_000
-    """Records that may wait; a stream that is full takes no more until workers have made room."""
+    """Records that may wait. A full stream refuses new ones until workers have made room."""
     max_bytes: int = 1024 * 1024 * 1024
-    """Their bytes, likewise; but nats-server before 2.10.5 takes some records at this limit for smaller than they are, and gives up
-    the oldest of those that wait in their place. Where it may be such a server, `max_records` should be what is reached first."""
+    """Bytes of the records that may wait. At this limit nats-server before 2.10.5 counts some records too small and deletes the
+    oldest ones. With such a server, choose `max_records` so that it is reached first."""
     max_age: float = 3 * 24 * 3600.0
-    """Seconds after which a record that nobody scored is given up by the broker."""
+    """Seconds after which the broker deletes a record that nobody scored."""
     duplicate_window: float = 600.0
-    """Seconds for which the stream knows a record that it has had; memory of the broker grows with it."""
+    """Seconds for which the stream remembers message ids. They take memory of the broker."""
     dead_letter_bytes: int = 256 * 1024 * 1024
-    """Of the dead letters; the oldest make room for new ones."""
+    """Bytes of the dead letters. The oldest are deleted for new ones."""
     dead_letter_age: float = 30 * 24 * 3600.0
-    """Seconds after which a dead letter is given up."""
+    """Seconds after which a dead letter is deleted."""
     replicas: int = 1
-    """Servers of the cluster that keep a copy, 1 to 5; 3 lose nothing when one server does."""
+    """Servers of the cluster that keep a copy, 1 to 5. With 3, nothing is lost if one server is."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -172,26 +172,26 @@ class Stream:
 
     @classmethod
     def from_environment(cls, name: str | None = None) -> Stream:
-        """The stream of this name, else that of `RAGSPAN_NATS_STREAM`, with the limits of `RAGSPAN_NATS_MAX_RECORDS` and the like.
+        """The stream of this name or of `RAGSPAN_NATS_STREAM`, with the limits of `RAGSPAN_NATS_MAX_RECORDS` and the like.
 
         Raises:
-            ConfigurationError: the name cannot be a stream's, or a limit is no whole number, or out of its range.
+            ConfigurationError: the name is invalid, or a limit is no whole number or out of its range.
         """
         stream = cls(name=(variable("RAGSPAN_NATS_STREAM") or "ragspan") if name is None else name)
         for limit in _LIMITS:
-            value = variable(f"RAGSPAN_NATS_{limit.upper()}")
-            if value is None:
+            from_variable = f"RAGSPAN_NATS_{limit.upper()}"
+            if (text := variable(from_variable)) is None:
                 continue
-            changed: dict[str, Any] = {limit: int(value) if value.isdecimal() else value}
+            changed: dict[str, Any] = {limit: int(text) if text.isdecimal() else text}
             try:
                 stream = replace(stream, **changed)
             except ConfigurationError as error:
-                raise ConfigurationError(f"RAGSPAN_NATS_{limit.upper()}: {error}") from None
+                raise ConfigurationError(f"{from_variable}: {error}") from None
         return stream
 
     @property
     def records(self) -> str:
-        """The subject that records are published to."""
+        """The subject of records."""
         return f"{self.name}.records"
 
     @property
@@ -206,7 +206,7 @@ class Stream:
 
     @property
     def dead_letters(self) -> str:
-        """The subject that dead letters are published to."""
+        """The subject of dead letters."""
         return f"{self.name}.dead_letters"
 
 
@@ -221,24 +221,20 @@ class WorkerOptions:
     concurrency: int = 16
     """Records that are scored at the same time, at least 1."""
     ack_wait: float = 30.0
-    """Seconds without a heartbeat of this worker after which the broker gives its records to others, 1 or more."""
+    """Seconds, 1 or more. If the broker gets no heartbeat for so long, it gives the worker's records to others."""
     max_deliveries: int = 5
     """How often a record is delivered before it becomes a dead letter, at least 1."""
     max_ack_pending: int = 10_000
     """Records that all workers together may have in flight, at least 1."""
     drain_timeout: float = 25.0
-    """Seconds that a worker which is told to stop may take for what is in flight, 0 or more; the rest is given back."""
+    """Seconds, 0 or more, in which a worker that stops finishes what is in flight. It gives back the rest."""
     export_retry_timeout: float = 600.0
-    """Seconds for which scores are kept that the backend does not take, more than 0; then the record is given back."""
-    max_in_flight: int = 0
-    """Records that this worker may hold, those included whose scores wait for their export; 0 is four times `concurrency`,
-    and 256 at least."""
+    """Seconds, more than 0, for which the worker keeps scores that the backend does not take. Then it gives the record back."""
     max_in_flight_bytes: int = 128 * 1024 * 1024
-    """Bytes of JSON that these records may take together, at least 4 MiB, which is one record of the largest size."""
+    """Bytes of JSON of all records in flight, at least 4 MiB, which is one record of the largest size."""
 
     def __post_init__(self) -> None:
         WHOLE.check_fields(self, "concurrency", "max_deliveries", "max_ack_pending")
-        whole(0).check_fields(self, "max_in_flight")
         whole(MAX_JSON).check_fields(self, "max_in_flight_bytes")
         number("a number of seconds, 1 or more", lambda seconds: seconds >= 1).check_fields(self, "ack_wait")
         SECONDS.check_fields(self, "drain_timeout")
@@ -246,21 +242,21 @@ class WorkerOptions:
 
     @property
     def room(self) -> int:
-        """Records that this worker may hold."""
-        return max(self.concurrency, self.max_in_flight or max(256, 4 * self.concurrency))
+        """Records that may be in flight, including those whose scores wait for their export."""
+        return max(256, 4 * self.concurrency)
 
     def back_off(self, number: int) -> float:
-        """Seconds until a record comes again whose delivery `number`, from 1, failed."""
+        """Seconds until the next delivery of a record whose delivery `number`, from 1, failed."""
         return BACK_OFF[min(number, len(BACK_OFF)) - 1]
 
 
 def _split(url: str) -> SplitResult:
-    # What is wrong is not shown: it may be a part of a password.
+    # The message must not show the address: a part of it may be a password.
     try:
         parts = urlsplit(url)
         has_host = bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise ConfigurationError("the broker's address is none; write nats://host:4222") from None
+        raise ConfigurationError("the broker's address is invalid; write nats://host:4222") from None
     if parts.scheme not in _SCHEMES or not has_host:
         raise ConfigurationError("the broker's address should be like nats://host:4222 or tls://host:4222")
     if parts.path.strip("/") or parts.query or parts.fragment:
@@ -273,7 +269,7 @@ def _split(url: str) -> SplitResult:
 def _is_file(path: str) -> bool:
     try:
         return Path(path).is_file()
-    except (OSError, ValueError):  # no path at all
+    except (OSError, ValueError):  # not a path
         return False
 
 
