@@ -14,8 +14,8 @@ from capturing.grading import Seen
 from capturing.readers.ragspan import seen_of
 from capturing.traces import LocalSpans
 from ragspan.records import RagRecord
-from ragspan_otlp.decoding import RawSpan, batch_of, decoded
 from ragspan_otlp.readers import records_of
+from ragspan_otlp.spans import RawSpan, batch_of, decoded
 
 INSTRUMENTORS = {
     ("openinference", "langchain"): "openinference.instrumentation.langchain:LangChainInstrumentor",
@@ -53,7 +53,7 @@ class Receiver:
         if spans:
             for trace_id, raw in batch_of(encode_spans(spans).SerializeToString()).traces.items():
                 traces[trace_id] += raw
-        return [found.record for raw in traces.values() for found in records_of(list(decoded(raw)))]
+        return [record for raw in traces.values() for record in records_of(list(decoded(raw)))]
 
 
 def attach(framework: str, instrumentor: str) -> Receiver:

@@ -11,11 +11,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 
-from ragspan import RagRecord
-from ragspan_otlp.destination import listening
-from ragspan_otlp.http import Server
 from ragspan_otlp.receiver import Receiver
-from ragspan_otlp.traces import TracedRecord
+from ragspan_otlp.servers import HTTPServer
 
 SCOPE = "openinference.instrumentation.langchain"
 
@@ -54,7 +51,7 @@ def span():
 
 @pytest.fixture
 def answer(span):
-    """Makes the span of an answer, a root where no parent is given."""
+    """Makes the span of an answer, a root if no parent is given."""
 
     def make(trace_id, question="Who?", response="Ada.", **fields):
         texts = {"openinference.span.kind": "CHAIN", "input.value": question, "output.value": response}
@@ -77,25 +74,6 @@ def request_with():
         return request
 
     return make
-
-
-def read_chains(spans):
-    """A reader for these tests: each chain is an answer."""
-    return [
-        TracedRecord(
-            record=RagRecord(
-                question=one.attributes["input.value"], contexts=None, response=one.attributes["output.value"]
-            ),
-            span_id=one.span_id,
-        )
-        for one in spans
-        if one.attributes.get("openinference.span.kind") == "CHAIN"
-    ]
-
-
-@pytest.fixture
-def reader():
-    return read_chains
 
 
 @dataclass
@@ -127,16 +105,18 @@ def serving():
     """A receiver that serves OTLP over HTTP while the block runs, and reads traces as they end."""
 
     @asynccontextmanager
-    async def serve(limits, read=read_chains, **options):
-        sink, listener = Sink(), listening("127.0.0.1:0")
-        receiver, port = Receiver(sink, read=read, limits=limits, **options), listener.getsockname()[1]
-        server = Server(receiver)
-        tasks = [asyncio.create_task(server.serve(sockets=[listener])), asyncio.create_task(receiver.run())]
+    async def serve(limits, **options):
+        sink = Sink()
+        receiver = Receiver(sink, limits=limits, **options)
+        server = HTTPServer(receiver, "127.0.0.1:0")
+        await server.start()
+        running = asyncio.create_task(receiver.run())
         try:
-            yield Served(receiver, sink, f"127.0.0.1:{port}", f"http://127.0.0.1:{port}/v1/traces")
+            address = f"127.0.0.1:{server.port}"
+            yield Served(receiver, sink, address, f"http://{address}/v1/traces")
         finally:
-            server.should_exit = True
+            await server.stop()
             receiver.stop()
-            await asyncio.gather(*tasks)
+            await running
 
     return serve

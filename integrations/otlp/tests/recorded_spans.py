@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragspan_otlp.traces import SpanEvent, TracedSpan
+from ragspan_otlp.spans import SpanEvent, TracedSpan
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider

@@ -10,7 +10,7 @@ from recorded_spans import ANSWER, PASSAGES, QUESTION, load
 
 from ragspan.records import RagRecord
 from ragspan_otlp.readers import records_of
-from ragspan_otlp.traces import SpanEvent, TracedSpan
+from ragspan_otlp.spans import SpanEvent, TracedSpan
 
 RECORDED = {
     "openinference_haystack": "haystack",
@@ -22,7 +22,7 @@ RECORDED = {
 
 def only(spans: list[TracedSpan]) -> RagRecord:
     (found,) = records_of(spans)
-    return found.record
+    return found
 
 
 def texts(record: RagRecord) -> list[str]:

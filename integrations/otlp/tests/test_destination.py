@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from ragspan import ConfigurationError
-from ragspan_otlp.destination import check_destination, listening
+from ragspan.testing import RecordingSink
+from ragspan_otlp.command import check_destination
+from ragspan_otlp.receiver import Receiver
+from ragspan_otlp.servers import HTTPServer
 
 
 @pytest.fixture(autouse=True)
@@ -62,12 +67,16 @@ def test_an_exporter_that_is_not_otlp_is_fine(monkeypatch):
     check_destination("127.0.0.1", 4318)
 
 
+def serve(address):
+    return HTTPServer(Receiver(RecordingSink()), address)
+
+
 @pytest.mark.parametrize("address", ["4318", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:99999", "nowhere.invalid:4318"])
-def test_an_address_that_cannot_be_had_is_named(address):
+def test_an_address_that_cannot_be_used_is_named(address):
     with pytest.raises(ConfigurationError, match=address):
-        listening(address)
+        serve(address)
 
 
 def test_a_taken_address_is_named():
-    with listening("127.0.0.1:0") as taken, pytest.raises(ConfigurationError, match="cannot be received at"):
-        listening(f"127.0.0.1:{taken.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(ConfigurationError, match="cannot be received"):
+        serve(f"127.0.0.1:{taken.getsockname()[1]}")

@@ -14,7 +14,7 @@ from ragspan_otlp.receiver import Receiver
 
 grpc = pytest.importorskip("grpc")
 
-from ragspan_otlp.grpc import GRPCServer  # noqa: E402
+from ragspan_otlp.servers import GRPCServer  # noqa: E402
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
@@ -28,8 +28,8 @@ class Sink:
 
 
 @pytest.fixture
-async def server(reader):
-    receiver = Receiver(Sink(), read=reader, limits=BufferLimits(max_traces=2))
+async def server():
+    receiver = Receiver(Sink(), limits=BufferLimits(max_traces=2))
     server = GRPCServer(receiver, "127.0.0.1:0")
     await server.start()
     yield server, receiver
@@ -95,7 +95,7 @@ async def test_what_the_exporter_of_opentelemetry_sends_is_taken(server):
     assert receiver.counts["spans.accepted"] == 1
 
 
-async def test_an_address_that_cannot_be_had_is_named(server, reader):
+async def test_an_address_that_cannot_be_had_is_named(server):
     running, _ = server
     with pytest.raises(ConfigurationError, match=f"cannot be received at 127.0.0.1:{running.port}"):
-        GRPCServer(Receiver(Sink(), read=reader), f"127.0.0.1:{running.port}")
+        GRPCServer(Receiver(Sink()), f"127.0.0.1:{running.port}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from recorded_spans import load
 
 from ragspan_otlp.readers import records_of
-from ragspan_otlp.traces import SpanEvent, TracedSpan
+from ragspan_otlp.spans import SpanEvent, TracedSpan
 
 _RECORDED = [span for name in ("langchain", "llama_index") for span in load(f"openinference_{name}")]
 _KEYS = sorted(
@@ -50,7 +50,7 @@ _spans = st.builds(
 @settings(deadline=None)
 def test_any_spans_are_survived(spans: list[TracedSpan]) -> None:
     for found in records_of(spans):
-        assert found.record.to_json()
+        assert found.to_json()
 
 
 @given(st.data())
@@ -58,7 +58,7 @@ def test_any_spans_are_survived(spans: list[TracedSpan]) -> None:
 def test_real_spans_with_other_values_are_survived(data: st.DataObject) -> None:
     changed = [_changed(span, data) for span in _RECORDED]
 
-    assert all(found.record.to_json() for found in records_of(changed))
+    assert all(found.to_json() for found in records_of(changed))
 
 
 def _changed(span: TracedSpan, data: st.DataObject) -> TracedSpan:
@@ -93,14 +93,14 @@ def test_very_deep_and_very_many_spans_are_bounded() -> None:
     wide = [span(30_000 + number, 1, "LLM", **{"output.value": "Yes."}) for number in range(10_000)]
     (found,) = records_of([*deep, *wide])
 
-    assert len(found.record.generations) <= 100
+    assert len(found.generations) <= 100
 
 
 def test_of_very_many_steps_the_last_count() -> None:
     tools = [span(number, 1, "TOOL", **{"output.value": "nothing"}) for number in range(2, 5000)]
     (found,) = records_of([span(1, None), *tools, span(6000, 1, "LLM", **{"output.value": "Yes."})])
 
-    assert found.record.response == "Yes."
+    assert found.response == "Yes."
 
 
 def test_huge_documents_are_read() -> None:
@@ -108,7 +108,7 @@ def test_huge_documents_are_read() -> None:
     prompt = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "0 " + "word " * 100}
     (found,) = records_of([span(1, None), span(2, 1, "RETRIEVER", **documents), span(3, 1, "LLM", **prompt)])
 
-    assert len(found.record.retrievals[0].contexts) == len(documents)
+    assert len(found.retrievals[0].contexts) == len(documents)
 
 
 def test_deep_json_is_read_as_text() -> None:

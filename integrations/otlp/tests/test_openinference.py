@@ -10,14 +10,14 @@ from recorded_spans import ANSWER, PASSAGES, QUESTION, load
 
 from ragspan.records import RagRecord
 from ragspan_otlp.readers import records_of
-from ragspan_otlp.traces import TracedSpan
+from ragspan_otlp.spans import TracedSpan
 
 FRAMEWORKS = ["langchain", "llama_index"]
 
 
 def only(spans: list[TracedSpan], **options: Any) -> RagRecord:
     (found,) = records_of(spans, **options)
-    return found.record
+    return found
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -51,10 +51,9 @@ def test_record_belongs_to_the_root_span(framework: str) -> None:
     (root,) = (span for span in spans if span.parent_id is None)
     (found,) = records_of(spans)
 
-    assert found.span_id == root.span_id
-    assert found.record.parent is not None
-    assert found.record.parent.span_id == int(root.span_id, 16)
-    assert (found.record.started_ns, found.record.ended_ns) == (root.start_ns, root.end_ns)
+    assert found.parent is not None
+    assert found.parent.span_id == int(root.span_id, 16)
+    assert (found.started_ns, found.ended_ns) == (root.start_ns, root.end_ns)
 
 
 def test_search_and_model_are_steps_with_their_spans_and_times() -> None:
@@ -114,10 +113,11 @@ def test_search_and_model_without_a_chain_are_one_request_under_the_span_around_
     ]
     (found,) = records_of([*bare, outer])
 
-    assert found.span_id == outer.span_id
-    assert found.record.question == QUESTION
-    assert found.record.response == ANSWER
-    assert [context.text for context in found.record.contexts or ()] == [PASSAGES[0]]
+    assert found.parent is not None
+    assert found.parent.span_id == int(outer.span_id, 16)
+    assert found.question == QUESTION
+    assert found.response == ANSWER
+    assert [context.text for context in found.contexts or ()] == [PASSAGES[0]]
 
 
 @pytest.mark.parametrize("kind", ["RETRIEVER", "LLM", "TOOL", "EMBEDDING", "EVALUATOR"])

@@ -147,7 +147,7 @@ def test_an_outage_is_said(evaluate, phoenix):
 
 
 def test_the_missing_readers_are_named(evaluate, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ragspan_otlp.stored", None)
+    monkeypatch.setitem(sys.modules, "ragspan_otlp.readers", None)
     monkeypatch.delitem(sys.modules, "ragspan_phoenix.stored", raising=False)
 
     done = evaluate()

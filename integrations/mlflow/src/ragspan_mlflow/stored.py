@@ -17,8 +17,8 @@ from ragspan_mlflow.emitter import TRACES, tracking_server
 from ragspan_mlflow.exporting import EXPERIMENTS
 
 try:
-    from ragspan_otlp.stored import WHOLE_TRACE, answers_in
-    from ragspan_otlp.traces import SpanEvent, TracedSpan
+    from ragspan_otlp.readers import WHOLE_TRACE, answers_in
+    from ragspan_otlp.spans import SpanEvent, TracedSpan
 except ImportError as error:
     raise ConfigurationError("reading traces needs ragspan-otlp: pip install ragspan-otlp") from error
 

@@ -1,11 +1,11 @@
-"""Spans wait here until their trace has ended.
+"""Keeps spans until their trace has ended.
 
 Guarantees:
-- A trace ends once: `quiet` seconds after its last span where a root has come, else `deadline` seconds after it, and
-  `LONGEST` seconds after its first one in any case. Only our own clock counts; what spans say of times is not believed.
-- Traces, spans and bytes of a trace, and bytes of all are bounded. What is over a bound is counted; a trace that is too large
-  is forgotten as a whole, since a part of it would be scored for what the rest says.
-- Spans of a trace that has ended are counted and let go, for as long as it is remembered.
+- A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST`
+  seconds after its first one in any case. Only our own clock counts; the times in spans are not trusted.
+- Traces, spans and bytes of a trace, and bytes of all are bounded. What is over a bound is counted. A trace that is too large
+  is dropped as a whole, since a part of it would be scored for what the rest says.
+- Spans of a trace that has ended are counted and dropped, as long as the trace is remembered.
 
 All of it runs in one event loop; nothing here waits.
 """
@@ -13,12 +13,12 @@ All of it runs in one event loop; nothing here waits.
 from __future__ import annotations
 
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ragspan.arguments import SOME_SECONDS, WHOLE
-from ragspan_otlp.decoding import RawSpan
+from ragspan_otlp.spans import RawSpan
 
 LONGEST = 600.0  # seconds
 _SPAN_OVERHEAD = 300  # bytes of memory beside its content, about
@@ -27,7 +27,7 @@ _TRACE_OVERHEAD = 700
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BufferLimits:
-    """How long traces wait, and how much of them.
+    """How long traces wait, and how much memory they take.
 
     Raises:
         ConfigurationError: a figure has a value that is not allowed.
@@ -53,8 +53,10 @@ class Trace:
     """The spans of a trace so far."""
 
     id: bytes
-    began: float
-    last: float
+    latest_end: float
+    """When it has ended in any case."""
+    ends: float = 0.0
+    """When it has ended if no other span comes."""
     spans: dict[bytes, RawSpan] = field(default_factory=dict)
     """By their ids: an exporter may send a span again."""
     size: int = _TRACE_OVERHEAD
@@ -63,7 +65,7 @@ class Trace:
 
 
 class TraceBuffer:
-    """Gathers the spans of each trace.
+    """Collects the spans of each trace.
 
     Args:
         limits: how long, and how much.
@@ -74,11 +76,8 @@ class TraceBuffer:
         self._limits = limits
         self._clock = clock
         self._open: dict[bytes, Trace] = {}
-        """In the order in which they began."""
-        self._rooted: OrderedDict[bytes, Trace] = OrderedDict()
-        """In the order of their last spans; so are the others."""
-        self._rootless: OrderedDict[bytes, Trace] = OrderedDict()
-        self._ended: OrderedDict[bytes, None] = OrderedDict()
+        self._ended: dict[bytes, None] = {}
+        """The ids of traces that have ended, the oldest first."""
         self.size = 0
         """Bytes of traces that are open, or have ended and were not released yet."""
         self.counts: Counter[str] = Counter()
@@ -89,23 +88,20 @@ class TraceBuffer:
 
     @property
     def is_full(self) -> bool:
-        """True where nothing can be added at the moment."""
+        """True if nothing can be added at the moment."""
         return self.size >= self._limits.max_bytes or len(self._open) >= self._limits.max_traces
 
     def add(self, trace_id: bytes, spans: Sequence[RawSpan]) -> int:
-        """Take spans of one trace; how many of them were over its bounds."""
+        """Take spans of one trace; returns how many of them were over its bounds."""
         if trace_id in self._ended:
             self.counts["spans.late"] += len(spans)
             return 0
         now = self._clock()
         trace = self._open.get(trace_id)
         if trace is None:
-            trace = self._open[trace_id] = Trace(trace_id, now, now)
+            trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
             self.size += trace.size
         before = trace.size
-        trace.last = now
-        # A resource is one object for all spans of a request that have it.
-        trace.size += sum({id(span.resource): len(span.resource) for span in spans}.values())
         for span in spans:
             if span.id not in trace.spans:
                 trace.size += len(span.encoded) + _SPAN_OVERHEAD
@@ -119,42 +115,28 @@ class TraceBuffer:
             self.counts["traces.too_large"] += 1
             return len(spans)
         self.counts["spans.accepted"] += len(spans)
-        waiting = self._rooted if trace.has_root else self._rootless
-        waiting[trace_id] = trace
-        waiting.move_to_end(trace_id)
-        if trace.has_root:
-            self._rootless.pop(trace_id, None)
+        pause = self._limits.quiet if trace.has_root else self._limits.deadline
+        trace.ends = min(now + pause, trace.latest_end)
         return 0
 
-    def ended(self) -> Iterator[Trace]:
-        """The traces that have ended by now. Each is to be released; one without anything to read is released already."""
+    def ended(self, *, all_of_them: bool = False) -> list[Trace]:
+        """The traces that have ended by now, or all as if they had. The caller releases them; those without anything to read are not among them."""
         now = self._clock()
-        yield from self._due(self._rooted, lambda trace: trace.last + self._limits.quiet <= now)
-        yield from self._due(self._rootless, lambda trace: trace.last + self._limits.deadline <= now)
-        yield from self._due(self._open, lambda trace: trace.began + LONGEST <= now)
-
-    def end_all(self) -> Iterator[Trace]:
-        """All traces, as if they had ended."""
-        yield from self._due(self._open, lambda _: True)
+        ended = [trace for trace in self._open.values() if all_of_them or trace.ends <= now]
+        for trace in ended:
+            self._end(trace)
+            if not trace.is_marked:
+                self.release(trace)
+        return [trace for trace in ended if trace.is_marked]
 
     def release(self, trace: Trace) -> None:
-        """Its spans are held no more."""
+        """Its spans are no longer kept."""
         self.size -= trace.size
-
-    def _due(self, waiting: dict[bytes, Trace], is_due: Callable[[Trace], bool]) -> Iterator[Trace]:
-        while waiting and is_due(trace := next(iter(waiting.values()))):
-            self._end(trace)
-            if trace.is_marked:
-                yield trace
-            else:
-                self.release(trace)
 
     def _end(self, trace: Trace) -> None:
         del self._open[trace.id]
-        self._rooted.pop(trace.id, None)
-        self._rootless.pop(trace.id, None)
         self.counts["traces.ended"] += 1
         self.counts["traces.of_interest"] += trace.is_marked
         self._ended[trace.id] = None
         if len(self._ended) > self._limits.max_traces:
-            self._ended.popitem(last=False)
+            del self._ended[next(iter(self._ended))]

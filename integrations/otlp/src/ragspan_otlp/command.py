@@ -1,4 +1,4 @@
-"""The command `ragspan worker --otlp`."""
+"""The command `ragspan worker --otlp`. It refuses to send scores to itself, since it would score them in turn."""
 
 from __future__ import annotations
 
@@ -6,27 +6,39 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from ipaddress import ip_address
 from typing import Annotated, Protocol, cast
+from urllib.parse import urlsplit
 
 import typer
 from opentelemetry.metrics import set_meter_provider
 
+from ragspan.addresses import shown_url
 from ragspan.config import Settings, process_environment
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine._scoring import draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
-from ragspan.telemetry.environment import exporter_is_configured, providers_from_environment
+from ragspan.telemetry.environment import (
+    endpoint,
+    exporter_is_configured,
+    exporter_names,
+    exporter_of,
+    providers_from_environment,
+)
 from ragspan_otlp.buffer import BufferLimits
-from ragspan_otlp.destination import check_destination, listening, parts_of
-from ragspan_otlp.http import Server
-from ragspan_otlp.readers import records_of
 from ragspan_otlp.receiver import Receiver
+from ragspan_otlp.servers import GRPCServer, HTTPServer, host_and_port
 
 _MIB = 1024 * 1024
 _CONSOLE = ("console",)
+_ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
+_HTTP_ENDPOINT = "http://localhost:4318"
+_PORTS = {"http": 80, "https": 443}
 
 app = typer.Typer(add_completion=False)
 
@@ -105,26 +117,25 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
-    read = partial(records_of, retrieval_tools=settings.retrieval_tools)
-    receiver = Receiver(sink, read=read, is_sampled=partial(_is_sampled, settings), limits=limits)
+    receiver = Receiver(
+        sink, retrieval_tools=settings.retrieval_tools, is_sampled=partial(_is_sampled, settings), limits=limits
+    )
     receiver.count_with(providers.meter_provider)
-    running = asyncio.ensure_future(receiver.run())
-    async with contextlib.AsyncExitStack() as servers:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
+            asyncio.get_running_loop().add_signal_handler(number, receiver.stop)
+    async with contextlib.AsyncExitStack() as running:
         places = []
-        if http is not None:
-            places.append(await _serve_http(servers, receiver, http))
-        if grpc is not None:
-            places.append(await _serve_grpc(servers, receiver, grpc))
+        for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
+            if address is not None:
+                places.append(await _start(make(receiver, address), address, running))
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
         typer.echo(f"ragspan worker: OTLP at {' and '.join(places)}; answers are {about}", err=True)
         if is_printed:
-            typer.echo(
-                "ragspan worker: answers are printed; OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool",
-                err=True,
-            )
-        await asyncio.wait({running, asyncio.ensure_future(_stopped())}, return_when=asyncio.FIRST_COMPLETED)
-    receiver.stop()
-    await running
+            hint = "OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool"
+            typer.echo(f"ragspan worker: answers are printed; {hint}", err=True)
+        await receiver.run()
+    await receiver.finish()
     await asyncio.to_thread(sink.shutdown, settings.exit_timeout)
     for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
         if provider is not None:
@@ -133,43 +144,60 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     typer.echo(f"ragspan worker: {counts['traces.ended']} traces, {counts['records']} answers in them", err=True)
 
 
+async def _start(server: HTTPServer | GRPCServer, address: str, running: contextlib.AsyncExitStack) -> str:
+    """Start a server that stops with the others; returns where it is."""
+    running.push_async_callback(server.stop)
+    host, _ = host_and_port(address)
+    check_destination(host, server.port)
+    await server.start()
+    place = f"{f'[{host}]' if ':' in host else host}:{server.port}"
+    return f"http://{place}/v1/traces" if isinstance(server, HTTPServer) else place
+
+
 def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
-    """Whether a metric scores the answers of this trace, by the engine's own draw; with a sink that is the fleet's business."""
+    """Whether a metric scores the answers of this trace, as the engine decides it; with a sink, the fleet decides."""
     rates = [settings.metric_sample_rates.get(name, settings.sample_rate) for name in settings.metrics]
     return settings.sink is not None or max(rates) >= 1 or draw(trace_id.hex()) < max(rates)
 
 
-async def _serve_http(servers: contextlib.AsyncExitStack, receiver: Receiver, address: str) -> str:
-    listener = listening(address)
-    servers.callback(listener.close)
-    host, port = listener.getsockname()[:2]
-    check_destination(host, port)
-    server = Server(receiver)
-    serving = asyncio.create_task(server.serve(sockets=[listener]))
-
-    async def stop() -> None:
-        server.should_exit = True
-        await serving
-
-    servers.push_async_callback(stop)
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1/traces"
+# Where the scores go
 
 
-async def _serve_grpc(servers: contextlib.AsyncExitStack, receiver: Receiver, address: str) -> str:
-    from ragspan_otlp.grpc import GRPCServer
+def check_destination(host: str, port: int) -> None:
+    """Raise a `ConfigurationError` if spans are exported to the receiver that listens there."""
+    for name in exporter_names("traces"):
+        if "otlp" not in name:
+            continue
+        target = endpoint("traces") or _ENDPOINTS.get(exporter_of("traces", name).name, _HTTP_ENDPOINT)
+        if _is_at(target, host, port):
+            raise ConfigurationError(
+                f"scores would be sent to {shown_url(target)}, which is this receiver: set OTEL_EXPORTER_OTLP_ENDPOINT to the "
+                "backend that shows them, or have the receiver listen elsewhere"
+            )
 
-    host, _ = parts_of(address)
-    server = GRPCServer(receiver, address)
-    check_destination(host, server.port)
-    await server.start()
-    servers.push_async_callback(server.stop)
-    return f"{host}:{server.port}"
+
+def _is_at(url: str, host: str, port: int) -> bool:
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        if (parts.port or _PORTS.get(parts.scheme)) != port:
+            return False
+        here = set(_addresses(host))
+        is_everywhere = any(ip_address(one).is_unspecified for one in here)
+        return any(one in here or (is_everywhere and _is_local(one)) for one in _addresses(parts.hostname))
+    except (OSError, ValueError):  # the exporter will say what is wrong with it
+        return False
 
 
-async def _stopped() -> None:
-    """Wait until a signal says so."""
-    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
-            loop.add_signal_handler(number, stopped.set)
-    await stopped.wait()
+def _addresses(host: str | None) -> Iterator[str]:
+    for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
+        yield str(address[0]).partition("%")[0]  # without an interface
+
+
+def _is_local(address: str) -> bool:
+    """Whether it is an address of this machine: no other can be bound."""
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+        return True

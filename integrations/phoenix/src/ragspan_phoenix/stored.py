@@ -16,8 +16,8 @@ from ragspan.exceptions import ConfigurationError
 from ragspan_phoenix.emitter import phoenix_server
 
 try:
-    from ragspan_otlp.stored import answers_in
-    from ragspan_otlp.traces import SpanEvent, TracedSpan
+    from ragspan_otlp.readers import answers_in
+    from ragspan_otlp.spans import SpanEvent, TracedSpan
 except ImportError as error:
     raise ConfigurationError("reading traces needs ragspan-otlp: pip install ragspan-otlp") from error
 

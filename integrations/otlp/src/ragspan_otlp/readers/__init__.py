@@ -1,30 +1,38 @@
 """Makes records of the spans that other instrumentations wrote: OpenInference, OpenTelemetry's GenAI conventions, Traceloop.
 
-Each convention has a reader, which makes steps of its spans. `trees` says which steps belong to one request, `requests` makes
-the record of it, by the rule that the handlers have: what stands in the answering prompt counts.
+Each convention has a reader, which makes steps of its spans. `steps` says which steps belong to one request, `requests` makes
+the record of it, by the rule that the handlers have: what is in the answering prompt counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from ragspan.config import Settings
+from ragspan.datasets.sources import Opinion, StoredAnswer
+from ragspan.records import RagRecord
 from ragspan.runs.payloads import Message
+from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_otlp.readers import genai, openinference
 from ragspan_otlp.readers.payloads import Payloads
-from ragspan_otlp.readers.steps import Reader, Step
-from ragspan_otlp.readers.trees import Tree
-from ragspan_otlp.traces import TracedRecord, TracedSpan
+from ragspan_otlp.readers.requests import Request
+from ragspan_otlp.readers.steps import Step, requests_in
+from ragspan_otlp.spans import TracedSpan
 
-_OWN = "ragspan"
+WHOLE_TRACE = ""
+"""In place of a span's id: an opinion on all of a trace."""
 _log = ThrottledLog()
 
 
-def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] = ()) -> list[TracedRecord]:
+def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] = ()) -> list[RagRecord]:
     """The answers in one trace, in the order in which they began; pure, and it raises nothing, whatever the spans hold.
 
+    Each record's parent is the answer's span, and its id is always the same for that.
+
     Args:
-        spans: of one trace, in any order. Those of conventions that no reader knows only tell what lies in what.
+        spans: of one trace, in any order. Those of unknown conventions only show which span is inside which.
         retrieval_tools: names of tools whose results are documents.
     """
     payloads = Payloads()
@@ -33,34 +41,29 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
     for step in steps.values():
         if step.kind == "tool" and step.name in retrieval_tools:
             _as_search(step, payloads)
-    found: list[TracedRecord] = []
-    for request in Tree(spans, steps).requests():
+    found: list[RagRecord] = []
+    for of_request, span in requests_in(spans, steps):
         try:
-            record = request.record()
+            record = Request(of_request, span).record()
         except Exception as problem:  # noqa: BLE001  others wrote the spans
             _log.trouble("spans", "a trace's spans could not be read (%s)", type(problem).__name__)
             continue
         if record is not None:
-            found.append(TracedRecord(record=record, span_id=request.span.span_id))
-    return sorted(found, key=lambda one: one.record.started_ns)
+            found.append(record)
+    return sorted(found, key=lambda record: record.started_ns)
 
 
 def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
-    read = _reader_of(span)
+    """The step that the reader of the span's convention makes; ragspan's own spans are no steps."""
+    if span.scope.startswith(semconv.SCOPE):
+        return None
     try:
-        return None if read is None else read(span, payloads)
+        if openinference.KIND in span.attributes:
+            return openinference.read(span, payloads)
+        return genai.read(span, payloads) if genai.is_one(span) else None
     except Exception as problem:  # noqa: BLE001  others wrote the span
         _log.trouble("span", "a span could not be read (%s)", type(problem).__name__)
         return None
-
-
-def _reader_of(span: TracedSpan) -> Reader | None:
-    """The reader of the convention that a span follows, by its attributes; ragspan's own spans are no steps."""
-    if span.scope.startswith(_OWN):
-        return None
-    if openinference.KIND in span.attributes:
-        return openinference.read
-    return genai.read if genai.is_one(span) else None
 
 
 def _as_search(step: Step, payloads: Payloads) -> None:
@@ -69,3 +72,36 @@ def _as_search(step: Step, payloads: Payloads) -> None:
     step.query = next((text for text in asked if isinstance(text, str)), None)
     result = step.output.text if isinstance(step.output, Message) else step.output
     step.kind, step.found = "retriever", payloads.documents_in(result, loosely=True)
+
+
+# Traces that a tool has stored
+
+
+def answers_in(spans: Sequence[TracedSpan], opinions: Mapping[str, Sequence[Opinion]]) -> Iterator[StoredAnswer]:
+    """The answers in one trace that a tool has stored, for the packages of such tools.
+
+    Args:
+        spans: of the trace, in any order. Those that ragspan wrote are read, too, where the tool does not keep who wrote them.
+        opinions: what people said, by the id of the span. What they said of the trace, or of its root, is about its answer
+            if there is just one.
+    """
+    records = records_of(spans, retrieval_tools=Settings.from_environment().retrieval_tools)
+    by_id = {span.span_id: span for span in spans}
+    around = [WHOLE_TRACE, *(span.span_id for span in spans if span.parent_id is None)] if len(records) == 1 else []
+    for record in records:
+        own = format(record.parent.span_id, "016x") if record.parent else WHOLE_TRACE
+        said = next((opinions[one] for one in (own, *around) if opinions.get(one)), ())
+        yield StoredAnswer(record=_as_written(record, by_id[own]), opinions=said)
+
+
+def _as_written(record: RagRecord, span: TracedSpan) -> RagRecord:
+    """The record that ragspan wrote the span of: new scores replace those that it wrote.
+
+    Spans hold only a part of a record: if contexts are missing, they cannot be known.
+    """
+    record_id = span.attributes.get(semconv.RECORD_ID)
+    if not isinstance(record_id, str):
+        return record
+    count = span.attributes.get(semconv.CONTEXTS_COUNT)
+    is_whole = record.contexts is not None and len(record.contexts) == count
+    return replace(record, record_id=record_id, contexts=record.contexts if is_whole else None)

@@ -25,7 +25,7 @@ from ragspan_otlp.readers.payloads import (
     whole,
 )
 from ragspan_otlp.readers.steps import Kind, Step
-from ragspan_otlp.traces import TracedSpan
+from ragspan_otlp.spans import TracedSpan
 
 _OPERATIONS: dict[str, Kind | None] = {
     "chat": "model",

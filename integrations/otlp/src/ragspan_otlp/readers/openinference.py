@@ -24,7 +24,7 @@ from ragspan_otlp.readers.payloads import (
     whole,
 )
 from ragspan_otlp.readers.steps import Kind, Scored, Step
-from ragspan_otlp.traces import TracedSpan
+from ragspan_otlp.spans import TracedSpan
 
 KIND = "openinference.span.kind"
 

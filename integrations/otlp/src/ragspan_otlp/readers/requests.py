@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,8 @@ from ragspan.runs.payloads import Document, Message
 from ragspan.runs.trace import INTERRUPT
 from ragspan.step_texts import ToldError
 from ragspan_otlp.readers.payloads import text
-from ragspan_otlp.readers.steps import Placed, Scored, Step
-from ragspan_otlp.traces import TracedSpan
+from ragspan_otlp.readers.steps import BARE, Scored, Step
+from ragspan_otlp.spans import TracedSpan
 
 _MAX_OF_A_KIND = 100
 _MAX_WRITTEN = 1000
@@ -30,46 +30,46 @@ _MAX_PROMPTS = 2_000_000
 _MAX_ORIGINS = 1000
 _MAX_COMPARED = 10_000_000
 _SYNTHESIS = (".synthesize", ".asynthesize")
-_BARE = frozenset({"model", "retriever", "reranker", "tool"})
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
 
 class Request:
-    """The steps of one request, each after the one that is around it.
+    """The steps of one request.
 
     Args:
-        places: the root first; of a group, which has no root, all of its tops.
-        span: of a group, the span that is around it.
+        steps: each after the one around it; of a group, which has no root, several are outermost.
+        span: the span around a group.
     """
 
-    def __init__(self, places: Sequence[Placed], span: TracedSpan | None = None) -> None:
+    def __init__(self, steps: Sequence[Step], span: TracedSpan | None = None) -> None:
         self._grouped = span is not None
-        self.span = span or places[0].step.span
-        _settle_kinds(places)
-        _take_payloads_of_only_chain(places)
-        missing = _model_without_span(places)
-        self._places = [*places, *missing]
-        self._is_left = _leave_streams_open(places) or bool(missing)
-        self._models = [place.step for place in self._places if place.step.kind == "model"]
-        self._framework = next((place.step.framework for place in places if place.step.framework), "otlp")
+        self._span = span or steps[0].span
+        _count_once(steps)
+        _take_payloads_of_only_chain(steps)
+        missing = _model_without_span(steps)
+        self._steps = [*steps, *missing]
+        self._was_left = _leave_streams_open(steps) or bool(missing)
+        self._models = [step for step in self._steps if step.kind == "model"]
+        self._framework = next((step.framework for step in steps if step.framework), "otlp")
         self._prompts = "\n".join(part.prompt_text for step in self._models for part in step.prompt)[:_MAX_PROMPTS]
 
     def record(self) -> RagRecord | None:
-        """The record; None where nothing was answered."""
-        root = self._places[0].step
+        """The record; None if nothing was answered."""
+        root = self._steps[0]
         is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
-        if not is_answer and all(place.step.kind not in _BARE for place in self._places):
+        if not is_answer and all(step.kind not in BARE for step in self._steps):
             return None  # a splitter of texts, say
         record = record_of(self._log())
         if record is None:
             return None
         contexts = self._brought() if self._has_unseen_prompt(record.status) else record.contexts
-        origins = _Origins(self._places)
+        origins = _Origins(self._steps)
         return replace(
             record,
+            record_id=f"{self._span.trace_id}{self._span.span_id}",
             contexts=contexts if contexts is None else tuple(map(origins.of, contexts)),
             rerankings=record.rerankings or self._rerankings(),
-            is_agent=record.is_agent or any(place.step.kind == "agent" for place in self._places),
+            is_agent=record.is_agent or any(step.kind == "agent" for step in self._steps),
             evidence=self._evidence(record),
             swallowed_errors=self._swallowed() if record.status == "complete" else (),
         )
@@ -77,56 +77,47 @@ class Request:
     # The log
 
     def _log(self) -> RequestLog:
-        log, steps = RequestLog(grouped=self._grouped), [place.step for place in self._places]
-        log.root = None if self._grouped else id(self._places[0])
-        log.started_ns, log.ended_ns = self.span.start_ns, max(self.span.start_ns, self.span.end_ns)
-        log.anchor = anchor_of(self.span)
-        metadata = dict(next((step.metadata for step in steps if step.metadata), {}))
-        for step in reversed(steps):
+        log = RequestLog(grouped=self._grouped)
+        log.root = None if self._grouped else id(self._steps[0])
+        log.started_ns, log.ended_ns = self._span.start_ns, max(self._span.start_ns, self._span.end_ns)
+        log.anchor = _anchor_of(self._span)
+        metadata = dict(next((step.metadata for step in self._steps if step.metadata), {}))
+        for step in reversed(self._steps):
             ids = {"session_id": step.session_id, "user_id": step.user_id}
             metadata |= {key: value for key, value in ids.items() if value is not None}
         log.about = {
             "framework": self._framework,
-            "run_type": "parser" if steps[0].name.endswith("Parser") else None,
-            "tags": tuple(dict.fromkeys(tag for step in steps for tag in step.tags)),
+            "run_type": "parser" if self._steps[0].name.endswith("Parser") else None,
+            "tags": tuple(dict.fromkeys(tag for step in self._steps for tag in step.tags)),
             "metadata": metadata,
         }
         log.events = [tuple(event) for event in self._events()]
         return log
 
-    def _events(self) -> Iterator[Event]:
+    def _events(self) -> Iterable[Event]:
         """Starts and ends in order of time; those of one time in the order of the spans."""
-        inside: dict[int, list[Placed]] = defaultdict(list)
-        starts: dict[int, int] = {}
-        for place in self._places:
-            outer = id(place.outer)
-            starts[id(place)] = max(place.step.span.start_ns, starts.get(outer, 0))
-            inside[outer].append(place)
+        inside: dict[Step | None, list[Step]] = defaultdict(list)
+        starts: dict[Step | None, int] = {None: 0}
+        for step in self._steps:
+            starts[step] = max(step.span.start_ns, starts[step.outer])
+            inside[step.outer].append(step)
         events: list[Event] = []
-        waiting = [(place, False) for place in self._tops()]
+        waiting = [(step, False) for step in sorted(inside[None], key=lambda step: -step.span.start_ns)]
         while waiting:
-            place, is_over = waiting.pop()
-            start = starts[id(place)]
-            if is_over and not place.step.has_ended:
-                continue
-            if is_over:
-                events.append(self._end(place, max(start, place.step.span.end_ns)))
-            else:
-                events.append(self._start(place, start))
-                later = sorted(inside[id(place)], key=lambda inner: -starts[id(inner)])
-                waiting += [(place, True), *((inner, False) for inner in later)]
+            step, is_over = waiting.pop()
+            if not is_over:
+                events.append(self._start(step, starts[step]))
+                later = sorted(inside[step], key=lambda inner: -starts[inner])
+                waiting += [(step, True), *((inner, False) for inner in later)]
+            elif step.has_ended:
+                events.append(self._end(step, max(starts[step], step.span.end_ns)))
         written = [Document(each, None, {}) for each in self._written()]
         if written:  # the root's start comes first in any case
             first = events[0]
             events.insert(1, Event("chain", 0, first.run, first.time_ns, {"documents": written}, {"name": ""}))
-        yield from sorted(events, key=lambda event: event.time_ns)
+        return sorted(events, key=lambda event: event.time_ns)
 
-    def _tops(self) -> list[Placed]:
-        tops = [place for place in self._places if place.outer is None]
-        return sorted(tops, key=lambda place: -place.step.span.start_ns)
-
-    def _start(self, place: Placed, time_ns: int) -> Event:
-        step = place.step
+    def _start(self, step: Step, time_ns: int) -> Event:
         kind, payload = "chain", step.inputs
         about: dict[str, Any] = {"name": step.name}
         if step.kind == "model":
@@ -135,75 +126,64 @@ class Request:
         elif step.kind == "retriever":
             kind, payload = "retriever", step.query
             known = {"top_k": step.top_k, "data_source_id": step.source}
-            about |= {"metadata": known, "span": anchor_of(step.span)}
+            about |= {"metadata": known, "span": _anchor_of(step.span)}
         elif step.kind == "tool":
             kind = "tool"
             about |= {"call_id": step.call_id or getattr(step.output, "call_id", None)}
-        elif place.outer is None and isinstance(payload, Opaque) and self._framework != "langchain":
+        elif step.outer is None and isinstance(payload, Opaque) and self._framework != "langchain":
             payload = self._asked()
-        outer = None if place.outer is None else id(place.outer)
-        return Event(kind, id(place), outer, time_ns, payload, about)
+        return Event(kind, id(step), None if step.outer is None else id(step.outer), time_ns, payload, about)
 
-    def _end(self, place: Placed, time_ns: int) -> Event:
-        step, payload = place.step, place.step.output
-        about: Any = None
-        is_unread = place.outer is None and _says_nothing(payload)
-        last = self._last_model() if is_unread else None
-        error = error_of(step.span) or (
-            last and error_of(last.span)
-        )  # of a stream that was read behind the request's span
-        if self._is_left and place.outer is None:  # as of a stream
-            about = step.inputs
+    def _end(self, step: Step, time_ns: int) -> Event:
+        payload = step.output
+        last = self._last_model() if step.outer is None and _says_nothing(payload) else None
+        # The stream of the last model may be read after the request's span has ended, and fail then.
+        error = _error_of(step.span) or (last and _error_of(last.span))
+        about: Any = step.inputs if self._was_left and step.outer is None else None  # as of a stream
         if error is not None:
-            return Event("error", id(place), None, time_ns, error, about)
+            return Event("error", id(step), None, time_ns, error, about)
         if step.kind == "model":
             payload, about = step.reply or Message("ai"), [step.told]
         elif step.kind in {"retriever", "reranker"}:
             payload = OPAQUE if step.found is None else [list(pair) for pair in step.found]
         elif last is not None and last.reply is not None:
             payload = last.reply
-        return Event("end", id(place), None, time_ns, payload, about)
+        return Event("end", id(step), None, time_ns, payload, about)
 
     def _asked(self) -> Snapshot:
-        """What the request was called with, where its span does not say: what its first model or search was given."""
-        first = min(
-            (place.step for place in self._places if place.step.kind in {"model", "retriever"}),
-            key=lambda step: step.span.start_ns,
-            default=None,
-        )
+        """What the request was called with, if its span does not say: what its first model or search was given."""
+        asked = [step for step in self._steps if step.kind in {"model", "retriever"}]
+        first = min(asked, key=_start_of, default=None)
         if first is None or first.kind == "retriever":
             return OPAQUE if first is None or first.query is None else first.query
         return next((part.text for part in reversed(first.prompt) if part.role == "human"), OPAQUE)
 
     def _last_model(self) -> Step | None:
-        """The model whose words the caller got, where the request's span does not say."""
-        models = [place.step for place in self._places if place.step.kind == "model" and not place.is_in("retriever")]
+        """The model whose words the caller got, if the request's span does not say."""
+        models = [step for step in self._models if not step.is_in("retriever")]
         return max(models, key=lambda step: step.span.end_ns, default=None)
 
     # Documents
 
     def _written(self) -> list[str]:
         """Documents as they stand in prompts with their metadata before them, as LlamaIndex writes them."""
-        found = (document for place in self._places for document, _ in place.step.found or ())
+        found = (document for step in self._steps for document, _ in step.found or ())
         shown = dict.fromkeys(f"{_lines_of(document)}\n\n{document.text}" for document in found if document.metadata)
         if self._framework != "langchain":  # whose steps have documents for documents: a text is none
-            shown |= dict.fromkeys(each for place in self._places for each in place.step.written)
+            shown |= dict.fromkeys(each for step in self._steps for each in step.written)
         return _without_joined([each for each in list(shown)[:_MAX_WRITTEN] if each.strip() and each in self._prompts])
 
     def _has_unseen_prompt(self, status: str) -> bool:
         """Whether a model may have answered whose prompt nobody shows; one that has not ended has no span."""
         if self._models:
             return not self._prompts.strip()
-        return status != "complete" or not any(place.step.shows_models for place in self._places)
+        return status != "complete" or not any(step.shows_models for step in self._steps)
 
     def _brought(self) -> tuple[RetrievedContext, ...] | None:
-        """What the last reranker left, else what all searches brought, in their order; None where that is unknown."""
-        ends = [place.step for place in self._places if place.step.kind == "reranker" and place.step.found is not None]
-        if not ends:
-            searches = [place for place in self._places if place.step.kind == "retriever"]
-            ends = [place.step for place in searches if not place.is_in("retriever")]
-        known = [[] if error_of(step.span) else step.found for step in ends]
-        found = known[-1:] if ends and ends[-1].kind == "reranker" else known
+        """What the last reranker left, else what all searches found, in their order; None if that is unknown."""
+        ends = [step for step in self._steps if step.kind == "reranker" and step.found is not None][-1:]
+        ends = ends or [step for step in self._steps if step.kind == "retriever" and not step.is_in("retriever")]
+        found = [() if _error_of(step.span) else step.found for step in ends]
         if not found or any(each is None for each in found):
             return None
         return tuple({each.text: each for one in found for each in _ordered(one or ())}.values())
@@ -225,8 +205,7 @@ class Request:
 
     def _rerankings(self) -> tuple[Reranking, ...]:
         """Of what puts documents in order; what only filters them has another name."""
-        ordering = [place.step for place in self._places if place.step.kind == "reranker"]
-        steps = [step for step in ordering if "rank" in step.name.lower()][:_MAX_OF_A_KIND]
+        ordering = [step for step in self._steps if step.kind == "reranker" and "rank" in step.name.lower()]
         return tuple(
             Reranking(
                 name=step.name,
@@ -237,53 +216,71 @@ class Request:
                 contexts=_ordered(step.found or ()),
                 model=step.model,
                 top_k=step.top_k,
-                error_type=error.name if (error := error_of(step.span)) else None,
+                error_type=error.name if (error := _error_of(step.span)) else None,
             )
-            for step in steps
+            for step in ordering[:_MAX_OF_A_KIND]
         )
 
     def _swallowed(self) -> tuple[str, ...]:
         """The errors that a framework made an answer of; of LangChain they are retries, which handlers do not count."""
-        if self._framework == "langchain":
-            return ()
-        errors = (error_of(place.step.span) for place in self._places[1:])
+        errors = [] if self._framework == "langchain" else [_error_of(step.span) for step in self._steps[1:]]
         return tuple(dict.fromkeys(error.name for error in errors if error is not None))
 
 
-def _take_payloads_of_only_chain(places: Sequence[Placed]) -> None:
+def _count_once(steps: Sequence[Step]) -> None:
+    """Make chains of steps that several spans show: a model's call around the client's, a search around its own inner part.
+
+    Of a model's spans the outermost that has the prompt counts.
+    """
+    has_prompts = any(step.prompt for step in steps)
+    for step in reversed(steps):
+        if step.kind == "retriever" and step.found is None and step.is_in("retriever"):
+            step.kind = "chain"
+        elif step.kind == "model":
+            outer = [each for each in step.around() if each.kind == "model"]
+            if any(each.prompt for each in outer) or (not step.prompt and (has_prompts or outer)):
+                step.kind = "chain"
+                continue
+            for each in reversed(outer):
+                each.kind = "chain"
+                if each.reply is not None and (step.reply is None or not step.reply.text):
+                    step.reply = Message("ai", each.reply.text, step.reply.calls if step.reply else None)
+
+
+def _take_payloads_of_only_chain(steps: Sequence[Step]) -> None:
     """Some instrumentations put a span without payloads around that of the chain."""
-    root, inside = places[0].step, [place.step for place in places if place.outer is places[0]]
+    root, inside = steps[0], [step for step in steps if step.outer is steps[0]]
     if len(inside) == 1 and inside[0].kind == "chain" and root.kind in {"chain", "agent"}:
         root.inputs = inside[0].inputs if isinstance(root.inputs, Opaque) else root.inputs
         root.output = inside[0].output if isinstance(root.output, Opaque) else root.output
 
 
-def _leave_streams_open(places: Sequence[Placed]) -> bool:
-    """Note the models that LangChain's request did not wait for: a reader left their stream, and their spans end later."""
-    root = places[0].step
-    if root.framework != "langchain" or root.kind in _BARE:
+def _leave_streams_open(steps: Sequence[Step]) -> bool:
+    """Mark the models that LangChain's request did not wait for: a reader left their stream, and their spans end later."""
+    root = steps[0]
+    if root.framework != "langchain" or root.kind in BARE:
         return False
-    models = [
-        place.step for place in places if place.step.kind == "model" and place.step.span.end_ns > root.span.end_ns
-    ]
-    left = [step for step in models if step.reply is None or step.reply.text != root.output]
+    late = [step for step in steps if step.kind == "model" and step.span.end_ns > root.span.end_ns]
+    left = [step for step in late if step.reply is None or step.reply.text != root.output]
     for step in left:
         step.has_ended = False
     return bool(left)
 
 
-def _model_without_span(places: Sequence[Placed]) -> list[Placed]:
-    """The model behind a prompt that was filled in, where no span of a model follows: its stream was left."""
-    place = max((each for each in places if each.step.made_prompt), key=_start_of, default=None)
-    models = [_start_of(each) for each in places if each.step.kind == "model"]
-    if place is None or place.outer is None or max(models, default=0) >= _start_of(place):
+def _model_without_span(steps: Sequence[Step]) -> list[Step]:
+    """The model behind a prompt that was filled in, if no span of a model follows: its stream was left."""
+    made = max((step for step in steps if step.made_prompt), key=_start_of, default=None)
+    if made is None or made.outer is None:
         return []
-    model = Step(span=place.step.span, kind="model", name="model", prompt=place.step.made_prompt, has_ended=False)
-    return [Placed(step=model, outer=place.outer, depth=place.depth)]
+    if any(step.kind == "model" and _start_of(step) >= _start_of(made) for step in steps):
+        return []
+    return [
+        Step(span=made.span, kind="model", name="model", outer=made.outer, prompt=made.made_prompt, has_ended=False)
+    ]
 
 
-def _start_of(place: Placed) -> int:
-    return place.step.span.start_ns
+def _start_of(step: Step) -> int:
+    return step.span.start_ns
 
 
 def _says_nothing(payload: Snapshot) -> bool:
@@ -294,34 +291,13 @@ def _says_nothing(payload: Snapshot) -> bool:
     return isinstance(payload, Opaque)
 
 
-def _settle_kinds(places: Sequence[Placed]) -> None:
-    """Count what several spans tell of once: a model's call with the client's inside it, a search with its own inner part.
-
-    Of a model's spans the outermost that has the prompt counts.
-    """
-    has_prompts = any(place.step.prompt for place in places)
-    for place in reversed(places):
-        step = place.step
-        if step.kind == "retriever" and step.found is None and place.is_in("retriever"):
-            step.kind = "chain"
-        elif step.kind == "model":
-            outer = [each.step for each in place.around() if each.step.kind == "model"]
-            if any(each.prompt for each in outer) or (not step.prompt and (has_prompts or outer)):
-                step.kind = "chain"
-                continue
-            for each in reversed(outer):
-                each.kind = "chain"
-                if each.reply is not None and (step.reply is None or not step.reply.text):
-                    step.reply = Message("ai", each.reply.text, step.reply.calls if step.reply else None)
-
-
 class _Origins:
-    """Tells of a context that was written for the model which document it is."""
+    """Finds the document that a context was written of for the model."""
 
-    def __init__(self, places: Iterable[Placed]) -> None:
+    def __init__(self, steps: Iterable[Step]) -> None:
         self._found: dict[str, RetrievedContext] = {}
-        for place in places:
-            for context in _ordered(place.step.found or ()) if len(self._found) < _MAX_ORIGINS else ():
+        for step in steps:
+            for context in _ordered(step.found or ()) if len(self._found) < _MAX_ORIGINS else ():
                 self._found.setdefault(context.text, context)
 
     def of(self, context: RetrievedContext) -> RetrievedContext:
@@ -362,7 +338,7 @@ def _lines_of(document: Document) -> str:
     return "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
 
 
-def anchor_of(span: TracedSpan) -> SpanAnchor | None:
+def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
     """The span's identity; None where its ids are no hexadecimal numbers."""
     try:
         trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
@@ -371,7 +347,7 @@ def anchor_of(span: TracedSpan) -> SpanAnchor | None:
     return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
 
 
-def error_of(span: TracedSpan) -> ToldError | None:
+def _error_of(span: TracedSpan) -> ToldError | None:
     """The error that ended a span. A graph that waits for a person notes one, too, though it has not failed."""
     told: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
     kind = text(told.get("exception.type")) or text(span.attributes.get("error.type"))

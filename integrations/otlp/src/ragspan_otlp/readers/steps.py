@@ -1,19 +1,24 @@
-"""What readers make of spans, whatever their convention: the steps of a request."""
+"""What readers make of spans, whatever their convention: steps, and which of them belong to one request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Document, Message
-from ragspan_otlp.readers.payloads import Payloads
-from ragspan_otlp.traces import TracedSpan
+from ragspan_otlp.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
 Scored: TypeAlias = tuple[Document, float | None]
 """A document, with its score if it came with one."""
+BARE = frozenset({"model", "retriever", "reranker", "tool"})
+"""Kinds of steps that answer nothing by themselves."""
+_MAX_STEPS = 2000
+_MAX_DEPTH = 100
+_MAX_AROUND = 1000  # spans that are looked through for the step around one
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -24,6 +29,8 @@ class Step:
     kind: Kind
     """`ignored` is what serves no answer, with all inside it: an evaluation."""
     name: str
+    outer: Step | None = None
+    """The step around it; known once its request is."""
     framework: str = ""
     shows_models: bool = False
     """The instrumentation shows every call of a model: where there is none, none was made."""
@@ -44,7 +51,7 @@ class Step:
     """Documents that a model was given beside its prompt."""
     reply: Message | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
-    """What the span tells of a model's reply, as `ragspan.provider_replies` reads it."""
+    """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
     made_prompt: Sequence[Message] = ()
     """Of a chain: the prompt that it filled in, for a model to come."""
     has_ended: bool = True
@@ -62,25 +69,78 @@ class Step:
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def around(self) -> Iterator[Step]:
+        """The steps around it, the innermost first."""
+        step = self.outer
+        while step is not None:
+            yield step
+            step = step.outer
 
-Reader: TypeAlias = Callable[[TracedSpan, Payloads], Step | None]
-"""Reads a span of one convention; None if it is no step."""
+    def is_in(self, kind: Kind) -> bool:
+        return any(step.kind == kind for step in self.around())
 
 
-@dataclass(kw_only=True, slots=True, eq=False)
-class Placed:
-    """A step in its place: what is around it, and how deep it lies."""
+def requests_in(
+    spans: Sequence[TracedSpan], steps: Mapping[str, Step]
+) -> Iterator[tuple[Sequence[Step], TracedSpan | None]]:
+    """The steps of each request in a trace, each after the one around it; spans that are no steps do not count.
 
-    step: Step
-    outer: Placed | None = None
-    depth: int = 0
+    A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
+    program makes one by one, make one together; the outermost span around them comes with it.
 
-    def around(self) -> Iterator[Placed]:
-        """What is around it, the innermost first."""
-        place = self.outer
-        while place is not None:
-            yield place
-            place = place.outer
+    Args:
+        spans: of one trace.
+        steps: those that some convention's reader knows, by span id.
+    """
+    by_id = {span.span_id: span for span in spans}
+    inside: dict[str, list[Step]] = defaultdict(list)
+    bare: dict[str, list[Step]] = defaultdict(list)
+    for step in sorted(steps.values(), key=lambda step: step.span.start_ns):
+        around, top = _around(step.span, by_id, steps)
+        if around is not None:
+            inside[around].append(step)
+        elif step.kind in BARE:
+            bare[top].append(step)
+        elif step.kind != "ignored":
+            inside[""].append(step)
+    for root in inside[""]:
+        yield _below([root], inside), None
+    for top, roots in bare.items():
+        yield _below(roots, inside), by_id.get(top, roots[0].span) if len(roots) > 1 else None
 
-    def is_in(self, kind: str) -> bool:
-        return any(place.step.kind == kind for place in self.around())
+
+def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, Step]) -> tuple[str | None, str]:
+    """The id of the step around a span, if any, and that of the outermost span around it, which may be missing."""
+    top, parent = span.span_id, span.parent_id
+    for _ in range(_MAX_AROUND):  # spans may lie in one another in a circle
+        if parent is None or parent == top:
+            break
+        if parent in steps:
+            return parent, parent
+        top = parent
+        if parent not in spans:
+            break
+        parent = spans[parent].parent_id
+    return None, top
+
+
+def _below(roots: Sequence[Step], inside: Mapping[str, Sequence[Step]]) -> Sequence[Step]:
+    """The roots and the steps below them; of very many the last, which made the answer."""
+    found: list[Step] = []
+    waiting = [(root, 0) for root in reversed(roots)]
+    while waiting:
+        step, depth = waiting.pop()
+        if step.kind != "ignored":
+            found.append(step)
+            outer = step if depth < _MAX_DEPTH else step.outer
+            for inner in reversed(inside.get(step.span.span_id, ())):
+                inner.outer = outer
+                waiting.append((inner, min(depth + 1, _MAX_DEPTH)))
+    if len(found) <= _MAX_STEPS:
+        return found
+    kept = [found[0], *found[-_MAX_STEPS + 1 :]]
+    known = set(map(id, kept))
+    for step in kept[1:]:
+        if step.outer is not None and id(step.outer) not in known:
+            step.outer = found[0]
+    return kept

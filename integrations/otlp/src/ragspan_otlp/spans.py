@@ -1,8 +1,8 @@
 """From an OTLP request to spans: as bytes at once, as plain data once their trace has ended.
 
-A request is taken apart into the bytes of its spans, so that a span holds no more memory than is counted for it, and nobody
-pays for attributes that no reader looks at. A body of some kilobytes may unpack to millions of empty messages, each of which
-takes a hundred bytes as an object: so parts are counted before there are objects, and there is one span at a time.
+A request is taken apart into the bytes of its spans, so that a span holds no more memory than is counted for it, and attributes
+that no reader needs are not decoded. A body of some kilobytes may unpack to millions of empty messages, each of which takes a
+hundred bytes as an object. So the parts of a request are counted before they become objects.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -22,36 +22,65 @@ from google.protobuf.json_format import ParseError as JSONError
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
-from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from ragspan.telemetry import semconv
-from ragspan_otlp.traces import SpanEvent, TracedSpan
 
 _TRACE_ID, _SPAN_ID = 16, 8  # bytes
 _SCOPE = 200  # characters of a scope's name
-_MAX_RESOURCE = 64 * 1024  # bytes; a larger one is left out
 _MAX_SPAN = 4 * 1024 * 1024  # bytes; a larger one is rejected
 _MAX_PARTS = 50_000
-_RESOURCE_SPANS, _HEAD, _CONTENT = 1, 1, 2  # numbers of fields: of a request; of what it holds, on two levels
-_VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields, and how many bytes the others have
-_MAX_DEPTH = 16  # lists and maps inside one another; what is deeper becomes None
+_VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields in protobuf, and how many bytes the others have
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MARKS = re.compile(rb"gen_ai\.|llm\.|openinference\.|traceloop\.")
-"""How names of attributes begin in spans of which a reader makes anything."""
+"""How names of attributes begin in spans that a reader understands."""
 
 
 class RefusedError(Exception):
-    """A request that is not taken; the sender is told why.
+    """A request that is not taken.
 
     Args:
         status: of HTTP, as OTLP has it for such a request.
-        message: what is wrong.
+        message: what is wrong, for the sender.
     """
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SpanEvent:
+    """An event of a span, such as a message or an exception."""
+
+    name: str
+    time_ns: int
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TracedSpan:
+    """One span of a trace, as the application exported it. Nothing in it is checked: times may be wrong, parents may be missing."""
+
+    trace_id: str
+    """32 hexadecimal digits, in lower case."""
+    span_id: str
+    """16 hexadecimal digits, in lower case."""
+    parent_id: str | None
+    """As `span_id`; None for a root."""
+    name: str
+    start_ns: int
+    end_ns: int
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """OTLP's values as Python ones: str, bool, int, float, bytes, None, and lists and dicts of these."""
+    events: Sequence[SpanEvent] = ()
+    """In the order in which they were exported."""
+    status_error: bool = False
+    status_message: str = ""
+    scope: str = ""
+    """The instrumentation scope's name."""
+    trace_state: str = ""
+    """As the W3C `tracestate` header has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +90,9 @@ class RawSpan:
     id: bytes
     is_root: bool
     is_marked: bool
-    """A reader may care for it."""
+    """A reader may understand it."""
     encoded: bytes
     scope: str
-    resource: bytes
 
 
 @dataclass(slots=True)
@@ -73,16 +101,16 @@ class Batch:
 
     traces: dict[bytes, list[RawSpan]]
     rejected: int = 0
-    """Spans that are none, have no id that can be one, or are too large."""
+    """Spans that cannot be read, have no valid id, or are too large."""
     own: int = 0
     """Spans of ragspan itself: scores that come back, and answers that are scored already."""
 
 
 def unpacked(body: bytes | bytearray, most: int) -> bytes:
-    """What a body in gzip or zlib, which HTTP calls deflate, holds.
+    """The content of a body in gzip or zlib, which HTTP calls deflate.
 
     Raises:
-        RefusedError: that is more than `most` bytes; or it is neither, or not whole.
+        RefusedError: it is more than `most` bytes, in another format, or incomplete.
     """
     stream = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
@@ -100,7 +128,7 @@ def from_json(body: bytes | bytearray) -> bytes:
     """A request in JSON, in which OTLP has ids in hexadecimal digits, as protobuf.
 
     Raises:
-        RefusedError: it holds none.
+        RefusedError: the body is no such request.
     """
     try:
         content = json.loads(body)
@@ -120,53 +148,47 @@ def batch_of(body: bytes) -> Batch:
     """The spans of a request.
 
     Raises:
-        RefusedError: it is none, or has more parts than it may.
+        RefusedError: the body is no request, or has more parts than are allowed.
     """
     batch, parts = Batch({}), _Parts()
     try:
-        for of_resource in parts.of(memoryview(body))[_RESOURCE_SPANS]:
-            held = parts.of(of_resource)
-            resource = b"".join(held[_HEAD])
-            Resource.FromString(resource)  # so that it can be read later
-            for of_scope in held[_CONTENT]:
-                below = parts.of(of_scope)
-                scope = InstrumentationScope.FromString(b"".join(below[_HEAD])).name[:_SCOPE]
-                _add(batch, below[_CONTENT], scope, resource if len(resource) <= _MAX_RESOURCE else b"")
+        for of_resource in parts.of(memoryview(body))[1]:
+            for of_scope in parts.of(of_resource)[2]:
+                inside = parts.of(of_scope)
+                scope = InstrumentationScope.FromString(b"".join(inside[1])).name[:_SCOPE]
+                _add(batch, inside[2], scope)
     except (ValueError, LookupError, DecodeError):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest") from None
     return batch
 
 
-def _add(batch: Batch, spans: Sequence[memoryview], scope: str, resource: bytes) -> None:
+def _add(batch: Batch, spans: Sequence[memoryview], scope: str) -> None:
     if scope == semconv.SCOPE:
         batch.own += len(spans)
         return
     for part in spans:
         encoded = bytes(part)
-        span = _ids_of(encoded)
+        span = _valid(encoded)
         if span is None:
             batch.rejected += 1
-            continue
-        is_root, is_marked = not any(span.parent_span_id), _MARKS.search(encoded) is not None
-        raw = RawSpan(span.span_id, is_root, is_marked, encoded, scope, resource)
-        batch.traces.setdefault(span.trace_id, []).append(raw)
+        else:
+            is_root, is_marked = not any(span.parent_span_id), _MARKS.search(encoded) is not None
+            raw = RawSpan(span.span_id, is_root, is_marked, encoded, scope)
+            batch.traces.setdefault(span.trace_id, []).append(raw)
 
 
-def _ids_of(encoded: bytes) -> Span | None:
-    """The span, for its ids; None where it is none, has none that can be one, or is too large."""
-    if len(encoded) > _MAX_SPAN:
-        return None
+def _valid(encoded: bytes) -> Span | None:
+    """The span; None if it cannot be read, has no valid id, or is too large."""
     try:
-        span = Span.FromString(encoded)
+        span = Span.FromString(encoded) if len(encoded) <= _MAX_SPAN else Span()
     except DecodeError:
         return None
-    trace_id, span_id = span.trace_id, span.span_id
-    can_be = len(trace_id) == _TRACE_ID and len(span_id) == _SPAN_ID and any(trace_id) and any(span_id)
-    return span if can_be else None
+    has_ids = len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID
+    return span if has_ids and any(span.trace_id) and any(span.span_id) else None
 
 
 class _Parts:
-    """Takes messages of protobuf apart, so many parts in all: a few bytes may hold millions of empty messages."""
+    """Takes messages of protobuf apart without making objects of them, up to a number of parts in all."""
 
     def __init__(self) -> None:
         self._left = _MAX_PARTS
@@ -181,23 +203,21 @@ class _Parts:
         fields: defaultdict[int, list[memoryview]] = defaultdict(list)
         place = 0
         while place < len(message):
-            key, place = _varint(message, place)
-            start, kind = place, key & 7
-            if kind == _VARINT:
-                _, place = _varint(message, place)
-            elif kind == _BYTES:
-                size, start = _varint(message, place)
-                place = start + size
-                fields[key >> 3].append(message[start:place])
-            else:
-                place += _FIXED[kind]
-            if place > len(message):
-                raise ValueError
             self._left -= 1
             if self._left < 0:
-                raise RefusedError(
-                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request may have {_MAX_PARTS} spans and other parts"
-                )
+                told = f"a request may have {_MAX_PARTS} spans and other parts"
+                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+            key, start = _varint(message, place)
+            kind = key & 7
+            if kind == _VARINT:
+                _, place = _varint(message, start)
+                continue
+            size, start = _varint(message, start) if kind == _BYTES else (_FIXED[kind], start)
+            place = start + size
+            if place > len(message):
+                raise ValueError
+            if kind == _BYTES:
+                fields[key >> 3].append(message[start:place])
         return fields
 
 
@@ -214,11 +234,8 @@ def _varint(message: memoryview, place: int) -> tuple[int, int]:
 
 
 def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:
-    """The spans of a trace; one that no reader cares for has neither attributes nor events."""
-    resources: dict[bytes, Mapping[str, Any]] = {}
+    """The spans of a trace as plain data; one that no reader understands has neither attributes nor events."""
     for raw in spans:
-        if raw.resource not in resources:
-            resources[raw.resource] = _mapping(Resource.FromString(raw.resource).attributes)
         span = Span.FromString(raw.encoded)
         yield TracedSpan(
             trace_id=span.trace_id.hex(),
@@ -227,29 +244,27 @@ def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:
             name=span.name,
             start_ns=span.start_time_unix_nano,
             end_ns=span.end_time_unix_nano,
-            attributes=_mapping(span.attributes) if raw.is_marked else {},
+            attributes=_fields(span.attributes) if raw.is_marked else {},
             events=[
-                SpanEvent(name=event.name, time_ns=event.time_unix_nano, attributes=_mapping(event.attributes))
+                SpanEvent(name=event.name, time_ns=event.time_unix_nano, attributes=_fields(event.attributes))
                 for event in (span.events if raw.is_marked else ())
             ],
             status_error=span.status.code == Status.STATUS_CODE_ERROR,
             status_message=span.status.message,
             scope=raw.scope,
-            resource=resources[raw.resource],
             trace_state=span.trace_state,
         )
 
 
-def _mapping(pairs: Any, depth: int = 0) -> dict[str, Any]:
-    return {pair.key: _value(pair.value, depth) for pair in pairs}
+def _fields(pairs: Any) -> dict[str, Any]:
+    return {pair.key: _value(pair.value) for pair in pairs}
 
 
-def _value(value: AnyValue, depth: int) -> Any:
+def _value(value: AnyValue) -> Any:
+    """The value as plain data. Protobuf itself bounds how deep values lie inside one another."""
     kind = value.WhichOneof("value")
-    if kind is None or depth > _MAX_DEPTH:
-        return None
     if kind == "kvlist_value":
-        return _mapping(value.kvlist_value.values, depth + 1)
+        return _fields(value.kvlist_value.values)
     if kind == "array_value":
-        return [_value(one, depth + 1) for one in value.array_value.values]
-    return getattr(value, kind)
+        return [_value(one) for one in value.array_value.values]
+    return None if kind is None else getattr(value, kind)
