@@ -53,19 +53,14 @@ def test_another_record_is_on_the_same_meter(record):
     assert meter.total == Usage(requests=1)
 
 
-async def test_an_allowance_may_answer_at_once_or_be_awaited():
+def test_the_allowance_of_the_session_is_asked():
     class Held:
         def settle(self, used):
             """Nothing is counted here."""
 
-    class AtOnce:
+    class Purse:
         def reserve(self, expected):
             return Held()
 
-    class Awaited:
-        async def reserve(self, expected):
-            return Held()
-
-    for allowance in (AtOnce(), Awaited()):
-        with judging(JudgingSession(allowance=allowance)):
-            assert isinstance(await reserve(Usage(requests=1)), Held)
+    with judging(JudgingSession(allowance=Purse())):
+        assert isinstance(reserve(Usage(requests=1)), Held)

@@ -110,8 +110,10 @@ class Judge(Verifier, Protocol):
 
     - `prompt_version`, a text that changes with the wording of its prompts: scores of different versions should not be compared.
     - `share_read(record)`, the share of the texts' characters that it judges by, 0..1.
-    - `cpu_bound`, True if it computes, False if it waits. An engine's helper process then scores the metrics whose judges all
-      have it, with copies that pickle makes. In a process without a helper, a thread does that for judges that compute.
+    - `cpu_bound`, True if it computes, False if it waits. An engine's helper process scores the metrics whose judges all have
+      it, with copies that pickle makes. If there is no helper, a thread does that for judges that compute. Metrics with a
+      judge that spends money (one with a `price`, see `ragspan.judges.session.Spender`) stay in the application, where the
+      budget is.
     - `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
     """
 

@@ -9,8 +9,7 @@ budgets nothing of judges. Without a session a judge spends what it likes, and n
 from __future__ import annotations
 
 import contextlib
-import inspect
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -33,7 +32,7 @@ class Reservation(Protocol):
 class Allowance(Protocol):
     """Decides whether a request may be sent."""
 
-    def reserve(self, expected: Usage) -> Reservation | Awaitable[Reservation]:
+    def reserve(self, expected: Usage) -> Reservation:
         """Set aside what a request is expected to take; `expected.usd` is None where the price is not known.
 
         Raises:
@@ -127,17 +126,14 @@ def report_usage(usage: Usage) -> None:
         meter.add(usage)
 
 
-async def reserve(expected: Usage) -> Reservation:
+def reserve(expected: Usage) -> Reservation:
     """Set aside what a request is expected to take, where an allowance limits it.
 
     Raises:
         JudgeError: as `Allowance.reserve`.
     """
     allowance = _current.get().allowance
-    if allowance is None:
-        return _Free()
-    reserved = allowance.reserve(expected)
-    return await reserved if inspect.isawaitable(reserved) else reserved
+    return _Free() if allowance is None else allowance.reserve(expected)
 
 
 class _Free:

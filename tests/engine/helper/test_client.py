@@ -8,7 +8,6 @@ import pickle
 import signal
 import stat
 import sys
-import types
 
 import pytest
 
@@ -25,8 +24,8 @@ async def make_client(obedient):
 
     metrics = pickle.dumps({0: obedient.Obeying()})
 
-    def make(init_message=lambda: ("metrics", metrics, {}), **options):
-        made.append(HelperClient(init_message, max_questions=4, log=ThrottledLog(), **options))
+    def make(service=lambda: ("MetricService", metrics, {}), **options):
+        made.append(HelperClient(service, max_questions=4, log=ThrottledLog(), **options))
         return made[-1]
 
     yield make
@@ -35,13 +34,16 @@ async def make_client(obedient):
         await asyncio.sleep(0)
 
 
-def forget_nothing(_helper):
-    """The payload of a question that any helper can answer: about a record that it does not know."""
-    return (0,)
+def obey(one, question="tell_process"):
+    """Asks for a score of a record with this question."""
+    record = RagRecord(question=question, contexts=[], response="")
+    return one.ask("score", 0, 0, serialization.dumps(record))
 
 
 async def ask(one):
-    return await asyncio.wait_for(one.ask("cancel", forget_nothing), 20)
+    """The process that answers."""
+    _, outcome = pickle.loads(await asyncio.wait_for(obey(one), 20))
+    return int(outcome.explanation)
 
 
 @pytest.fixture
@@ -62,21 +64,16 @@ def interpreter(monkeypatch, tmp_path):
 async def test_the_first_question_starts_a_helper_and_the_next_one_goes_there_too(make_client):
     one = make_client()
     assert one.pid is None
-    await ask(one)
-    first = one.pid
-    await ask(one)
+    pids = [await ask(one), await ask(one)]
 
-    assert one.pid == first != os.getpid()
+    assert pids == [one.pid, one.pid]
+    assert one.pid != os.getpid()
 
 
-async def test_questions_that_come_at_the_same_time_start_one_helper(make_client, monkeypatch):
-    started = []
-    start = client.Helper
-    monkeypatch.setattr(client, "Helper", lambda **arguments: started.append(start(**arguments)) or started[-1])
+async def test_questions_that_come_at_the_same_time_start_one_helper(make_client):
     one = make_client()
-    await asyncio.gather(*(ask(one) for _ in range(20)))
 
-    assert len(started) == 1
+    assert set(await asyncio.gather(*(ask(one) for _ in range(20)))) == {one.pid}
 
 
 SAYING = "import os, sys, threading; os.write(int(sys.argv[4]), {!r}); threading.Event().wait()"
@@ -170,7 +167,7 @@ async def test_who_has_no_time_left_does_not_keep_the_helper_from_being_started(
     await asyncio.sleep(0)
     impatient.cancel()
 
-    assert await patient is None
+    assert await patient == one.pid
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -185,39 +182,40 @@ async def test_a_start_that_is_cancelled_is_not_the_end_of_all_helpers(make_clie
     with pytest.raises(asyncio.CancelledError):
         await asking
 
-    assert await ask(one) is None
+    assert await ask(one) == one.pid
 
 
 async def test_what_the_helper_cannot_do_is_refused_and_nothing_else_suffers(make_client):
     one = make_client()
     with pytest.raises(HelperRefusal, match="TypeError"):
-        await one.ask("score", forget_nothing)
+        await one.ask("score", "too few arguments")
 
-    assert await ask(one) is None
-
-
-async def test_a_payload_that_cannot_be_made_takes_no_place(make_client):
-    one = make_client()
-    for _ in range(10):
-        with pytest.raises(ZeroDivisionError):
-            await one.ask("cancel", lambda _: 1 // 0)
-
-    assert await ask(one) is None
+    assert await ask(one) == one.pid
 
 
 async def test_a_question_that_is_lost_is_asked_once_more_and_then_given_up(make_client):
-    one, asked = make_client(), []
-
-    def kill(helper):
-        asked.append(helper.process.pid)
-        helper.process.kill()
-        return (0,)
-
+    one = make_client()
     with pytest.raises(HelperLost):
-        await one.ask("cancel", kill)
+        await obey(one, "kill_process")
 
-    assert len(set(asked)) == 2
-    assert await ask(one) is None
+    assert one.deaths == 2
+    assert await ask(one) == one.pid
+
+
+async def test_places_are_held_until_the_answer_comes_and_go_to_the_next_in_line(make_client, blockade):
+    one = make_client()
+    await ask(one)
+    helper = one._current
+    open_questions = [asyncio.ensure_future(obey(one, blockade.question)) for _ in range(6)]
+    await asyncio.to_thread(blockade.wait_until_started)
+    for question in open_questions[:5]:
+        question.cancel()
+    await asyncio.sleep(0)
+    assert helper.open_questions == 4
+    blockade.let_go()
+
+    assert await open_questions[5]
+    assert helper.open_questions == 0
 
 
 @pytest.fixture
@@ -230,33 +228,26 @@ async def test_a_helper_that_is_stopped_is_replaced_and_the_question_asked_again
     make_client, stopped, quick_looks, caplog
 ):
     one = make_client()
-    await ask(one)
-    hung = one.pid
+    hung = await ask(one)
     stopped(hung)
 
-    assert await ask(one) is None
+    assert await ask(one) == one.pid
     assert one.pid not in {None, hung}
     assert caplog.messages == ["the helper process hung; another one takes its place"]
-
-
-def question_to_obey(question):
-    record = serialization.packed(RagRecord(question=question, contexts=[], response=""))
-    return lambda _: (1, record, {0: False})
 
 
 async def test_a_helper_that_computes_for_long_is_not_taken_for_one_that_hangs(make_client, quick_looks, blockade):
     """Its event loop computes, and answers nothing; its other threads run."""
     one = make_client()
-    await ask(one)
-    pid = one.pid
-    judging = asyncio.ensure_future(one.ask("score", question_to_obey(blockade.question)))
+    pid = await ask(one)
+    judging = asyncio.ensure_future(obey(one, blockade.question))
     await asyncio.to_thread(blockade.wait_until_started)
     ticks = one._current._silent
     while one._current is not None and one._current._silent < ticks + connection._MAX_LIFELESS + 5:
         await asyncio.sleep(0.05)
     blockade.let_go()
 
-    assert (await judging)[2] == {}
+    assert await judging
     assert one.pid == pid
 
 
@@ -265,22 +256,20 @@ async def test_a_helper_that_answers_nothing_is_killed_when_somebody_has_waited_
 ):
     monkeypatch.setattr(connection, "_MAX_SILENCE", 1)
     one = make_client()
-    await ask(one)
-    pid = one.pid
+    pid = await ask(one)
     with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(one.ask("score", question_to_obey("loop_forever")), 0.5)
+        await asyncio.wait_for(obey(one, "loop_forever"), 0.5)
 
-    assert await ask(one) is None
+    assert await ask(one) == one.pid
     assert one.pid != pid
 
 
 async def test_a_helper_that_was_stopped_together_with_the_application_is_not_killed(make_client, stopped, monkeypatch):
     """As a frozen container is: the clock has gone on, and the helper has shown no life."""
     one = make_client()
-    await ask(one)
-    pid = one.pid
+    pid = await ask(one)
     stopped(pid)
-    asking = asyncio.ensure_future(one.ask("cancel", forget_nothing))
+    asking = asyncio.ensure_future(obey(one))
     await asyncio.sleep(0)
     loop = asyncio.get_running_loop()
     time_before = loop.time
@@ -289,7 +278,7 @@ async def test_a_helper_that_was_stopped_together_with_the_application_is_not_ki
     assert one._current._lifeless == 1
     os.kill(pid, signal.SIGCONT)
 
-    assert await asking is None
+    assert await asking
     assert one.pid == pid
 
 
@@ -302,25 +291,11 @@ async def test_a_start_that_failed_is_tried_again_after_a_pause(make_client, int
     monkeypatch.setattr(sys, "executable", python)
     with pytest.raises(HelperUnavailable):
         await ask(one)  # in the pause
-    await asyncio.sleep(one._pause_left)
+    await asyncio.sleep(one._pause.remaining)
 
-    assert await ask(one) is None
+    assert await ask(one) == one.pid
     [line] = caplog.messages
     assert line.endswith("it ended at once, with the status -9; the next start is in 0 s")
-
-
-async def test_pauses_grow_up_to_a_minute(make_client, interpreter, monkeypatch):
-    clock = types.SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(client.time, "monotonic", lambda: clock.now)
-    interpreter("exit 1")
-    one, pauses = make_client(), []
-    for _ in range(9):
-        with pytest.raises(HelperUnavailable):
-            await ask(one)
-        pauses.append(one._pause_left)
-        clock.now += one._pause_left
-
-    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
 async def test_where_the_work_cannot_be_done_without_a_helper_questions_wait_for_the_next(
@@ -330,35 +305,31 @@ async def test_where_the_work_cannot_be_done_without_a_helper_questions_wait_for
     one, python = make_client(can_do_without=lambda: False), sys.executable
     interpreter("exit 1")
     asking = [asyncio.ensure_future(ask(one)) for _ in range(8)]
-    while one._pauses < 2:
+    while one._pause.refusals < 2:
         await asyncio.sleep(0.01)
     monkeypatch.setattr(sys, "executable", python)
 
-    assert await asyncio.gather(*asking) == [None] * 8
+    assert await asyncio.gather(*asking) == [one.pid] * 8
     assert "there is no helper process, its work waits" in caplog.text
 
 
 async def test_what_was_asked_when_a_helper_died_waits_for_the_next_one_though_its_start_fails(
-    make_client, interpreter, monkeypatch
+    make_client, interpreter, monkeypatch, blockade
 ):
     """It is not sent elsewhere: it may be what killed the helper."""
     monkeypatch.setattr(client, "_FIRST_PAUSE", 0.01)
     one, python = make_client(), sys.executable
     await ask(one)
-
-    def kill_once(helper):
-        if helper.process.pid == first:
-            interpreter("exit 1")
-            helper.process.kill()
-        return (0,)
-
-    first = one.pid
-    asking = asyncio.ensure_future(one.ask("cancel", kill_once))
-    while one._pauses < 2:
+    asking = asyncio.ensure_future(obey(one, blockade.question))
+    killed = await asyncio.to_thread(blockade.wait_until_started)
+    interpreter("exit 1")
+    os.kill(killed, signal.SIGKILL)
+    while one._pause.refusals < 2:
         await asyncio.sleep(0.01)
     monkeypatch.setattr(sys, "executable", python)
+    blockade.let_go()
 
-    assert await asyncio.wait_for(asking, 20) is None
+    assert await asyncio.wait_for(asking, 20)
 
 
 async def test_a_helper_that_is_not_used_after_a_fork_is_ended(make_client, in_child, monkeypatch, watch):
@@ -372,15 +343,14 @@ async def test_a_helper_that_is_not_used_after_a_fork_is_ended(make_client, in_c
         await asyncio.sleep(0.01)
 
     assert await asyncio.to_thread(idle.ends)
-    assert await ask(one) is None
+    assert await ask(one) == one.pid
     assert one.deaths == 0
 
 
 async def test_a_helper_that_is_used_after_a_fork_stays(make_client, in_child, monkeypatch):
     monkeypatch.setattr(client, "_IDLE_AFTER_FORK", 0.05)
     one = make_client()
-    await ask(one)
-    pid = one.pid
+    pid = await ask(one)
     in_child(lambda: None)
     await asyncio.sleep(0)
     await ask(one)
@@ -391,8 +361,7 @@ async def test_a_helper_that_is_used_after_a_fork_stays(make_client, in_child, m
 
 async def test_after_hanging_up_there_is_no_other_helper(make_client):
     one = make_client()
-    await ask(one)
-    pid = one.pid
+    pid = await ask(one)
     one.close()
     with pytest.raises(HelperUnavailable):
         await ask(one)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ragspan.config import process_environment
 from ragspan.engine.helper.process import HelperProcess
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -33,8 +32,8 @@ def start():
     """Starts helper processes."""
     started = []
 
-    def start_process(environment=None):
-        started.append(HelperProcess(process_environment() if environment is None else environment))
+    def start_process():
+        started.append(HelperProcess())
         return started[-1]
 
     yield start_process
@@ -69,7 +68,7 @@ def greet():
     import struct
 
     def greet_and_wait(process):
-        data = pickle.dumps([("serve", 1, "metrics", pickle.dumps({}), {})])
+        data = pickle.dumps([("serve", 1, "MetricService", pickle.dumps({}), {})])
         process.socket.sendall(struct.pack(">Q", len(data)) + data)
         assert select.select([process.socket], [], [], 20)[0]
         assert b"answer" in process.socket.recv(100_000)
@@ -122,10 +121,10 @@ def test_no_descriptor_is_left_behind_where_it_cannot_be_started(monkeypatch, ex
     before = open_descriptors()
     monkeypatch.setattr(sys, "executable", executable)
     with pytest.raises(RuntimeError, match="does not look like a Python interpreter"):
-        HelperProcess(process_environment())
+        HelperProcess()
     monkeypatch.setattr(sys, "executable", "/not/there/python")
     with pytest.raises(FileNotFoundError):
-        HelperProcess(process_environment())
+        HelperProcess()
 
     assert open_descriptors() == before
 
@@ -135,7 +134,7 @@ def test_a_frozen_application_is_not_started_as_its_own_helper(monkeypatch):
     monkeypatch.setattr(sys, "frozen", True, raising=False)
 
     with pytest.raises(RuntimeError, match="this application is frozen"):
-        HelperProcess(process_environment())
+        HelperProcess()
 
 
 def test_modules_that_lie_about_are_not_run(start, monkeypatch, tmp_path, greet):
@@ -144,6 +143,7 @@ def test_modules_that_lie_about_are_not_run(start, monkeypatch, tmp_path, greet)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])
     for name in ("json", "socket", "asyncio", "sitecustomize", "ragspan"):
         Path(f"{name}.py").write_text("raise SystemExit(9)")
-    process = start(process_environment() | {"PYTHONPATH": str(tmp_path), "PYTHONWARNINGS": "error"})
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
 
-    greet(process)
+    greet(start())

@@ -11,8 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.engine.helper import serialization
-from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 
 texts = st.text(st.characters(), max_size=20)
@@ -72,7 +70,7 @@ records = st.builds(
 
 @given(records)
 def test_a_record_arrives_as_it_was_sent(record):
-    assert serialization.loads(serialization.packed(record)) == record
+    assert serialization.loads(serialization.dumps(record)) == record
 
 
 class FrameworkText(str):
@@ -148,7 +146,7 @@ def nested(depth):
 def test_what_is_not_plain_becomes_the_plain_thing_that_it_is_a_kind_of_or_its_types_name(value, arrives_as):
     record = RagRecord(question="q", contexts=[RetrievedContext(text="t", metadata={"k": value})], response="r")
 
-    arrived = serialization.loads(serialization.packed(replace(record, metadata={"k": value})))
+    arrived = serialization.loads(serialization.dumps(replace(record, metadata={"k": value})))
 
     assert arrived == RagRecord(
         question="q",
@@ -165,7 +163,7 @@ def test_what_is_not_plain_becomes_the_plain_thing_that_it_is_a_kind_of_or_its_t
 def test_what_is_nested_too_deep_is_cut_off(value):
     record = RagRecord(question="q", contexts=["c"], response="r", metadata={"deep": value, "flat": 1})
 
-    arrived = serialization.loads(serialization.packed(record))
+    arrived = serialization.loads(serialization.dumps(record))
 
     assert (arrived.question, arrived.contexts, arrived.response) == ("q", record.contexts, "r")
     assert arrived.metadata["flat"] == 1
@@ -176,14 +174,8 @@ def test_metadata_that_refers_to_itself_arrives_so():
     value["self"] = value
     record = RagRecord(question="q", contexts=["c"], response="r", metadata=value)
 
-    arrived = serialization.loads(serialization.packed(record)).metadata
+    arrived = serialization.loads(serialization.dumps(record)).metadata
     assert arrived["self"] is arrived
-
-
-def test_metadata_that_cannot_be_read_in_any_way_is_left_out():
-    record = RagRecord(question="q", contexts=["c"], response="r", metadata={"deep": [nested(1_000_000), Unreadable()]})
-
-    assert serialization.loads(serialization.packed(record)) == replace(record, metadata={})
 
 
 def test_a_record_of_a_class_of_the_applications_arrives_as_a_record():
@@ -192,7 +184,7 @@ def test_a_record_of_a_class_of_the_applications_arrives_as_a_record():
 
     record = Answer(question="q", contexts=["c"], response="r")
 
-    assert type(serialization.loads(serialization.packed(record))) is RagRecord
+    assert type(serialization.loads(serialization.dumps(record))) is RagRecord
 
 
 def test_reading_a_record_imports_nothing_but_ragspan():
@@ -203,32 +195,7 @@ def test_reading_a_record_imports_nothing_but_ragspan():
         metadata={"colour": Colour.RED, "lock": threading.Lock(), "lying": Lying()},
     )
 
-    data = serialization.packed(record)
+    data = serialization.dumps(record)
     texts_in_it = {argument for _, argument, _ in pickletools.genops(data) if isinstance(argument, str)}
     assert __name__ not in texts_in_it
     assert "enum" not in texts_in_it
-
-
-@pytest.mark.parametrize(
-    "verdict",
-    [
-        Score(value=0.5, threshold=0.4, evidence=(Vote(grounded=True),), usage=Usage(requests=1)),
-        Score(value=0.5, causes=(Cause(kind="cut", claim="It is.", document=3, search="search"),)),
-        NotApplicable(reason="r", detail="d"),
-        MetricFailure(error_type="t", message="m", outage=True),
-        Vote(grounded=True, explanation="e", probability=0.5),
-        Rating(value=0.5),
-        ClaimVerdict(index=1, supported=False, claim="c"),
-        ContextVerdict(index=0, useful=True),
-        Usage(requests=1, usd=0.1),
-        OfTheApplication("a verdict of a judge's own kind"),
-        ["a claim"],
-    ],
-)
-def test_outcomes_and_verdicts_arrive_as_they_were_given(verdict):
-    assert serialization.loads(serialization.dumps([verdict])) == [verdict]
-
-
-def test_what_does_not_pickle_is_no_verdict():
-    with pytest.raises(TypeError, match="lock"):
-        serialization.dumps([threading.Lock()])

@@ -1,10 +1,29 @@
-"""The helper: a process of the engine's own that computes, so that the application's interpreter is left to requests.
+"""The helper: a process of the engine's own that computes, so that the application's interpreter is free for requests.
 
 It is a plain Python process that imports ragspan and nothing of the application's. It lives as long as its socket: when
-the application ends, however it ends, the helper reads the end of the stream and ends as well.
+the application ends, in whatever way, the helper reads the end of the stream and ends as well.
 
-- `process` starts it, `link` carries messages, `wire` says what a record looks like on the way, `serving` is its main.
-- `connection` is one helper: it correlates answers with questions. `client` keeps one at hand: it starts a new helper when
-  one dies, says when there can be none, and by `turns` how much may be asked at the same time.
-- `computing` asks judges there; `forwarding` sends whole records, to be scored and exported there.
+In the application:
+
+- `process` starts and ends the process. `connection` sends messages to it and kills it if it hangs.
+- `client` keeps one helper running. It starts a new one when one dies, and asks the lost questions again, one by one.
+- `scoring` asks for single metrics. `forwarding` sends whole records, which the helper also exports.
+- `serialization` makes records plain data.
+
+In the helper: `serving` is its program, and `services` answers the questions.
+
+A message is a tuple: a kind, the number of a question or 0, and plain data. The application sends:
+
+- `("serve", number, service, *arguments)`: the first question. It names a class in `services`; the answer is the format of
+  the data, which has to be the application's.
+- `("score", number, metric, session, record)` to a `MetricService`: the answer is the pickled outcome.
+- `("score", number, record, sample, is_awaited)` to a `RecordService`: the answer is what became of the record.
+- `("flush", number, seconds)` and `("stop", number, seconds)` to a `RecordService`.
+- `("cancel", 0, number)`: nobody waits for this answer any more.
+
+The helper sends:
+
+- `("answer", number, value)`, or `("refusal", number, reason)` where it cannot answer.
+- `("error", 0, place)`: something went wrong that the application counts.
+- `("log", 0, logger, level, text)`: a record for the application's log.
 """

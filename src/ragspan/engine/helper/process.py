@@ -15,9 +15,10 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, cast
+
+from ragspan.config import process_environment
 
 _START = (
     "import sys; _, _, descriptor, application, *sys.path[:] = sys.argv; "
@@ -34,15 +35,12 @@ _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "
 class HelperProcess:
     """A helper that has been started.
 
-    Args:
-        environment: of the new process.
-
     Raises:
-        OSError: no process, or no socket, can be had.
+        OSError: the system gives no process, or no socket.
         RuntimeError: there is no interpreter to run, or this one is at its end.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self) -> None:
         interpreter = _interpreter()
         self.socket, theirs = socket.socketpair()
         try:
@@ -57,7 +55,7 @@ class HelperProcess:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 cwd=_folder(),
-                env={name: value for name, value in environment.items() if name not in _LEFT_OUT},
+                env={name: value for name, value in process_environment().items() if name not in _LEFT_OUT},
             )
         except BaseException:
             self.socket.close()

@@ -1,12 +1,12 @@
-"""The helper's own program: answers what it is asked, until nobody is there to ask.
+"""The helper's own program: it answers questions until the application is gone.
 
 Guarantees:
-- It ends when the application does, however that ends and whatever hangs here, after what it has in work has been scored
-  and exported, or its time for that is up.
-- Signals meant for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application decides when it
-  needs its helper no longer, and it may still have work for it on its own way out.
-- What goes wrong while it answers is the answer. Log records go to the application's log.
-- While it has something to answer it gives a sign of life every second, as long as its threads run at all.
+- It ends when the application does, however that ends and whatever hangs here. Before that its service may finish what
+  it has in work, within its time.
+- Signals for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application ends its helper, and may
+  need it until its own end.
+- An error in an answer is the answer. Log records go to the application's log.
+- While it has an open question it gives a sign of life every second, as long as its threads run at all.
 """
 
 from __future__ import annotations
@@ -22,46 +22,25 @@ import signal
 import socket
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ragspan.engine._threads import DaemonThreads, WorkerLoop, call_guarded
 from ragspan.engine.helper import serialization
-from ragspan.engine.helper.connection import FramedProtocol
+from ragspan.engine.helper.connection import FramedProtocol, Message
 
-_ROLES = {"metrics": "MetricService", "records": "record_service"}
-"""In `ragspan.engine.helper.services`, which is imported when a process turns out to be a helper's."""
+if TYPE_CHECKING:
+    from ragspan.engine.helper.services import Service
+
+_SERVICES = "ragspan.engine.helper.services"
+"""Is imported with the first question, so that the application's log shows what goes wrong."""
 _PRIORITY = 5  # of 19: requests come first where processors are short
 _STDOUT, _STDERR = 1, 2
 _IO_THREADS = 32
 _FINISH_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
-_READ_TIMEOUT = 0.5  # seconds to read what it wrote last; a child of it that holds the socket lets no end be seen
-_LOOK_AGAIN = 1.0  # seconds between signs of life; also until it is seen that the application is gone, where a child of
-# the application holds the socket, too
+_READ_TIMEOUT = 0.5  # seconds to read the last messages, if a child of the application keeps the socket open
+_LOOK_AGAIN = 1.0  # seconds between signs of life, and between looks for the application
 
 _logger = logging.getLogger("ragspan")
-
-
-class Service(Protocol):
-    """What a helper does."""
-
-    @property
-    def ready(self) -> object:
-        """What the application is told at the beginning, plain data."""
-        ...
-
-    def handle(self, kind: str, question: int, payload: list[Any]) -> Awaitable[object] | None:
-        """The answer to a question, plain data; None for what has none."""
-        ...
-
-    @property
-    def time_to_work(self) -> float:
-        """Seconds that it goes on with what it was asked when the application is gone; 0 where only that wants to know."""
-        ...
-
-    def finish(self, timeout: float) -> None:
-        """The application is gone, and so is the time to work: send what is left, within so many seconds."""
-        ...
 
 
 def main(descriptor: int, application: int) -> NoReturn:
@@ -84,15 +63,14 @@ def _serve(connection: socket.socket, application: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
     os.set_blocking(signs, False)
     server = loop.run_until_complete(_connected(connection))
-    end = functools.partial(loop.call_soon_threadsafe, server.end)
-    watch = (watched, signs, application, server, end)
+    watch = (watched, signs, application, server, loop)
     threading.Thread(target=_watch, args=watch, name="ragspan-watch", daemon=True).start()
     while not server.is_ended:  # a metric can stop the loop, too
         _, error = call_guarded(loop.run_forever)
         if error is not None:
             _note_error(error)
+    call_guarded(loop.run_until_complete, server.work())
     if server.service is not None:
-        call_guarded(loop.run_until_complete, server.work(server.time_to_work))
         server.service.finish(_FINISH_TIMEOUT)
 
 
@@ -102,17 +80,17 @@ async def _connected(connection: socket.socket) -> _Server:
     return server
 
 
-def _watch(descriptor: int, signs: int, application: int, server: _Server, end: Callable[[], object]) -> None:
-    """Give signs of life; say when the application is gone, and end the process if that is not heard."""
+def _watch(descriptor: int, signs: int, application: int, server: _Server, loop: asyncio.AbstractEventLoop) -> None:
+    """Give signs of life. When the application is gone, end the server, and the process if it does not end in time."""
     poll = select.poll()
     poll.register(descriptor, 0)  # for nothing but the end of the connection
     while not poll.poll(_LOOK_AGAIN * 1000) and os.getppid() == application:
-        if server.has_work:
+        if server.tasks:
             with contextlib.suppress(OSError):  # nobody has read them for hours, or the application has just ended
                 os.write(signs, b".")
-    os.dup2(_STDOUT, _STDERR)  # who reads what the application writes need not wait for us
-    end()
-    threading.Event().wait(server.time_to_work + _FINISH_TIMEOUT + 1)
+    os.dup2(_STDOUT, _STDERR)  # whoever reads the application's output need not wait for us
+    loop.call_soon_threadsafe(loop.call_later, _READ_TIMEOUT, server.end)
+    threading.Event().wait(_READ_TIMEOUT + server.time_to_work + _FINISH_TIMEOUT + 1)
     os._exit(1)
 
 
@@ -121,77 +99,63 @@ def _note_error(error: BaseException) -> None:
 
 
 class _Server:
-    """Hands questions to the service and answers back."""
+    """Hands questions to the service and sends its answers."""
 
     def __init__(self) -> None:
         self.service: Service | None = None
         self.is_ended = False
-        self.link = FramedProtocol(on_message=self._received, on_lost=self._lost)
+        self.link = FramedProtocol(on_message=self._received, on_lost=self.end)
+        self.tasks: dict[int, asyncio.Task[object]] = {}
+        """By the numbers of their questions."""
         self._loop = asyncio.get_running_loop()
-        self._has_read_all = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def time_to_work(self) -> float:
         """Seconds, see `Service`."""
         return 0.0 if self.service is None else self.service.time_to_work
 
-    @property
-    def has_work(self) -> bool:
-        return bool(self._tasks)
-
     def end(self) -> None:
+        """The application is gone: let the program go on with its last steps."""
         if not self.is_ended:
             self.is_ended = True
             self._loop.stop()
 
-    async def work(self, timeout: float) -> None:
-        """Go on with what is in work, and with what the application wrote last."""
-        if not timeout:
-            return
-        ends_at = self._loop.time() + timeout
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._has_read_all.wait(), _READ_TIMEOUT)
-        while self._tasks and (left := ends_at - self._loop.time()) > 0:
-            await asyncio.wait(self._tasks, timeout=left)
+    async def work(self) -> None:
+        """Go on with the open questions for as long as the service may."""
+        ends_at = self._loop.time() + self.time_to_work
+        while self.tasks and (left := ends_at - self._loop.time()) > 0:
+            await asyncio.wait(self.tasks.values(), timeout=left)
 
-    def _lost(self) -> None:
-        self._has_read_all.set()
-        self.end()
-
-    def _received(self, message: tuple[Any, ...]) -> None:
+    def _received(self, message: Message) -> None:
         kind, number, *payload = message
-        task = self._loop.create_task(self._answer(kind, number, payload))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if kind == "cancel":
+            if (task := self.tasks.get(payload[0])) is not None:
+                task.cancel()
+            return
+        task = self.tasks[number] = self._loop.create_task(self._answer(kind, payload))
+        task.add_done_callback(functools.partial(self._answered, number))
 
-    async def _answer(self, kind: str, number: int, payload: list[Any]) -> None:
-        message: tuple[Any, ...]
-        try:
-            message = ("answer", number, await self._answer_of(kind, number, payload))
-        except BaseException as error:  # noqa: BLE001 - judges and metrics may be the user's
-            message = ("refusal", number, f"{type(error).__name__}: {error}")
-        if number:
-            self.link.send(message)
+    def _answered(self, number: int, task: asyncio.Task[object]) -> None:
+        del self.tasks[number]
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if error is None:
+            self.link.send(("answer", number, task.result()))
+        else:
+            self.link.send(("refusal", number, f"{type(error).__name__}: {error}"))
 
-    async def _answer_of(self, kind: str, number: int, payload: list[Any]) -> object:
+    async def _answer(self, kind: str, payload: list[Any]) -> object:
         if kind == "serve":
-            return serialization.FORMAT, self._begin(*payload).ready
-        if self.service is None:
-            raise RuntimeError("the helper was not told what to do")
-        answer = self.service.handle(kind, number, payload)
-        return None if answer is None else await answer
+            return self._begin(*payload)
+        return await getattr(self.service, kind)(*payload)
 
-    def _begin(self, role: str, *arguments: Any) -> Service:
+    def _begin(self, service: str, *arguments: Any) -> str:
         logging.getLogger().addHandler(_ToApplication(self.link))
-        services = importlib.import_module("ragspan.engine.helper.services")
-        service: Service = getattr(services, _ROLES[role])(self.link, *arguments)
-        self.service = service
-        return service
+        self.service = getattr(importlib.import_module(_SERVICES), service)(self.link, *arguments)
+        return serialization.FORMAT
 
 
 class _ToApplication(logging.Handler):
-    """Log records of the helper belong into the application's log."""
+    """Sends the helper's log records to the application."""
 
     def __init__(self, link: FramedProtocol) -> None:
         super().__init__(logging.WARNING)

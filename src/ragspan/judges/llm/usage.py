@@ -85,7 +85,7 @@ class UsageAccount:
             JudgeError: the allowance does not suffice, or the request failed.
         """
         expected = self._priced(self._estimator.expect(messages, question=question, choices=choices))
-        reservation = await reserve(expected)
+        reservation = reserve(expected)
         try:
             completions = await request()
         except Exception:

@@ -58,16 +58,6 @@ class ObedientJudge:
     def return_lock(self, _):
         return threading.Lock()
 
-    def spend(self, _):
-        report_usage(Usage(requests=2, input_tokens=30, usd=0.5))
-        return "spent"
-
-    async def pay(self, used):
-        """Expect 10 tokens, and use as many as it is told."""
-        reservation = await reserve(Usage(requests=1, input_tokens=10))
-        reservation.settle(Usage(requests=1, input_tokens=int(used)))
-        return os.getpid()
-
     def fail(self, _):
         raise JudgeError("too_hard", "nobody knows")
 
@@ -112,6 +102,19 @@ class ObedientJudge:
     def remember(self, _):
         self.asked += 1
         return self.asked
+
+
+@dataclass
+class PaidJudge(ObedientJudge):
+    name: str = "paid"
+    price: None = None
+
+    def pay(self, used):
+        """Expect 10 tokens, and use as many as it is told."""
+        reservation = reserve(Usage(requests=1, input_tokens=10))
+        reservation.settle(Usage(requests=1, input_tokens=int(used)))
+        report_usage(Usage(requests=1, input_tokens=int(used)))
+        return os.getpid()
 
 
 @dataclass
