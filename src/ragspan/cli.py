@@ -14,9 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
-from ragspan.datasets.agree import agree
-from ragspan.datasets.command import evaluate
-from ragspan.datasets.pull import labels
+from ragspan.datasets.commands import agree, evaluate, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ragspan.cli import app
 from ragspan.datasets import evaluate
-from ragspan.datasets.labels import agreements, labels_of
+from ragspan.datasets.agreement import agreements, labels_of
 from ragspan.exceptions import TableError
 
 CONTEXT = "The tower is 330 metres high. It was built in 1889."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.columns import ColumnChoices, answer_column, readers_for, recognized, told
+from ragspan.datasets.columns import column_choices, readers_for, recognized, told
 from ragspan.exceptions import ConfigurationError, TableError
 
 NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}
 
 
 def reads(row, **choices):
-    readers = readers_for(recognized(ColumnChoices(**choices), list(row), [row]), list(row), [row])
+    readers = readers_for(recognized(choices, list(row), [row]), list(row), [row])
     return {part: reader(row) for part, reader in readers.items()}
 
 
@@ -32,7 +32,7 @@ def test_paths_may_be_deep_and_dictionaries_may_be_json_text():
 
 
 def test_a_path_that_leads_nowhere_in_a_row_reads_nothing():
-    readers = readers_for(ColumnChoices(contexts="question", answer="a.b"), ["question", "a"], [{"a": {"b": 1}}])
+    readers = readers_for({"contexts": "question", "answer": "a.b"}, ["question", "a"], [{"a": {"b": 1}}])
 
     assert [readers["answer"](row) for row in ({"a": None}, {"a": 7}, {}, {"a": "text"})] == [None] * 4
 
@@ -73,13 +73,15 @@ def test_a_key_that_no_row_has_is_an_error_that_names_the_nearest():
 
 
 def test_the_ground_truth_is_another_name_for_the_answer():
-    assert answer_column(None, "truth") == answer_column("truth", "truth") == answer_column("truth", None) == "truth"
-    assert answer_column(None, None) is None
+    for answer, ground_truth in ((None, "truth"), ("truth", "truth"), ("truth", None)):
+        named = {"answer_column": answer, "ground_truth_column": ground_truth, "id_column": "i"}
+        assert column_choices(named) == {"answer": "truth", "id": "i"}
+    assert column_choices({"answer_column": None, "ground_truth_column": None}) == {}
 
 
 def test_two_different_answers_are_an_error():
     with pytest.raises(ConfigurationError, match="answer_column is 'a' and ground_truth_column is 'b'"):
-        answer_column("a", "b")
+        column_choices({"answer_column": "a", "ground_truth_column": "b"})
 
 
 ROWS_OF_TOOLS = {
@@ -116,7 +118,7 @@ def test_the_names_of_other_tools_are_recognized(row):
 @pytest.mark.parametrize("tool", ROWS_OF_TOOLS)
 def test_what_is_read_as_what_is_told_in_a_line(tool):
     row = ROWS_OF_TOOLS[tool]
-    line = told(recognized(ColumnChoices(), list(row), [row]), list(row))
+    line = told(recognized({}, list(row), [row]), list(row))
 
     assert line.startswith("reading question from '")
     assert (f"(the names of {tool})" in line) == (tool != "Ragas before 0.2")  # those are ragspan's own

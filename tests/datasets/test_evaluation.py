@@ -11,10 +11,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from ragspan.config import Settings, settings_with
+from ragspan.config import Settings
 from ragspan.datasets import ResultFile, aevaluate, evaluate
 from ragspan.datasets import run as run_module
-from ragspan.datasets.evaluation import metrics_for
 from ragspan.datasets.journal import journal_of
 from ragspan.datasets.run import Plan, described, run
 from ragspan.exceptions import ConfigurationError, TableError
@@ -223,13 +222,13 @@ def test_an_interrupted_run_does_not_go_on_with_another_table(interrupted, judge
         evaluate(table[:2], METRICS, judge=judge, output=output, resume=True)
 
 
-def test_an_interrupted_run_does_not_go_on_with_another_file(write_jsonl, rows, judge, tmp_path):
+def test_a_run_that_a_bad_row_stopped_goes_on_when_the_row_is_mended(write_jsonl, rows, judge, tmp_path):
     rows[2]["answer"] = ["r"]
     with pytest.raises(TableError, match="stopped"):
         evaluate(write_jsonl(rows), METRICS, judge=judge, output=tmp_path / "r.csv", on_error="stop")
+    rows[2]["answer"] = "r"
 
-    with pytest.raises(TableError, match=r"differs from this one, so it cannot be continued: input was .*size"):
-        evaluate(write_jsonl(rows[:3]), METRICS, judge=judge, output=tmp_path / "r.csv", resume=True)
+    assert evaluate(write_jsonl(rows), METRICS, judge=judge, output=tmp_path / "r.csv", resume=True).resumed == 2
 
 
 def test_resuming_what_is_finished_is_an_error_and_resuming_nothing_begins(rows, judge, tmp_path):
@@ -303,21 +302,16 @@ def test_further_emitters_get_every_record_whole(rows, judge):
     assert all((set(scored.outcomes), scored.late) == (set(METRICS), False) for scored in emitter.scored)
 
 
-def test_metrics_and_judges_are_given_by_name_and_as_they_are(judge, length_metric, monkeypatch):
-    own = Faithfulness(judge, threshold=0.5)
-    chosen = metrics_for(["completeness", own, length_metric, "completeness"], Settings(), judge)
+def test_metrics_are_given_by_name_and_as_they_are(rows, judge, length_metric, monkeypatch):
+    own = Faithfulness(judge, threshold=0.25)
+    evaluation = evaluate(rows, ["completeness", own, length_metric, "completeness"], judge=judge)
+    by_names = evaluate(rows, "faithfulness, completeness", judge=judge)
+    monkeypatch.setenv("RAGSPAN_METRICS", "context_utilization")
 
-    assert [metric.name for metric in chosen] == ["completeness", "faithfulness", "length"]
-    assert (chosen[1], chosen[0].judge) == (own, judge)
-    settings = Settings(metrics=("context_utilization",))
-    assert [metric.name for metric in metrics_for("faithfulness, completeness", settings, judge)] == [
-        "faithfulness",
-        "completeness",
-    ]
-    assert [metric.name for metric in metrics_for(None, settings, judge)] == ["context_utilization"]
-
-    monkeypatch.setenv("RAGSPAN_JUDGE", "overlap")
-    assert settings_with("openai:gpt-4o-mini", concurrency=3).judge == "openai:gpt-4o-mini"
+    assert evaluation.metrics == ("completeness", "faithfulness", "length")
+    assert evaluation.summary["faithfulness"].threshold == 0.25
+    assert by_names.metrics == ("faithfulness", "completeness")
+    assert evaluate(rows, judge=judge).metrics == ("context_utilization",)
 
 
 def test_a_description_tells_settings_and_judges_apart_and_holds_no_key():

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from ragspan.datasets import records
-from ragspan.datasets.columns import ColumnChoices
 from ragspan.datasets.journal import digest_of
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.results import BadRow
@@ -21,7 +20,7 @@ SPAN = {"trace_id": "1" * 32, "span_id": "2" * 16}
 
 def read(*rows, with_spans=False, **choices):
     table = table_of(list(rows))
-    reader = RecordReader(ColumnChoices(**choices), table, with_spans=with_spans)
+    reader = RecordReader(choices, table, with_spans=with_spans)
     return [reader.read(entry) for entry in table.entries], reader
 
 

@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from ragspan.datasets.progress import LowestScores, RunProgress
+from ragspan.datasets.progress import ProgressDisplay, RunProgress, duration, progress_on_stderr
 from ragspan.datasets.results import (
     WORST_KEPT,
     BadRow,
@@ -18,7 +18,6 @@ from ragspan.datasets.results import (
     MetricTally,
     ResultRow,
 )
-from ragspan.datasets.terminal import ProgressDisplay, duration, progress_on_stderr
 from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 
@@ -80,10 +79,10 @@ def row(number, **values):
 
 
 def kept_of(rows, *metrics):
-    worst = LowestScores(metrics)
+    progress = RunProgress(metrics)
     for evaluated in rows:
-        worst.offer(evaluated)
-    return worst.rows()
+        progress.add(evaluated)
+    return progress.evaluation().worst
 
 
 def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows():
@@ -142,7 +141,7 @@ def test_a_line_tells_rows_rate_time_left_means_bad_rows_and_cost(progress, cloc
 
 
 def test_without_a_known_size_there_is_no_time_left(clock):
-    progress = RunProgress(("m",), share_done=lambda _done: None)
+    progress = RunProgress(("m",))
     display = shown(clock)
     do(progress, 20)
     clock.advance(10)

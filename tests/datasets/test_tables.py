@@ -142,16 +142,6 @@ def test_the_share_that_was_read_grows_to_the_whole(write_bytes):
     table.close()
 
 
-def test_files_of_the_same_size_are_told_apart_by_their_ends(write_bytes):
-    tables = [open_file(write_bytes(data, name)) for data, name in ((b"a\nb\n", "1.csv"), (b"a\nc\n", "2.csv"))]
-    one, other = (table.identity for table in tables)
-
-    assert one["size"] == other["size"]
-    assert one != other
-    for table in tables:
-        table.close()
-
-
 def test_standard_input_is_read_by_the_name_of_a_dash(tmp_path):
     program = (
         "import sys; from ragspan.datasets.files import open_file\n"

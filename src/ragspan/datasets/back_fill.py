@@ -55,7 +55,7 @@ class SpanCount:
 
 
 class OnlyTraced:
-    """An emitter that is told of the records that belong to a span, and of no others."""
+    """An emitter that gets only the records that belong to a span."""
 
     def __init__(self, emitter: Emitter) -> None:
         self._emitter = emitter
@@ -76,20 +76,21 @@ class OnlyTraced:
 
 
 class BackFill:
-    """The emitters of a back-fill, and what became of what they sent.
+    """The emitters of a back-fill, and whether what they sent has arrived.
 
     Args:
         settings: which emitters there are, and how the one to OpenTelemetry writes.
-        tools: write to these by their own emitters, in place of the settings'.
+        tool: write to it by its own emitter, in place of the settings' emitters.
 
     Raises:
         ConfigurationError: there is nowhere to send scores to, or an exporter or emitter is not installed.
     """
 
-    def __init__(self, settings: Settings, *, tools: Sequence[str] | None = None) -> None:
+    def __init__(self, settings: Settings, *, tool: str | None = None) -> None:
         self.spans = SpanCount()
-        self.tools = tools
-        names = tools or tuple(name for name in settings.emitters if name != _OTEL or exporter_is_configured())
+        self.tool = tool
+        names = [name for name in settings.emitters if name != _OTEL or exporter_is_configured()]
+        names = [tool] if tool else names
         if not names:
             raise ConfigurationError(
                 "--to-trace sends scores where your spans are, but no exporter is configured: "
@@ -101,9 +102,9 @@ class BackFill:
 
     @cached_property
     def is_delivered(self) -> bool:
-        """Send what is left and let go of the exporters; whether everything went out, as far as they tell.
+        """Send what is left and shut the exporters down; whether everything went out, as far as they report.
 
-        It comes after the engine's end, which has flushed the emitters.
+        Read it after the engine's end, which has flushed the emitters.
         """
         flushed = [emitter.is_flushed for emitter in self.emitters]
         if self._providers is not None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ragspan.datasets.cells import is_missing, json_of
@@ -16,19 +15,25 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 Row: TypeAlias = Mapping[str, Any]
 ColumnChoice: TypeAlias = "str | Callable[[Row], Any]"
+ColumnChoices: TypeAlias = Mapping[str, ColumnChoice]
+"""The columns that a user names, by part."""
 CellReader: TypeAlias = Callable[[Row], Any]
 
-_PARTS = ("question", "contexts", "answer")
+PARTS = (
+    *("question", "contexts", "answer"),
+    *("id", "session_id", "user_id", "metadata", "retrieved", "trace_id", "span_id", "started", "ended", "label"),
+)
+"""Of a record. The first three are recognised by many names, an id by a few, the others by these."""
+_NEEDED = PARTS[:3]
 _QUESTIONS = ("question", "user_input", "query", "input", "prompt")
 _CONTEXTS = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "source_documents")
 _ANSWERS = ("answer", "response", "actual_output", "output")
-
-
 _NAMES: Mapping[str, tuple[str, ...]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
     "question": (*_QUESTIONS, *(f"{prefix}.{name}" for name in _QUESTIONS for prefix in ("inputs", "input"))),
     "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),
     "answer": (*_ANSWERS, *(f"outputs.{name}" for name in _ANSWERS)),
 }
+_IDS = ("id", "record_id", "example_id")
 _TOOLS: Mapping[tuple[str, ...], str] = {
     ("question", "contexts", "answer"): "ragspan",  # and of Ragas before 0.2
     ("question", "contexts", "response"): "ragspan",
@@ -39,49 +44,31 @@ _TOOLS: Mapping[tuple[str, ...], str] = {
 }
 """Whose columns have these names. A table that has all three of a tool is read as that tool's, whatever else it has."""
 _REFERENCES = re.compile(r"(reference|ground_?truths?|expected_(output|response))(\..*)?", re.IGNORECASE)
-_IDS = ("id", "record_id", "example_id")
+_KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ColumnChoices:
-    """Which columns a user names. None means: the one of a known name, if the table has it."""
-
-    question: ColumnChoice | None = None
-    contexts: ColumnChoice | None = None
-    answer: ColumnChoice | None = None
-    id: ColumnChoice | None = None
-    session_id: ColumnChoice | None = None
-    user_id: ColumnChoice | None = None
-    metadata: ColumnChoice | None = None
-    retrieved: ColumnChoice | None = None
-    trace_id: ColumnChoice | None = None
-    span_id: ColumnChoice | None = None
-    started: ColumnChoice | None = None
-    ended: ColumnChoice | None = None
-    label: ColumnChoice | None = None
-
-    def described(self) -> dict[str, str]:
-        """For a reader, and to compare with those of an earlier run; functions go by their name."""
-        named = {part: getattr(self, part) for part in self.__slots__}
-        return {
-            part: choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__name__)
-            for part, choice in named.items()
-            if choice is not None
-        }
-
-
-def answer_column(answer: ColumnChoice | None, ground_truth: ColumnChoice | None) -> ColumnChoice | None:
-    """The column of the answer, which may go by two names.
+def column_choices(options: Mapping[str, Any]) -> ColumnChoices:
+    """The columns that `answer_column` and the like name; the answer may also be called `ground_truth`.
 
     Raises:
-        ConfigurationError: both are given, and differ.
+        ConfigurationError: both names of the answer are given, and differ.
     """
+    answer, ground_truth = options["answer_column"], options["ground_truth_column"]
     if answer is not None and ground_truth is not None and ground_truth != answer:
         raise ConfigurationError(
             f"answer_column is {answer!r} and ground_truth_column is {ground_truth!r}, but the two are names for the same"
             " thing, the answer that is scored: give one of them"
         )
-    return answer if ground_truth is None else ground_truth
+    chosen = {part: options.get(f"{part}_column") for part in PARTS} | {"answer": answer or ground_truth}
+    return {part: choice for part, choice in chosen.items() if choice is not None}
+
+
+def described(choices: ColumnChoices) -> dict[str, str]:
+    """For a reader, and to compare with those of an earlier run; functions are called by their name."""
+    return {
+        part: choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__name__)
+        for part, choice in choices.items()
+    }
 
 
 def recognized(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[Row]) -> ColumnChoices:
@@ -95,23 +82,22 @@ def recognized(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[
     Raises:
         TableError: no column has a known name, or several do; the message says how to name one.
     """
-    wanted = [part for part in _PARTS if getattr(choices, part) is None]
-    found = {part: list(_known(part, columns, sample)) for part in wanted}
-    tools = [dict(zip(_PARTS, names, strict=True)) for names in _TOOLS]
-    whole = {
-        tuple(next(there for name, there in found[part] if name == tool[part]) for part in wanted)
-        for tool in tools
-        if all(tool[part] in dict(found[part]) for part in wanted)
+    wanted = [part for part in _NEEDED if part not in choices]
+    found = {part: dict(reversed([*_known(part, columns, sample)])) for part in wanted}  # of equal names the first
+    of_tools = {
+        tuple(found[part][name] for part, name in zip(_NEEDED, tool, strict=True) if part in wanted)
+        for tool in _TOOLS
+        if all(name in found[part] for part, name in zip(_NEEDED, tool, strict=True) if part in wanted)
     }
-    if len(whole) == 1:
-        return replace(choices, **dict(zip(wanted, whole.pop(), strict=True)))
-    return replace(choices, **{part: _only(part, found[part], columns, sample) for part in wanted})
+    if len(of_tools) == 1:
+        return {**choices, **dict(zip(wanted, of_tools.pop(), strict=True))}
+    return {**choices, **{part: _only(part, columns, sample) for part in wanted}}
 
 
 def told(choices: ColumnChoices, columns: Sequence[str]) -> str:
     """What is read as what, in a line."""
-    named = choices.described()
-    text = "reading " + ", ".join(f"{_word(part)} from {named[part]!r}" for part in _PARTS if part in named)
+    named = described(choices)
+    text = "reading " + ", ".join(f"{_word(part)} from {named[part]!r}" for part in _NEEDED if part in named)
     tool = tool_of(choices)
     text += f" (the names of {tool})" if tool not in {None, "ragspan"} else ""
     unread = [name for name in columns if _REFERENCES.fullmatch(name) and name not in named.values()]
@@ -120,8 +106,8 @@ def told(choices: ColumnChoices, columns: Sequence[str]) -> str:
 
 def tool_of(choices: ColumnChoices) -> str | None:
     """The tool whose names the three columns have."""
-    named = choices.described()
-    names = [_plain(named.get(part, "")) for part in _PARTS]
+    named = described(choices)
+    names = [_plain(named.get(part, "")) for part in _NEEDED]
     if names[0].startswith(("inputs.", "input.")) and names[2].startswith("outputs."):
         return "LangSmith"
     return {tuple(map(_plain, known)): tool for known, tool in _TOOLS.items()}.get(tuple(names))
@@ -139,10 +125,9 @@ def readers_for(choices: ColumnChoices, columns: Sequence[str], sample: Sequence
         TableError: a column is missing; the message lists those there are and names the nearest.
     """
     readers = {}
-    for part in choices.__slots__:
-        choice = getattr(choices, part)
-        if choice is None:
-            choice = next((name for name in (_IDS if part == "id" else (part,)) if name in columns), None)
+    for part in PARTS:
+        names = _IDS if part == "id" else (part,)
+        choice = choices.get(part, next((name for name in names if name in columns), None))
         if choice is not None:
             readers[part] = choice if callable(choice) else _reader(part, choice, columns, sample)
     return readers
@@ -155,7 +140,7 @@ def _known(part: str, columns: Sequence[str], sample: Sequence[Row]) -> Iterator
         there.setdefault(_plain(column), []).append(column)
     found = [(name, column) for name in _NAMES[part] for column in there.get(_plain(name), ())]
     for name, column in found:
-        if not any(other.startswith(f"{column}.") for _, other in found):  # a dictionary, and the part is in it
+        if not any(other.startswith(f"{column}.") for _, other in found):  # a dictionary that has the part in it
             yield name, column
 
 
@@ -164,11 +149,12 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
 
 
-def _only(part: str, found: Sequence[tuple[str, str]], columns: Sequence[str], sample: Sequence[Row]) -> str:
+def _only(part: str, columns: Sequence[str], sample: Sequence[Row]) -> str:
+    found = [column for _, column in _known(part, columns, sample)]
     if len(found) == 1:
-        return found[0][1]
+        return found[0]
     if found:
-        names = ", ".join(repr(column) for _, column in found)
+        names = ", ".join(map(repr, found))
         raise TableError(f"several columns may be the {_word(part)}: {names}; {_hint(part)}")
     known = ", ".join(_NAMES[part][:_KNOWN_SHOWN])
     there = _with_paths(columns, sample)
@@ -196,7 +182,9 @@ def _keys(cells: Iterable[Any]) -> Iterable[str]:
 def _reader(part: str, name: str, columns: Sequence[str], sample: Sequence[Row]) -> CellReader:
     if name in columns:
         return lambda row: row.get(name)
-    for root, path in _splits(name):
+    keys = name.split(".")
+    for place in range(len(keys) - 1, 0, -1):  # the longest name of a column comes first
+        root, path = ".".join(keys[:place]), keys[place:]
         above = [_follow(row.get(root), path[:-1]) for row in sample]
         if root in columns and (path[-1] in _keys(above) or all(map(is_missing, above))):
             return lambda row: _follow(row.get(root), path)
@@ -212,14 +200,8 @@ def _close(name: str, there: Sequence[str], *, cutoff: float) -> list[str]:
     return difflib.get_close_matches(name, there, n=1, cutoff=cutoff)
 
 
-def _splits(name: str) -> Iterable[tuple[str, list[str]]]:
-    """A path's column and the keys below it; the longest name of a column comes first."""
-    keys = name.split(".")
-    return ((".".join(keys[:place]), keys[place:]) for place in range(len(keys) - 1, 0, -1))
-
-
 def _follow(cell: Any, path: Sequence[str]) -> Any:
-    """What stands at the end of the path; None where it does not lead anywhere."""
+    """The value at the end of the path, or None."""
     for key in path:
         if isinstance(cell, str):
             cell = json_of(cell)  # a CSV file has its dictionaries as text
@@ -241,6 +223,3 @@ def _word(part: str) -> str:
 def _hint(part: str) -> str:
     argument = f"{part}_column"
     return f"name the right one with {argument}= or --{argument.replace('_', '-')}"
-
-
-_KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100

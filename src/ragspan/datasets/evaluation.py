@@ -5,21 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
 import os
 import textwrap
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec
 
 from ragspan.arguments import SHARE, wrong
-from ragspan.config import METRIC_NAMES, Settings, settings_with
-from ragspan.datasets.columns import ColumnChoice, ColumnChoices, answer_column
-from ragspan.datasets.results import Evaluation, MetricSummary
+from ragspan.config import METRIC_NAMES, settings_with
+from ragspan.datasets.columns import ColumnChoice, column_choices
+from ragspan.datasets.progress import progress_on_stderr
+from ragspan.datasets.results import Evaluation
 from ragspan.datasets.run import OnError, Plan, run
-from ragspan.datasets.terminal import progress_on_stderr
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget
 from ragspan.exceptions import TableError
@@ -30,10 +30,8 @@ from ragspan.outcomes import Score
 from ragspan.telemetry.base import Emitter
 
 _P = ParamSpec("_P")
-_T = TypeVar("_T")
 _ROWS_SHOWN = 3
 _TEXT_SHOWN = 300  # characters
-_stop: ContextVar[threading.Event | None] = ContextVar("ragspan_stop", default=None)
 
 
 def evaluate(
@@ -72,15 +70,15 @@ def evaluate(
         answer_column: as above.
         ground_truth_column: another name for `answer_column`: the response that is scored.
         id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
-        output: the file to write results to, as CSV, JSONL or Parquet by its ending. What is done is kept beside it until
-            all is.
-        resume: go on with what an earlier run with the same output left undone.
-        on_error: what a row that cannot be read does: it is skipped and reported, or stops the run with a `TableError`.
+        output: the file to write results to, as CSV, JSONL or Parquet by its ending. Until all rows are done, the finished
+            ones are in a journal beside it.
+        resume: continue an earlier run with the same output.
+        on_error: `"skip"` reports a row that cannot be read, `"stop"` ends the run with a `TableError`.
         limit: rows to evaluate, at least 1; None is all.
         concurrency: records that are scored at the same time; by default `RAGSPAN_CONCURRENCY`.
         budget: what judging may cost; by default that of `RAGSPAN_BUDGET_*`.
-        emitters: where scores go besides.
-        progress: show on stderr how far it is.
+        emitters: where scores also go.
+        progress: show on stderr how much is done.
         file_format: of a file, `csv`, `jsonl` or `parquet`; by default its ending tells.
         delimiter: of a CSV file; by default its header tells.
         encoding: of a text file.
@@ -89,10 +87,36 @@ def evaluate(
         TableError: the table cannot be read, a column is missing, or a file cannot be written.
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
-    options = locals()
-    with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as on_row:
-        plan = plan_from(options, emitters=emitters, stop=_stop.get() or threading.Event(), on_row=on_row)
-        return run(plan if budget is None else replace(plan, budget=budget))
+    return _evaluated(locals(), threading.Event())
+
+
+def _evaluated(options: Mapping[str, Any], stop: threading.Event) -> Evaluation:
+    with progress_on_stderr() if options["progress"] else contextlib.nullcontext(lambda _: None) as on_row:
+        plan = plan_from(options, emitters=options["emitters"], stop=stop, on_row=on_row)
+        return run(plan if options["budget"] is None else replace(plan, budget=options["budget"]))
+
+
+def _as_coroutine(function: Callable[_P, Evaluation]) -> Callable[_P, Coroutine[Any, Any, Evaluation]]:
+    """`evaluate` in a thread, which leaves the event loop free. If it is cancelled, it waits until the run has stopped."""
+
+    @functools.wraps(function)
+    async def evaluated(*args: _P.args, **kwargs: _P.kwargs) -> Evaluation:
+        call = inspect.signature(function).bind(*args, **kwargs)
+        call.apply_defaults()
+        stop = threading.Event()
+        work = asyncio.ensure_future(asyncio.to_thread(_evaluated, call.arguments, stop))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            stop.set()
+            await asyncio.wait([work])
+            work.cancelled() or work.exception()  # nobody else reads it
+            raise
+
+    return evaluated
+
+
+aevaluate = _as_coroutine(evaluate)
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
@@ -105,61 +129,20 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
     Raises:
         ConfigurationError: one of them is wrong.
     """
-    settings = settings_with(options["judge"], concurrency=options["concurrency"])
-    columns = {part: options.get(f"{part}_column") for part in ColumnChoices.__slots__}
-    columns["answer"] = answer_column(columns["answer"], options["ground_truth_column"])
+    judge, chosen, output = options["judge"], options["metrics"], options["output"]
+    settings = settings_with(judge, concurrency=options["concurrency"])
+    if isinstance(chosen, str):
+        chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     return Plan(
-        metrics=metrics_for(options["metrics"], settings, options["judge"]),
+        metrics=metrics_from(settings, chosen, judge=None if isinstance(judge, str) else judge),
         settings=settings,
         budget=budget_from(settings),
-        columns=ColumnChoices(**columns),
+        columns=column_choices(options),
         of_file={name: options[name] for name in ("file_format", "delimiter", "encoding")},
-        output=None if options["output"] is None else Path(options["output"]),
+        output=None if output is None else Path(output),
         **{name: options[name] for name in ("data", "resume", "on_error", "limit")},
         **more,
     )
-
-
-def metrics_for(
-    chosen: str | Iterable[str | Metric] | None, settings: Settings, judge: Judge | str | None = None
-) -> list[Metric]:
-    """The metrics of an evaluation.
-
-    Args:
-        chosen: names, separated by commas or in a list, and metrics; None is those of the settings.
-        settings: with the judge of those that are given by name.
-        judge: in place of the settings', if it is one and not a name.
-
-    Raises:
-        ConfigurationError: there is no such metric, or the judge cannot answer what it asks.
-    """
-    wanted = [name.strip() for name in chosen.split(",") if name.strip()] if isinstance(chosen, str) else chosen
-    return metrics_from(settings, wanted, judge=None if isinstance(judge, str) else judge)
-
-
-def _in_thread(function: Callable[_P, _T]) -> Callable[_P, Coroutine[Any, Any, _T]]:
-    """The same as a coroutine, which leaves the event loop free. Cancelled, it ends when the rows in work are given up."""
-
-    @functools.wraps(function)
-    async def run_in_thread(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        stop = threading.Event()
-        token = _stop.set(stop)
-        try:
-            work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-        finally:
-            _stop.reset(token)
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            stop.set()
-            await asyncio.wait([work])
-            work.cancelled() or work.exception()  # nobody else reads it
-            raise
-
-    return run_in_thread
-
-
-aevaluate = _in_thread(evaluate)
 
 
 # Minimums ------------------------------------------------------------------------------------------------------------
@@ -203,24 +186,18 @@ def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_s
     found = {}
     for metric, minimum in minimums.items():
         summary = evaluation.summary[metric]
-        skipped = 0 if allow_skipped else summary.skipped + evaluation.bad_row_count
-        if (words := _shortfall(summary, minimum, skipped)) is not None:
-            found[metric] = words
+        wanted = f"{metric} should have a mean of at least {minimum:g}"
+        skipped = summary.skipped + evaluation.bad_row_count
+        if summary.mean is None:
+            found[metric] = f"{wanted}, but nothing was scored: {summary.reasons or 'there are no rows'}"
+        elif summary.mean < minimum:
+            found[metric] = f"{wanted}, but has {summary.mean:.4g} over {summary.scored} scored rows"
+        elif skipped and not allow_skipped:
+            found[metric] = (
+                f"{metric} has a mean of {summary.mean:.4g} over {summary.scored:,} scored rows, but {skipped:,} more had to"
+                " be skipped: complete them, or accept this with --allow-skipped"
+            )
     return found
-
-
-def _shortfall(summary: MetricSummary, minimum: float, skipped: int) -> str | None:
-    wanted = f"{summary.metric} should have a mean of at least {minimum:g}"
-    if summary.mean is None:
-        return f"{wanted}, but nothing was scored: {summary.reasons or 'there are no rows'}"
-    if summary.mean < minimum:
-        return f"{wanted}, but has {summary.mean:.4g} over {summary.scored} scored rows"
-    if skipped:
-        return (
-            f"{summary.metric} has a mean of {summary.mean:.4g} over {summary.scored:,} scored rows, but {skipped:,} more"
-            " had to be skipped: complete them, or accept this with --allow-skipped"
-        )
-    return None
 
 
 def require_scores(records: Any, minimums: Mapping[str, float], judge: Judge | str | None) -> None:
@@ -235,17 +212,17 @@ def require_scores(records: Any, minimums: Mapping[str, float], judge: Judge | s
         )
     below = shortfalls(evaluation, minimums)
     if below:
-        raise AssertionError("\n".join(_account(evaluation, below)))
+        raise AssertionError(
+            "\n".join(line for metric in below for line in (below[metric], *_lowest(evaluation, metric)))
+        )
 
 
-def _account(evaluation: Evaluation, below: Mapping[str, str]) -> Iterator[str]:
-    for metric, words in below.items():
-        yield words
-        for evaluated in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
-            score, record = evaluated.outcomes[metric], evaluated.record
-            if isinstance(score, Score):
-                yield f"  row {evaluated.row} ({record.record_id}): {score.value:.3f}"
-                shown = {"question": record.question, "response": record.response, "why": score.explanation}
-                for name, text in shown.items():
-                    if text:
-                        yield f"    {name}: {textwrap.shorten(text, _TEXT_SHOWN, placeholder=' ...')}"
+def _lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
+    for evaluated in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
+        score, record = evaluated.outcomes[metric], evaluated.record
+        if isinstance(score, Score):
+            yield f"  row {evaluated.row} ({record.record_id}): {score.value:.3f}"
+            shown = {"question": record.question, "response": record.response, "why": score.explanation}
+            for name, text in shown.items():
+                if text:
+                    yield f"    {name}: {textwrap.shorten(text, _TEXT_SHOWN, placeholder=' ...')}"

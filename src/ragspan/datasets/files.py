@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import math
 import os
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
@@ -32,7 +30,6 @@ BY_ENDING: dict[str, FileFormat] = {
     ".pq": "parquet",
 }
 _LINES_ONLY = (".jsonl", ".ndjson")
-_EDGE = 1 << 16  # bytes at both ends of a file that tell it apart
 _PIECE = 1 << 16  # characters or bytes that are read at a time
 _SMALL = 1 << 28  # bytes that any compressed file may have
 
@@ -48,7 +45,7 @@ def open_file(
 
     Args:
         path: of the file; `-` is standard input. With the ending `.gz` it is decompressed.
-        file_format: `csv`, `jsonl` or `parquet`; None goes by the file's ending.
+        file_format: `csv`, `jsonl` or `parquet`; None takes it from the file's ending.
         delimiter: of CSV cells, one character; None finds it out.
         encoding: of text.
 
@@ -61,20 +58,25 @@ def open_file(
     name = "standard input" if os.fspath(path) == STANDARD_INPUT else os.fspath(path)
     chosen = _format_of(name, file_format)
     with ExitStack() as opened:
-        raw, identity = _opened(path, name)
-        opened.callback(raw.close)
+        raw = opened.enter_context(_opened(path, name))
+        size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
         stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if name.lower().endswith(".gz") else raw
-        known: dict[str, Any] = {"name": name, "identity": identity, "share_read": _share_read(raw, identity)}
-        identity |= {"format": chosen}
+
+        def share_read() -> float | None:
+            return raw.tell() / size if size and not raw.closed else None
+
         if chosen == "parquet":
-            most = math.inf if stream is raw else max(_SMALL, MAX_EXPANSION * identity.get("size", 0))
+            most = math.inf if stream is raw else max(_SMALL, MAX_EXPANSION * size)
             file = stream if stream is raw and raw.seekable() else opened.enter_context(_copied(stream, name, most))
-            table = parquet_table(file, **known)
+            table = parquet_table(file, name=name, share_read=share_read)
         else:
-            identity |= {"encoding": encoding, "delimiter": delimiter}
             text = TextReader(stream, encoding=encoding, name=name)
             opened.callback(text.close)
-            table = _json(text, **known) if chosen == "jsonl" else _csv(text, delimiter, **known)
+            table = (
+                _json(text, name=name, share_read=share_read)
+                if chosen == "jsonl"
+                else _csv(text, delimiter, name=name, share_read=share_read)
+            )
         return replace(table, close=opened.pop_all().close)
 
 
@@ -108,35 +110,20 @@ def _format_of(name: str, chosen: str | None) -> FileFormat:
     return BY_ENDING[ending]
 
 
-def _opened(path: str | os.PathLike[str], name: str) -> tuple[BinaryIO, dict[str, Any]]:
-    """The file, and what tells it apart; nothing does for a stream."""
+def _opened(path: str | os.PathLike[str], name: str) -> BinaryIO:
     if os.fspath(path) == STANDARD_INPUT:
         try:
-            return os.fdopen(os.dup(sys.stdin.fileno()), "rb"), {}
+            return os.fdopen(os.dup(sys.stdin.fileno()), "rb")
         except (AttributeError, OSError):  # a program without one, or with something in its place
             raise TableError("there is no standard input to read from") from None
     try:
-        file = Path(path).open("rb")  # noqa: SIM115 - the table closes it
+        return Path(path).open("rb")
     except OSError as error:
         raise TableError(f"{name} cannot be opened: {error.strerror or error}") from None
-    if not file.seekable():
-        return file, {}
-    size = file.seek(0, os.SEEK_END)
-    digest = hashlib.sha256()
-    for place in (0, max(0, size - _EDGE)):
-        file.seek(place)
-        digest.update(file.read(_EDGE))
-    file.seek(0)
-    return file, {"size": size, "ends": digest.hexdigest()[:16]}
-
-
-def _share_read(raw: BinaryIO, identity: dict[str, Any]) -> Callable[[], float | None]:
-    size = identity.get("size")
-    return lambda: raw.tell() / size if size and not raw.closed else None
 
 
 def _copied(stream: BinaryIO, name: str, most: float) -> BinaryIO:
-    """A stream in a file that is gone when nobody reads it any more: Parquet is read from its end.
+    """A temporary file with the stream's bytes: Parquet is read from its end.
 
     Raises:
         TableError: it is longer than `most` bytes, or damaged.

@@ -1,44 +1,34 @@
-"""What `ragspan evaluate` does: the evaluation, and everything that is written and said about it."""
+"""What `ragspan evaluate` and `ragspan agree` do: the evaluation, and everything that is written and said about it."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
+import json as json_text
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets.agree import as_plain as agreement_as_plain
-from ragspan.datasets.agree import rate_in_words
+from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, labels_of, rate_in_words
 from ragspan.datasets.back_fill import BackFill
-from ragspan.datasets.evaluation import parse_minimums, plan_from, require_minimums, shortfalls
+from ragspan.datasets.evaluation import evaluate, parse_minimums, plan_from, require_minimums, shortfalls
 from ragspan.datasets.journal import journal_of
-from ragspan.datasets.labels import agreements, labels_of
+from ragspan.datasets.progress import duration, progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.results import Evaluation
+from ragspan.datasets.results import SUMMARY_HEADER, Evaluation
 from ragspan.datasets.run import run
 from ragspan.datasets.sources import stored_answers
-from ragspan.datasets.terminal import (
-    as_plain,
-    bad_row_lines,
-    headline,
-    not_scored_lines,
-    progress_on_stderr,
-    rows_in_words,
-    summary_table,
-)
 from ragspan.exceptions import ConfigurationError, TableError
 
 BELOW, INTERRUPTED = 1, 130
 _TROUBLES_SHOWN = 10
 
 
-def run_job(options: Namespace) -> int:
+def evaluate_table(options: Namespace) -> int:
     """Evaluate, write and print; returns the exit code.
 
     Args:
@@ -48,34 +38,34 @@ def run_job(options: Namespace) -> int:
         RagspanError: the input or an option is wrong.
     """
     try:
-        return _run(options)
+        return _evaluate_table(options)
     except KeyboardInterrupt:  # before the first row, or for the second time
-        _tell(_how_to_go_on(options))
+        _tell([_how_to_continue(options)])
         return INTERRUPTED
 
 
-def _run(options: Namespace) -> int:
+def _evaluate_table(options: Namespace) -> int:
     minimums = parse_minimums(options.fail_under or ())
     baseline = _baseline(options)
     plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
     require_minimums(minimums, [metric.name for metric in plan.metrics])
     _require_writable(options)
     labels = _labels(options)
-    tool = options.source
-    back_fill = BackFill(plan.settings, tools=(tool,) if tool else None) if options.to_trace else None
+    back_fill = BackFill(plan.settings, tool=options.source) if options.to_trace else None
     readers: list[RecordReader] = []
 
     def begin(reader: RecordReader) -> None:
         readers.append(reader)
-        _tell(*filter(None, [reader.told]))
+        _tell([reader.told] if reader.told else [])
 
     with ExitStack() as stack:
         if back_fill is not None:
-            stack.callback(lambda: back_fill.is_delivered)  # what was scored before a failure is sent all the same
+            stack.callback(lambda: back_fill.is_delivered)  # sends what was scored before a failure, too
         on_row = stack.enter_context(progress_on_stderr(quiet=options.quiet))
         emitters = back_fill.emitters if back_fill else ()
         evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
-    _tell(*bad_row_lines(evaluation.bad_rows, evaluation.bad_row_count))
+    shown = [f"skipped {bad}" for bad in evaluation.bad_rows[:_TROUBLES_SHOWN]]
+    _tell(_first(shown, evaluation.bad_row_count, "more; --json lists them"))
     is_delivered = back_fill is None or _told_delivery(back_fill, readers[0])
     below = shortfalls(evaluation, minimums, allow_skipped=options.allow_skipped) if evaluation.is_complete else {}
     if evaluation.is_complete or evaluation.rows:
@@ -83,22 +73,48 @@ def _run(options: Namespace) -> int:
     found = agreements(evaluation, labels) if labels else []
     for one in found:
         if one.rate is not None:
-            print(rate_in_words(one.metric, one.rate))  # noqa: T201 - as above
+            print(rate_in_words(one.metric, one.rate))  # noqa: T201 - a command's own words
     if options.json is not None:
-        plain = as_plain(evaluation, below) | {"agreement": [agreement_as_plain(one) for one in found]}
-        text = json.dumps(plain, indent=2, allow_nan=False)
-        _write(options.json, lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        _write_json(options.json, {**summary_of(evaluation, below), "agreement": [as_plain(one) for one in found]})
     if not evaluation.is_complete:
-        _tell(_how_to_go_on(options, evaluation.rows + evaluation.bad_row_count))
+        _tell([_how_to_continue(options, evaluation.rows + evaluation.bad_row_count)])
         return INTERRUPTED
     _write_report(options, evaluation, baseline)
-    _tell(*(f"--fail-under is not met: {told}" for told in below.values()))
+    _tell(f"--fail-under is not met: {told}" for told in below.values())
     return BELOW if below or not is_delivered else 0
 
 
-def _tell(*lines: str) -> None:
-    for line in lines:
-        print(line, file=sys.stderr)  # noqa: T201 - a command's own words
+def agree_with_labels(data: str, label_column: str | None, json: Path | None, **options: Any) -> None:
+    """Evaluate the table, and print how well the metrics agree with its labels.
+
+    Args:
+        data: the file.
+        label_column: None is a column of the name `label`.
+        json: a file for the figures.
+        options: of `evaluate`.
+
+    Raises:
+        RagspanError: the input or an option is wrong.
+    """
+    from rich.console import Console
+
+    labels = labels_of(data, label_column)
+    if not labels:
+        raise TableError(f"no row of {data} has a label")
+    evaluation = evaluate(data, progress=True, **options)
+    found = agreements(evaluation, labels)
+    rows = evaluation.rows + evaluation.bad_row_count
+    console = Console(highlight=False)
+    console.print(f"{sum(row <= rows for row in labels):,} of {rows:,} rows have a label")
+    if found:
+        console.print(*agreement_tables(found), sep="\n")
+    else:
+        console.print("None of them has a score: " + "; ".join(one.reasons for one in evaluation.summary.values()))
+    if json is not None:
+        _write_json(json, [as_plain(one) for one in found])
+
+
+# Options --------------------------------------------------------------------------------------------------------------
 
 
 def _data(options: Namespace) -> Any:
@@ -130,7 +146,7 @@ def _baseline(options: Namespace) -> ResultFile | None:
     if options.report is None:
         raise ConfigurationError("--compare puts two runs side by side in a report: give --report FILE.html, too")
     baseline = ResultFile(options.compare)
-    if not baseline.metrics:  # reads it: a wrong file is better known before than after an hour of judging
+    if not baseline.metrics:  # reads the file: an error should come before an hour of judging
         raise TableError(f"{options.compare} holds no results to compare with")
     return baseline
 
@@ -150,16 +166,124 @@ def _require_writable(options: Namespace) -> None:
         raise ConfigurationError('reports and plots need jinja2: pip install "ragspan[report]"')
 
 
-def _print_summary(evaluation: Evaluation) -> None:
-    from rich.console import Console
+# What is said ---------------------------------------------------------------------------------------------------------
 
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)  # noqa: T201 - a command's own words
+
+
+def _first(shown: list[str], count: int, more: str) -> list[str]:
+    """The first lines of many, and how many more there are."""
+    return [*shown, f"... and {count - len(shown):,} {more}"] if count > len(shown) else shown
+
+
+def _how_to_continue(options: Namespace, rows: int = 0) -> str:
+    if not rows and (options.output is None or not journal_of(options.output).exists()):
+        return "Stopped by Ctrl-C before a row was done. Start again with the same command."
+    done = f"Stopped by Ctrl-C after {_rows(rows)}" if rows else "Stopped by Ctrl-C"
+    if options.output is None:
+        return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
+    return (
+        f"{done}. What is done is saved in {journal_of(options.output)}: continue with the same command and --resume."
+    )
+
+
+def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
+    """Say how many scores were sent; returns whether all were."""
+    shown = [f"not sent: row {row} {trouble}" for row, trouble in reader.span_troubles.items()][:_TROUBLES_SHOWN]
+    _tell(_first(shown, reader.span_trouble_count, "more rows whose ids name no span"))
+    if back_fill.tool:
+        _tell([f"the scores of {reader.traced:,} answers go to {back_fill.tool}"])
+        trouble = "the scores that are left are lost"
+    else:
+        _tell([f"{reader.traced:,} rows name a span; {back_fill.spans.sent:,} evaluation spans were sent"])
+        trouble = f"{back_fill.spans.failed:,} spans failed"
+    if not back_fill.is_delivered:
+        _tell([f"not everything was sent: {trouble}; the log above says why"])
+    return back_fill.is_delivered
+
+
+def _print_summary(evaluation: Evaluation) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for place, name in enumerate(SUMMARY_HEADER):
+        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    for summary in evaluation.summary.values():
+        table.add_row(*summary.cells())
     console = Console(highlight=False)
-    console.print(summary_table(evaluation))
-    for line in not_scored_lines(evaluation):
+    console.print(table)
+    for line in [*_not_scored(evaluation), _headline(evaluation)]:
         console.print(line, markup=False)
-    console.print(headline(evaluation), markup=False)
     if not evaluation.rows:
-        _tell("the table has no rows that can be evaluated")
+        _tell(["the table has no rows that can be evaluated"])
+
+
+def _not_scored(evaluation: Evaluation) -> list[str]:
+    """Why rows have no score, once for all metrics with the same reasons."""
+    by_reasons: dict[str, list[str]] = {}
+    for summary in evaluation.summary.values():
+        by_reasons.setdefault(summary.reasons, []).append(summary.metric)
+    if len(by_reasons) == 1:
+        return [f"not scored: {reasons}" for reasons in by_reasons if reasons]
+    return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
+
+
+def _headline(evaluation: Evaluation) -> str:
+    """How much was done, what was skipped and why, in how long, for how much."""
+    done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
+    text = f"{_rows(done - skipped)} evaluated"
+    if evaluation.judges:
+        text += f" by {', '.join(evaluation.judges)}"
+    if skipped:
+        text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
+    new_rows = done - evaluation.resumed
+    if evaluation.resumed:
+        text += f", {new_rows:,} of the table's rows in this run"
+    text += f", {duration(evaluation.seconds)}"
+    if new_rows >= evaluation.seconds > 0:
+        text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
+    usage = evaluation.usage
+    if usage.requests:
+        text += f"; {usage.requests:,} requests, {usage.input_tokens + usage.output_tokens:,} tokens"
+    return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def summary_of(evaluation: Evaluation, shortfalls: Mapping[str, str]) -> dict[str, Any]:
+    """The summary as JSON has it."""
+    return {
+        "rows": evaluation.rows,
+        "complete": evaluation.is_complete,
+        "seconds": round(evaluation.seconds, 3),
+        "metrics": {metric: asdict(summary) for metric, summary in evaluation.summary.items()},
+        "by_dimension": {
+            name: {value: {metric: asdict(one) for metric, one in by.items()} for value, by in values.items()}
+            for name, values in evaluation.by_dimension.items()
+        },
+        "usage": asdict(evaluation.usage),
+        "source": evaluation.source,
+        "columns": evaluation.columns,
+        "skipped": dict(evaluation.skipped),
+        "bad_row_count": evaluation.bad_row_count,
+        "bad_rows": [asdict(bad) for bad in evaluation.bad_rows],
+        "below_minimum": dict(shortfalls),
+    }
+
+
+def _write_json(path: Path, plain: Any) -> None:
+    text = json_text.dumps(plain, indent=2, allow_nan=False) + "\n"
+    _write(path, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def _write_report(options: Namespace, evaluation: Evaluation, baseline: ResultFile | None) -> None:
@@ -178,31 +302,3 @@ def _write(path: Path, write: Callable[[Path], object]) -> None:
         write(path)
     except OSError as error:
         raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _how_to_go_on(options: Namespace, rows: int = 0) -> str:
-    if not rows and (options.output is None or not journal_of(options.output).exists()):
-        return "Stopped by Ctrl-C before a row was done. Start again with the same command."
-    done = f"Stopped by Ctrl-C after {rows_in_words(rows)}" if rows else "Stopped by Ctrl-C"
-    if options.output is None:
-        return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
-    return (
-        f"{done}. What is done is saved in {journal_of(options.output)}: continue with the same command and --resume."
-    )
-
-
-def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
-    """Say what became of the scores; whether all that could be sent was."""
-    for row, trouble in list(reader.span_troubles.items())[:_TROUBLES_SHOWN]:
-        _tell(f"not sent: row {row} {trouble}")
-    if reader.span_trouble_count > _TROUBLES_SHOWN:
-        _tell(f"... and {reader.span_trouble_count - _TROUBLES_SHOWN:,} more rows whose ids name no span")
-    if back_fill.tools:
-        _tell(f"the scores of {reader.traced:,} answers go to {', '.join(back_fill.tools)}")
-        trouble = "the scores that are left are lost"
-    else:
-        _tell(f"{reader.traced:,} rows name a span; {back_fill.spans.sent:,} evaluation spans were sent")
-        trouble = f"{back_fill.spans.failed:,} spans failed"
-    if not back_fill.is_delivered:
-        _tell(f"not everything was sent: {trouble}; the log above says why")
-    return back_fill.is_delivered

@@ -1,12 +1,14 @@
-"""What a run over a table has done so far: its rows, their scores, and the lowest of them."""
+"""What a run over a table has done so far: its rows, their scores, the lowest of them, and how that is shown."""
 
 from __future__ import annotations
 
-import heapq
+import contextlib
+import sys
 import time
+from bisect import insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TextIO
 
 from ragspan.datasets.results import (
     BAD_ROWS_KEPT,
@@ -23,47 +25,38 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.semconv import DIMENSION
 
-
-class LowestScores:
-    """At most `WORST_KEPT` rows of each metric; of rows with equal scores the earlier ones."""
-
-    def __init__(self, metrics: Iterable[str]) -> None:
-        # The root of each heap is its best row, which goes first: of equals the latest.
-        self._heaps: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
-
-    def offer(self, evaluated: EvaluatedRow) -> None:
-        """Keep the row if it is among the lowest so far."""
-        for metric, heap in self._heaps.items():
-            outcome = evaluated.outcomes.get(metric)
-            if isinstance(outcome, Score):
-                put = heapq.heappush if len(heap) < WORST_KEPT else heapq.heappushpop
-                put(heap, (-outcome.value, -evaluated.row, evaluated))
-
-    def rows(self) -> tuple[EvaluatedRow, ...]:
-        """All of them, in the order of the table, each once."""
-        kept = {evaluated.row: evaluated for heap in self._heaps.values() for _, _, evaluated in heap}
-        return tuple(kept[row] for row in sorted(kept))
+_BAR_PAUSE = 0.2  # seconds between two drawings
+_LINE_PAUSE = 10.0  # seconds between two lines
+_MINUTE, _HOUR = 60, 3600
 
 
 class RunProgress:
-    """What a run has done so far: what its progress shows, and in the end its result."""
+    """Counts what a run does; in the end it makes the result.
+
+    Args:
+        metrics: by name, in their order.
+        share_done: of the table, from 0 to 1, for a number of rows; None where its size is not known.
+        dimensions: of the records, by which scores are also counted.
+    """
 
     def __init__(
-        self, metrics: Sequence[str], share_done: Callable[[int], float | None], dimensions: Dimensions | None = None
+        self,
+        metrics: Sequence[str],
+        share_done: Callable[[int], float | None] = lambda _: None,
+        dimensions: Dimensions | None = None,
     ) -> None:
         self.rows = 0
         """Records that were evaluated, those of earlier runs included."""
         self.resumed = 0
         """Rows of earlier runs among all."""
-        self.bad_rows: list[BadRow] = []
-        """The first of them."""
         self.bad_row_count = 0
         self.usage = Usage()
         self.tallies = {metric: MetricTally() for metric in metrics}
+        self._bad_rows: list[BadRow] = []
         self._skipped: Counter[str] = Counter()
         self._began = time.monotonic()
-        self._lowest = LowestScores(metrics)
         self._share_done = share_done
+        self._lowest: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
         self._dimensions = dimensions or Dimensions()
         self._groups: defaultdict[tuple[str, str, str], MetricTally] = defaultdict(MetricTally)
         """By dimension, value and metric."""
@@ -75,51 +68,57 @@ class RunProgress:
 
     @property
     def share(self) -> float | None:
-        """Of the table, from 0 to 1; None where its size is not known."""
         return self._share_done(self.done)
 
     def add(self, done: EvaluatedRow | BadRow) -> None:
         if isinstance(done, BadRow):
             self.bad_row_count += 1
             self._skipped["unreadable"] += 1
-            if len(self.bad_rows) < BAD_ROWS_KEPT:
-                self.bad_rows.append(done)
+            if len(self._bad_rows) < BAD_ROWS_KEPT:
+                self._bad_rows.append(done)
             return
         self.rows += 1
-        self._lowest.offer(done)
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
         groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
             result = ResultRow.from_outcome(outcome, row=done.row, record_id=done.record.record_id, metric=metric)
-            threshold = getattr(outcome, "threshold", None)
+            threshold = None
+            if isinstance(outcome, Score):
+                threshold = outcome.threshold
+                lowest = self._lowest[metric]
+                insort(lowest, (outcome.value, done.row, done))
+                del lowest[WORST_KEPT:]
+                if outcome.usage is not None:
+                    self.usage += outcome.usage
             self.tallies[metric].add(result, threshold)
             for name, value in groups.items():
                 self._groups[name.removeprefix(DIMENSION), value, metric].add(result, threshold)
-            if isinstance(outcome, Score) and outcome.usage is not None:
-                self.usage += outcome.usage
 
     def evaluation(self, **more: Any) -> Evaluation:
+        """The result so far.
+
+        Args:
+            more: fields of the evaluation that are not counted here.
+        """
+        worst = {row: done for lowest in self._lowest.values() for _, row, done in lowest}
+        by_dimension: dict[str, dict[str, dict[str, MetricSummary]]] = {}
+        for (name, value, metric), tally in sorted(self._groups.items(), key=lambda item: item[0][:2]):
+            by_dimension.setdefault(name, {}).setdefault(value, {})[metric] = tally.summary(metric)
         return Evaluation(
             metrics=tuple(self.tallies),
             rows=self.rows,
             summary={metric: tally.summary(metric) for metric, tally in self.tallies.items()},
-            worst=self._lowest.rows(),
-            bad_rows=tuple(self.bad_rows),
+            worst=tuple(worst[row] for row in sorted(worst)),
+            bad_rows=tuple(self._bad_rows),
             bad_row_count=self.bad_row_count,
             skipped=dict(self._skipped.most_common()),
             resumed=self.resumed,
             usage=self.usage,
             seconds=time.monotonic() - self._began,
             scores={metric: tally.scores for metric, tally in self.tallies.items()},
-            by_dimension=self._by_dimension(),
+            by_dimension=by_dimension,
             **more,
         )
-
-    def _by_dimension(self) -> dict[str, dict[str, dict[str, MetricSummary]]]:
-        found: dict[str, dict[str, dict[str, MetricSummary]]] = {}
-        for (name, value, metric), tally in sorted(self._groups.items(), key=lambda item: item[0][:2]):
-            found.setdefault(name, {}).setdefault(value, {})[metric] = tally.summary(metric)
-        return found
 
 
 def _skipped(outcome: Outcome) -> str | None:
@@ -127,3 +126,83 @@ def _skipped(outcome: Outcome) -> str | None:
     if isinstance(outcome, MetricFailure):
         return outcome.error_type
     return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS else None
+
+
+# On the terminal ------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def progress_on_stderr(
+    *, quiet: bool = False, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[RunProgress], None]]:
+    """A function to call with each row that is done: it draws a bar on a terminal, else it prints a line every so often.
+
+    Args:
+        quiet: print lines, even on a terminal.
+        file: in place of stderr.
+        clock: seconds that do not go backwards.
+    """
+    target = sys.stderr if file is None else file
+    if quiet or not target.isatty():
+        yield ProgressDisplay(lambda text, _: print(text, file=target, flush=True), pause=_LINE_PAUSE, clock=clock)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=Console(file=target, highlight=False), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield ProgressDisplay(
+            lambda text, share: bar.update(task, description=text, completed=share or 0.0),
+            pause=_BAR_PAUSE,
+            clock=clock,
+        )
+
+
+class ProgressDisplay:
+    """Shows how far a run is, but not more often than every few seconds.
+
+    Args:
+        show: is given the words, and the share that is done.
+        pause: seconds from one call of `show` to the next, and to the first.
+        clock: seconds that do not go backwards.
+    """
+
+    def __init__(
+        self, show: Callable[[str, float | None], object], *, pause: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._show, self._pause, self._clock = show, pause, clock
+        self._next = clock() + pause
+        # The rate counts from the first row that an earlier run had not done.
+        self._began, self._done_before, self._share_before = clock(), 0, 0.0
+
+    def __call__(self, progress: RunProgress) -> None:
+        now = self._clock()
+        if progress.resumed == progress.done:
+            self._began, self._done_before, self._share_before = now, progress.done, progress.share or 0.0
+        if now >= self._next:
+            self._next = now + self._pause
+            self._show(self._words(progress, now - self._began), progress.share)
+
+    def _words(self, progress: RunProgress, seconds: float) -> str:
+        share, done = progress.share, progress.done - self._done_before
+        parts = [f"{progress.done:,} rows" + ("" if share is None else f" ({share:.0%})")]
+        if done and seconds > 0:
+            parts.append(f"{done / seconds:,.1f} rows/s")
+        if share is not None and share > self._share_before:
+            parts.append(f"{duration(seconds * (1 - share) / (share - self._share_before))} left")
+        means = {metric: tally.mean for metric, tally in progress.tallies.items()}
+        parts += [f"{metric} {mean:.3f}" for metric, mean in means.items() if mean is not None]
+        if progress.bad_row_count:
+            parts.append(f"{progress.bad_row_count:,} bad")
+        if progress.usage.usd is not None:
+            parts.append(f"${progress.usage.usd:.4f}")
+        return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    whole = round(seconds)
+    if whole >= _HOUR:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
+    return f"{whole // _MINUTE} min {whole % _MINUTE:02} s" if whole >= _MINUTE else f"{whole} s"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from ragspan.datasets.cells import (
     CellError,
@@ -18,20 +18,21 @@ from ragspan.datasets.cells import (
     span_of,
     text_of,
 )
-from ragspan.datasets.columns import CellReader, ColumnChoices, readers_for, recognized, told, tool_of
-from ragspan.datasets.results import BadRow
+from ragspan.datasets.columns import CellReader, ColumnChoices, described, readers_for, recognized, told, tool_of
+from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError
-from ragspan.records import RagRecord, Retrieval, SpanAnchor
+from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RecordRow:
-    """A row that has become a record."""
-
-    row: int
-    record: RagRecord
+_T = TypeVar("_T")
+_TROUBLES_KEPT = 100
+_WORDS = {
+    "answer": "response",
+    "retrieved": "retrieved documents",
+    "started": "column started",
+    "ended": "column ended",
+}
 
 
 class RecordReader:
@@ -40,7 +41,7 @@ class RecordReader:
     Args:
         choices: the columns to read.
         table: what is known of it beforehand.
-        with_spans: read the spans that the answers belong to, and the answers' times, as well.
+        with_spans: also read the spans that the answers belong to, and the answers' times.
         dimensions: columns that become entries of the metadata, where the table has them.
 
     Raises:
@@ -59,9 +60,9 @@ class RecordReader:
         self._tool: str | None = None
         self.told = ""
         """What is read as what, in a line."""
-        self.columns = choices.described()
+        self.columns = described(choices)
         """What each part is read from."""
-        self._may_be_records = not self.columns
+        self._may_be_records = not choices
         if table.sample and all(map(self._is_record, table.sample)):
             self.told = "reading records as RagRecord.to_json writes them"
         elif table.sample:
@@ -72,8 +73,8 @@ class RecordReader:
         self.traced = 0
         """Records that belong to a span."""
 
-    def read(self, entry: TableRow) -> RecordRow | BadRow:
-        """The record of a row, or what is wrong with the row."""
+    def read(self, entry: TableRow) -> EvaluatedRow | BadRow:
+        """The row with its record, and without outcomes; or what is wrong with it."""
         try:
             record = entry.data if isinstance(entry.data, RagRecord) else self._record(entry.row, entry.data)
             if self._redact is not None:
@@ -81,19 +82,19 @@ class RecordReader:
         except (CellError, RedactionError) as error:
             return BadRow(row=entry.row, line=entry.line, reason=str(error))
         self.traced += record.parent is not None
-        return RecordRow(row=entry.row, record=record)
+        return EvaluatedRow(row=entry.row, record=record)
 
     def _find_columns(self, columns: Sequence[str], sample: Sequence[Mapping[str, Any]]) -> None:
         choices = recognized(self._choices, columns, sample)
         self._readers = readers_for(choices, columns, sample)
         self._tool = tool_of(choices)
-        self.columns = choices.described()
+        self.columns = described(choices)
         self.told = told(choices, columns)
 
     def _is_record(self, values: Mapping[str, Any]) -> bool:
         """Whether `RagRecord.to_json` wrote the row: nothing else has these three, the last as a list."""
-        is_one = "record_id" in values and "status" in values and isinstance(values.get("retrievals"), list)
-        return is_one and self._may_be_records
+        has_fields = "record_id" in values and "status" in values and isinstance(values.get("retrievals"), list)
+        return has_fields and self._may_be_records
 
     def _record(self, row: int, values: Mapping[str, Any]) -> RagRecord:
         if self._is_record(values):
@@ -104,20 +105,20 @@ class RecordReader:
         if self._readers is None:  # there were only records before
             self._find_columns(list(values), [values])
         times = self._times(values) if self._with_spans else {}
+        at, found = times.get("started_ns", 0), self._contexts("retrieved", values)
+        search = Retrieval(name="search", query=None, started_ns=at, ended_ns=at, contexts=found or ())
+        dimensions = {name: str(values[name]) for name in self._dimensions if not is_missing(values.get(name))}
         return RagRecord(
             question=self._text("question", values),
-            contexts=self._contexts(values),
+            contexts=self._contexts("contexts", values),
             response=self._text("answer", values),
             record_id=identifier_of(self._cell("id", values)) or f"row-{row}",
             framework="table",
             parent=self._span(row, values) if self._with_spans else None,
             session_id=identifier_of(self._cell("session_id", values)),
             user_id=identifier_of(self._cell("user_id", values)),
-            metadata={
-                **{name: str(values[name]) for name in self._dimensions if not is_missing(values.get(name))},
-                **metadata_of(self._cell("metadata", values)),
-            },
-            retrievals=self._retrievals(values, times),
+            metadata=dimensions | metadata_of(self._cell("metadata", values)),
+            retrievals=(search,) if found else (),
             **times,
         )
 
@@ -130,29 +131,23 @@ class RecordReader:
         except Exception as error:  # noqa: BLE001 - of a user's function; its message may quote the row
             raise CellError(f"the function for the {part} raised {type(error).__name__}") from None
 
-    def _text(self, part: str, values: Mapping[str, Any]) -> str | None:
+    def _parsed(self, part: str, values: Mapping[str, Any], parse: Callable[[Any], _T]) -> _T:
         cell = self._cell(part, values)
         try:
-            text = text_of(cell)
-            if self._tool == "TruLens" and text and text[0] == text[-1] == '"':  # it exports texts as JSON has them
-                text = text_of(json_of(text)) or text
+            return parse(cell)
         except CellError as error:
-            raise CellError(f"the {'response' if part == 'answer' else part} {error}") from None
+            raise CellError(f"the {_WORDS.get(part, part)} {error}") from None
+
+    def _text(self, part: str, values: Mapping[str, Any]) -> str | None:
+        text = self._parsed(part, values, text_of)
+        if self._tool == "TruLens" and text and text[0] == text[-1] == '"':  # it exports texts as JSON has them
+            text = text_of(json_of(text)) or text
         _require_room(part, (text or "",))
         return text
 
-    def _retrievals(self, values: Mapping[str, Any], times: Mapping[str, int]) -> tuple[Retrieval, ...]:
-        """What was retrieved, where the table tells that from what reached the prompt."""
-        found = self._contexts(values, part="retrieved")
-        at = times.get("started_ns", 0)
-        return (Retrieval(name="search", query=None, started_ns=at, ended_ns=at, contexts=found),) if found else ()
-
-    def _contexts(self, values: Mapping[str, Any], part: str = "contexts") -> Any:
-        cell = self._cell(part, values)
-        try:
-            contexts = contexts_of(cell, separator="|" if self._tool == "DeepEval" else None)  # in its CSV files
-        except CellError as error:
-            raise CellError(f"the {'contexts' if part == 'contexts' else 'retrieved documents'} {error}") from None
+    def _contexts(self, part: str, values: Mapping[str, Any]) -> tuple[RetrievedContext, ...] | None:
+        separator = "|" if self._tool == "DeepEval" else None  # in its CSV files
+        contexts = self._parsed(part, values, partial(contexts_of, separator=separator))
         _require_room(part, (context.text for context in contexts or ()))
         return contexts
 
@@ -166,14 +161,8 @@ class RecordReader:
             return None
 
     def _times(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        times: dict[str, Any] = {}
-        for part in ("started", "ended"):
-            try:
-                times[f"{part}_ns"] = nanoseconds_of(self._cell(part, values))
-            except CellError as error:  # noqa: PERF203 - each may be the one
-                raise CellError(f"the column {part} {error}") from None
-        if times["started_ns"] is None:
-            times["started_ns"] = times["ended_ns"]
+        started, ended = (self._parsed(part, values, nanoseconds_of) for part in ("started", "ended"))
+        times = {"started_ns": ended if started is None else started, "ended_ns": ended}
         return {name: moment for name, moment in times.items() if moment is not None}
 
 
@@ -181,6 +170,3 @@ def _require_room(part: str, texts: Iterable[str]) -> None:
     characters = sum(map(len, texts))
     if characters > MAX_CELL:
         raise CellError(f"the column {part} has {characters:,} characters, which are more than {MAX_CELL:,}")
-
-
-_TROUBLES_KEPT = 100

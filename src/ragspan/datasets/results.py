@@ -34,7 +34,7 @@ class EvaluatedRow:
     row: int
     """Of the table's data, counted from 1."""
     record: RagRecord
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """By metric, in the order of the metrics."""
 
     def _repr_html_(self) -> str:

@@ -2,10 +2,10 @@
 
 Guarantees:
 - Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
-  `_ROWS_PER_PLACE` records for each that is judged, and `_MAX_BYTES` of their texts, are on their way (but always one).
-- Each row is in the journal before it is counted. The result file is made from the journal and takes its place in one
-  step, so the process may be killed at any moment.
-- Memory does not grow with the table, but for eight bytes a score.
+  `_ROWS_PER_PLACE` records for each that is judged, and `_MAX_BYTES` of their texts, are in work (but always one).
+- Each row is in the journal before it is counted. The result file is made from the journal and replaces an earlier one in
+  one step, so the process may be killed at any moment.
+- Memory does not grow with the table, except for eight bytes a score.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -30,33 +30,33 @@ from ragspan.datasets.columns import ColumnChoices
 from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.journal import Journal, JournalRow, journal_of
 from ragspan.datasets.progress import RunProgress
-from ragspan.datasets.records import RecordReader, RecordRow
+from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
 from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
 from ragspan.datasets.tables import Table, table_of
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics.base import Metric
-from ragspan.outcomes import MetricFailure, ScoredRecord
+from ragspan.outcomes import MetricFailure
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry.base import Emitter
 from ragspan.telemetry.content import Dimensions
 
 OnError: TypeAlias = Literal["skip", "stop"]
-_Entry: TypeAlias = "RecordRow | BadRow"
-_Done: TypeAlias = "EvaluatedRow | BadRow"
+_Row: TypeAlias = "EvaluatedRow | BadRow"
+"""A row that has no outcomes yet, or has them all."""
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
 _LEAST_ROWS = 64
 _MAX_BYTES = 64 * 1024 * 1024
-_LOOK_AGAIN = 0.5  # seconds between two looks whether somebody wants an end
+_LOOK_AGAIN = 0.5  # seconds between two looks at `Plan.stop`
 _FLUSH_TIMEOUT = 30.0  # seconds for further emitters to send what they hold
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """What one evaluation is to be.
+    """What one evaluation is to do.
 
     Raises:
         ConfigurationError: something in it cannot be right; the message names it.
@@ -67,7 +67,7 @@ class Plan:
     settings: Settings
     """Of the engine."""
     budget: Budget | None = None
-    columns: ColumnChoices = field(default_factory=ColumnChoices)
+    columns: ColumnChoices = field(default_factory=dict)
     of_file: Mapping[str, Any] = field(default_factory=dict)
     """How the data are read, if they are a file."""
     output: Path | None = None
@@ -75,7 +75,7 @@ class Plan:
     on_error: OnError = "skip"
     limit: int | None = None
     emitters: Sequence[Emitter] = ()
-    """Where scores go besides."""
+    """Where scores also go."""
     with_spans: bool = False
     """Read the spans of the answers from the table."""
     ends_on_ctrl_c: bool = False
@@ -94,6 +94,8 @@ class Plan:
         choice("skip", "stop").check_fields(self, "on_error")
         if self.resume and self.output is None:
             raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
+        if self.output is not None:
+            format_of(self.output)  # an ending without a format should be known before anything is scored
 
 
 def run(plan: Plan) -> Evaluation:
@@ -119,26 +121,17 @@ def run(plan: Plan) -> Evaluation:
 
 
 def _run(plan: Plan) -> Evaluation:
-    if plan.output is not None:
-        format_of(plan.output)  # an ending that stands for nothing is better known before anything is scored
     with contextlib.closing(table_of(plan.data, **plan.of_file)) as table:
         dimensions = Dimensions(plan.settings.dimensions)
         reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions.names)
-        journal = _open_journal(plan, table, reader)
-        progress = RunProgress(
-            [metric.name for metric in plan.metrics], lambda done: _share(table, plan.limit, done), dimensions
-        )
+        names = [metric.name for metric in plan.metrics]
+        progress = RunProgress(names, lambda done: _share(table, plan.limit, done), dimensions)
+        journal = _open_journal(plan, reader)
         is_complete = False
         try:
             plan.on_begin(reader)
-            entries = (
-                entry if isinstance(entry, BadRow) else reader.read(entry)
-                for entry in islice(table.entries, plan.limit)
-            )
-            _run_in_loop(_evaluate(plan, entries, journal, progress), plan.stop)
-            is_complete = True
-        except asyncio.CancelledError:  # by `plan.stop`
-            pass
+            rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
+            is_complete = _run_in_loop(_evaluate(plan, rows, journal, progress), plan.stop)
         except BaseException as error:
             if not (plan.ends_on_ctrl_c and isinstance(error, KeyboardInterrupt)):
                 journal.remove(if_empty=True)
@@ -149,10 +142,10 @@ def _run(plan: Plan) -> Evaluation:
     return progress.evaluation(stream=stream, is_complete=is_complete, source=source, columns=reader.told)
 
 
-def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> None:
-    """Run it to its end, or until somebody wants an end: then it is cancelled.
+def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> bool:
+    """Run it to its end, or until `stop` is set; returns whether it came to its end.
 
-    Other than with `asyncio.run`, Ctrl-C interrupts at once, also where the table is read, which may block.
+    Unlike with `asyncio.run`, Ctrl-C interrupts at once, also while the table is read, which may block.
     """
     with contextlib.closing(asyncio.new_event_loop()) as loop:
         task = loop.create_task(work)
@@ -166,23 +159,26 @@ def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> None
         look()
         try:
             loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            return False
         finally:
             if not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     loop.run_until_complete(task)
-            _ = task.cancelled() or task.exception()  # which has been raised already
+            _ = task.cancelled() or task.exception()  # an error is raised already, so asyncio need not log it
+    return True
 
 
-async def _evaluate(plan: Plan, entries: Iterator[_Entry], journal: Journal, progress: RunProgress) -> None:
-    """Evaluate what is not done yet."""
+async def _evaluate(plan: Plan, rows: Iterator[_Row], journal: Journal, progress: RunProgress) -> None:
+    """Evaluate the rows that are not done yet."""
     for noted in journal.done() if journal.rows else ():
         progress.resumed += 1
-        progress.add(_again(noted, next(entries, None), journal))
+        progress.add(_again(noted, next(rows, None), journal))
         plan.on_row(progress)
-        await asyncio.sleep(0)  # somebody may want an end
+        await asyncio.sleep(0)  # lets `stop` be looked at
 
-    def note(done: _Done) -> None:
+    def note(done: _Row) -> None:
         if isinstance(done, BadRow) and plan.on_error == "stop":
             raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")
         journal.add(done)
@@ -190,57 +186,48 @@ async def _evaluate(plan: Plan, entries: Iterator[_Entry], journal: Journal, pro
         plan.on_row(progress)
 
     with _engine(plan) as engine:
-        await _score(plan, engine, entries, note)
+        await _score(plan, engine, rows, note)
 
 
 # Scoring --------------------------------------------------------------------------------------------------------------
 
 
-async def _score(plan: Plan, engine: ScoringEngine, entries: Iterator[_Entry], note: Callable[[_Done], None]) -> None:
-    """Score the entries, and note each one's end in their order."""
+async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: Callable[[_Row], None]) -> None:
+    """Score the rows, and note each one's end in their order."""
     max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * plan.settings.concurrency)
-    waiting: deque[tuple[_Entry, asyncio.Future[ScoredRecord | Dropped], int]] = deque()
+    waiting: deque[tuple[asyncio.Task[_Row], int]] = deque()
     held = 0
+
+    async def scored(row: _Row) -> _Row:
+        if isinstance(row, BadRow):
+            return row
+        result = await engine.score(RedactedRecord(row.record))  # the reader has redacted it
+        outcomes = {} if isinstance(result, Dropped) else result.outcomes
+        return replace(row, outcomes={metric.name: outcomes.get(metric.name, _LOST) for metric in plan.metrics})
 
     async def end_first() -> None:
         nonlocal held
-        entry, result, size = waiting[0]
-        note(_end_of(plan, entry, await result))
+        task, size = waiting[0]
+        note(await task)
         waiting.popleft()
         held -= size
 
     try:
-        for entry in entries:
-            size = entry.record.size_hint if isinstance(entry, RecordRow) else 0
+        for row in rows:
+            size = row.record.size_hint if isinstance(row, EvaluatedRow) else 0
             while waiting and (len(waiting) >= max_rows or held + size > _MAX_BYTES):
                 await end_first()
-            waiting.append((entry, _result_of(engine, entry), size))
+            waiting.append((asyncio.create_task(scored(row)), size))
             held += size
             await asyncio.sleep(0)  # which begins it
-            while waiting and waiting[0][1].done():
+            while waiting and waiting[0][0].done():
                 await end_first()
         while waiting:
             await end_first()
     finally:
-        for _, result, _ in waiting:
-            result.cancel()
-        await asyncio.gather(*(result for _, result, _ in waiting), return_exceptions=True)
-
-
-def _result_of(engine: ScoringEngine, entry: _Entry) -> asyncio.Future[ScoredRecord | Dropped]:
-    if isinstance(entry, RecordRow):
-        return asyncio.ensure_future(engine.score(RedactedRecord(entry.record)))  # which the reader has redacted
-    nothing: asyncio.Future[ScoredRecord | Dropped] = asyncio.get_running_loop().create_future()
-    nothing.set_result(Dropped(reason="nothing_to_score"))
-    return nothing
-
-
-def _end_of(plan: Plan, entry: _Entry, result: ScoredRecord | Dropped) -> _Done:
-    if isinstance(entry, BadRow):
-        return entry
-    outcomes = {} if isinstance(result, Dropped) else result.outcomes
-    whole = {metric.name: outcomes.get(metric.name, _LOST) for metric in plan.metrics}
-    return EvaluatedRow(row=entry.row, record=entry.record, outcomes=whole)
+        for task, _ in waiting:
+            task.cancel()
+        await asyncio.gather(*(task for task, _ in waiting), return_exceptions=True)
 
 
 @contextlib.contextmanager
@@ -262,7 +249,7 @@ def _engine(plan: Plan) -> Iterator[ScoringEngine]:
         for emitter in plan.emitters:
             emitter.flush(_FLUSH_TIMEOUT)
         log = logging.getLogger("ragspan")
-        log.addFilter(_nothing)  # whoever stops a run knows that records are abandoned
+        log.addFilter(_nothing)  # who stops a run knows that records are abandoned
         engine.shutdown(0)
         log.removeFilter(_nothing)
 
@@ -274,15 +261,16 @@ def _nothing(_: logging.LogRecord) -> bool:
 # The journal ----------------------------------------------------------------------------------------------------------
 
 
-def _open_journal(plan: Plan, table: Table, reader: RecordReader) -> Journal:
+def _open_journal(plan: Plan, reader: RecordReader) -> Journal:
     about = {
         "metrics": [described(metric) for metric in plan.metrics],
         "columns": dict(reader.columns),
         "limit": plan.limit,
-        "input": dict(table.identity),
     }
-    path = journal_of(plan.output) if plan.output is not None else None
-    if path is not None and plan.output is not None and plan.resume and plan.output.exists() and not path.exists():
+    if plan.output is None:
+        return Journal(None, about)
+    path = journal_of(plan.output)
+    if plan.resume and plan.output.exists() and not path.exists():
         raise TableError(
             f"there is nothing to resume: {plan.output} is finished, and {path} is gone; to evaluate anew leave out --resume"
             " (resume=True)"
@@ -291,7 +279,7 @@ def _open_journal(plan: Plan, table: Table, reader: RecordReader) -> Journal:
 
 
 def described(metric: Metric) -> dict[str, Any]:
-    """What tells a metric from another, or from itself with other settings, in plain data; no key and no address."""
+    """The metric and its settings in plain data, to compare with those of an earlier run; no key and no address."""
     about: dict[str, Any] = {"name": metric.name}
     data: Any = metric
     for item in fields(data) if is_dataclass(data) else ():
@@ -304,15 +292,15 @@ def described(metric: Metric) -> dict[str, Any]:
     return about
 
 
-def _again(noted: JournalRow | BadRow, entry: _Entry | None, journal: Journal) -> _Done:
+def _again(noted: JournalRow | BadRow, row: _Row | None, journal: Journal) -> _Row:
     """A row that an earlier run did, with the texts that its journal does not have."""
-    if entry is None:
+    if row is None:
         raise TableError(f"the table ends before row {noted.row}, which {journal.path} has: it is another one")
     if isinstance(noted, BadRow):
-        if noted == entry:
+        if noted == row:
             return noted
-    elif isinstance(entry, RecordRow) and noted.row == entry.row:
-        done = noted.of(entry.record)
+    elif isinstance(row, EvaluatedRow) and noted.row == row.row:
+        done = noted.of(row.record)
         if done is not None:
             return done
     raise TableError(
@@ -330,7 +318,7 @@ def _share(table: Table, limit: int | None, done: int) -> float | None:
 
 
 def _finish(output: Path | None, journal: Journal, *, is_complete: bool) -> Callable[[], Iterator[ResultRow]]:
-    """Make the journal the result file, if the run is complete; returns where the results are to be read."""
+    """Make the result file of the journal, if the run is complete; returns a function that reads the results."""
     journal.close()
     if output is not None and not is_complete and journal.remove(if_empty=True):
         return lambda: iter(())

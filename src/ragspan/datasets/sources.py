@@ -8,16 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from ragspan.datasets.cells import CellError, nanoseconds_of
+from ragspan.datasets.result_file import replacing
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
+from ragspan.labelled import BAD, GOOD
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
     from ragspan.delivery.http import HttpClient
 
 _SOURCES = "ragspan_source"
+_GOOD_SCORE = 0.5
 _MEANINGS = {
     "http_401": "it wants other credentials",
     "http_403": "it does not let us see that",
@@ -63,21 +69,6 @@ class Source(Protocol):
         ...
 
 
-def source_named(tool: str) -> Source:
-    """The source of a tool.
-
-    Raises:
-        ConfigurationError: its package is not installed.
-    """
-    for entry in entry_points(group=_SOURCES, name=tool):
-        source: Source = entry.load()
-        return source
-    known = sorted({"mlflow", "phoenix"} | {entry.name for entry in entry_points(group=_SOURCES)})
-    if tool in known:
-        raise ConfigurationError(f"nothing reads {tool} here: pip install ragspan-{tool} ragspan-otlp")
-    raise ConfigurationError(f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}")
-
-
 def stored_answers(
     tool: str, project: str | None, since: str | None, annotation: str | None = None
 ) -> Iterator[StoredAnswer]:
@@ -92,10 +83,20 @@ def stored_answers(
         since_ns = nanoseconds_of(since)
     except CellError as error:
         raise ConfigurationError(f"--since {error}") from None
-    return _understood(tool, source_named(tool)(project, since_ns=since_ns, annotation=annotation))
+    return _checked(tool, _source_named(tool)(project, since_ns=since_ns, annotation=annotation))
 
 
-def _understood(tool: str, answers: Iterator[StoredAnswer]) -> Iterator[StoredAnswer]:
+def _source_named(tool: str) -> Source:
+    for entry in entry_points(group=_SOURCES, name=tool):
+        source: Source = entry.load()
+        return source
+    known = sorted({"mlflow", "phoenix"} | {entry.name for entry in entry_points(group=_SOURCES)})
+    if tool in known:
+        raise ConfigurationError(f"nothing reads {tool} here: pip install ragspan-{tool} ragspan-otlp")
+    raise ConfigurationError(f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}")
+
+
+def _checked(tool: str, answers: Iterator[StoredAnswer]) -> Iterator[StoredAnswer]:
     try:
         yield from answers
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -123,3 +124,55 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         reason = "timeout"
     meaning = _MEANINGS.get(reason)
     raise TableError(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")
+
+
+# Labels ---------------------------------------------------------------------------------------------------------------
+
+
+def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, int]:
+    """Write the answers that have a label as a table, for `ragspan agree`.
+
+    Returns:
+        How many were written, and how many have a label that says neither good nor bad.
+
+    Raises:
+        ConfigurationError: the file's name does not end with `.jsonl`.
+        TableError: the file cannot be written, or the tool cannot be read.
+    """
+    if output.suffix != ".jsonl":
+        raise ConfigurationError(f"--output is {str(output)!r}, but the table is JSONL: name it {output.stem}.jsonl")
+    written = unclear = 0
+    try:
+        with replacing(output) as unfinished, unfinished.open("wb") as file:
+            for answer in answers:
+                if not answer.opinions:
+                    continue
+                is_good = _is_good(answer.opinions[-1])
+                if is_good is None:
+                    unclear += 1
+                else:
+                    written += 1
+                    file.write(msgspec.json.encode(_row(answer, is_good=is_good)) + b"\n")
+    except OSError as error:
+        raise TableError(f"{output} cannot be written: {error.strerror or error}") from None
+    return written, unclear
+
+
+def _is_good(opinion: Opinion) -> bool | None:
+    word = (opinion.label or "").strip().lower()
+    if word in GOOD or word in BAD:
+        return word in GOOD
+    return None if opinion.score is None else opinion.score >= _GOOD_SCORE
+
+
+def _row(answer: StoredAnswer, *, is_good: bool) -> dict[str, Any]:
+    record, span = answer.record, answer.record.parent
+    return {
+        "question": record.question,
+        "contexts": None if record.contexts is None else [context.text for context in record.contexts],
+        "response": record.response,
+        "label": "pass" if is_good else "fail",
+        "trace_id": span and format(span.trace_id, "032x"),
+        "span_id": span and format(span.span_id, "016x"),
+        "record_id": record.record_id,
+    }

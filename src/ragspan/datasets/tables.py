@@ -1,6 +1,6 @@
 """Where rows come from: files, data frames, data sets, and anything that can be iterated.
 
-Data frames are known by their own modules, where these are loaded already; none is imported here.
+A data frame's library is loaded already where there is one; none is imported here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, count, islice
 from typing import Any, BinaryIO, TypeAlias
 
@@ -24,8 +24,8 @@ MAX_LINE = 1 << 25
 """Characters of a line of text: what is longer is no line of a table, and has to be held as a whole."""
 MAX_EXPANSION = 200
 """How many times its size compressed data may have. Texts have twenty times, bombs a thousand and more."""
-_SMALL_COLUMN = 1 << 26  # bytes that a column of Parquet may expand to in any case
-_REFERENCE = 8  # bytes of a list's entry, though it be nothing
+_SMALL_COLUMN = 1 << 26  # bytes that a column of Parquet may always expand to
+_REFERENCE = 8  # bytes of a list's entry, even of an empty one
 _SAMPLED = 50  # rows
 _BATCH = 8  # rows of Parquet: each may have a cell that takes the most there is
 _BUFFER = 1 << 20  # bytes of a column of Parquet that are read at a time, in place of all of it
@@ -57,8 +57,6 @@ class Table:
     """All rows, those of the sample included."""
     count: int | None = None
     """Of rows, where it is known beforehand."""
-    identity: Mapping[str, Any] = field(default_factory=dict)
-    """Tells whether a file is the one that was read before."""
     share_read: Callable[[], float | None] = lambda: None
     """Of a file, from 0 to 1; None where it is not known."""
     close: Callable[[], None] = lambda: None
@@ -88,14 +86,16 @@ def table_of(data: Any, **of_file: Any) -> Table:
     if _is_a(data, "polars", "LazyFrame"):
         data = data.collect()
     if _is_a(data, "polars", "DataFrame"):
-        columns = checked_names(data.columns, "the data frame")
-        return sampled(_entries(data.iter_rows(named=True)), columns=columns, count=data.height)
+        return sampled(_entries(data.iter_rows(named=True)), columns=data.columns, count=data.height)
     if _is_a(data, "pyarrow", "Table"):
         columns = checked_names(data.column_names, "the Arrow table")
         batches = data.to_batches(max_chunksize=_BATCH)
         return sampled(_arrow_entries(batches), columns=columns, count=data.num_rows)
     if isinstance(data, Mapping):
-        raise TableError(_of_mapping(data))
+        splits = [str(name) for name, part in data.items() if hasattr(part, "column_names")]
+        if splits:
+            raise TableError(f"this is a collection of data sets: choose one of {', '.join(splits)}")
+        raise TableError("a dictionary is no table: give a list of dictionaries, one for each row, or a data frame")
     if not isinstance(data, Iterable):
         raise TableError(
             f"a {type(data).__name__} is no table: give a path, a data frame, or rows as dictionaries or records"
@@ -108,13 +108,6 @@ def table_of(data: Any, **of_file: Any) -> Table:
 def _is_a(data: object, module: str, name: str) -> bool:
     kind = getattr(sys.modules.get(module), name, None)
     return isinstance(kind, type) and isinstance(data, kind)
-
-
-def _of_mapping(data: Mapping[Any, Any]) -> str:
-    splits = [str(name) for name, part in data.items() if hasattr(part, "column_names")]
-    if splits:
-        return f"this is a collection of data sets: choose one of {', '.join(splits)}"
-    return "a dictionary is no table: give a list of dictionaries, one for each row, or a data frame"
 
 
 def checked_names(names: Iterable[object], table: str) -> list[str]:
@@ -139,7 +132,7 @@ def _entries(rows: Iterable[Any]) -> Iterator[Entry]:
 
 
 def sampled(entries: Iterator[Entry], *, columns: Sequence[str] | None = None, **known: Any) -> Table:
-    """A table with a look at its first rows; where they bring columns of their own, these are the table's."""
+    """A table with a sample of its first rows; without `columns` it has those of the sample."""
     first: list[Entry] = []
     room = MAX_CELL
     for entry in islice(entries, _SAMPLED):
@@ -150,13 +143,7 @@ def sampled(entries: Iterator[Entry], *, columns: Sequence[str] | None = None, *
     sample = [entry.data for entry in first if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)]
     if columns is None:
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
-    first.reverse()  # each is kept no longer than until it is given out
-    return Table(
-        columns=columns,
-        sample=sample,
-        entries=chain(iter(lambda: first.pop() if first else None, None), entries),
-        **known,
-    )
+    return Table(columns=columns, sample=sample, entries=chain(first, entries), **known)
 
 
 def _characters(entry: Entry) -> int:
@@ -184,7 +171,7 @@ def import_parquet() -> tuple[Any, Any]:
 
 
 def parquet_table(file: BinaryIO, *, name: str, **known: Any) -> Table:
-    """A table in a Parquet file, of which a batch is in memory at a time.
+    """A table in a Parquet file, read in batches.
 
     Raises:
         TableError: it is no Parquet file, or has two columns of the same name.
@@ -196,20 +183,19 @@ def parquet_table(file: BinaryIO, *, name: str, **known: Any) -> Table:
     except (arrow.ArrowException, OSError) as error:
         raise TableError(f"{name} cannot be read as Parquet: {error}") from None
     _require_no_bomb(source.metadata, name)
+
+    def batches() -> Iterator[Any]:
+        try:
+            yield from source.iter_batches(batch_size=_BATCH, use_threads=False)
+        except (arrow.ArrowException, OSError) as error:
+            raise TableError(f"{name} cannot be read to its end: {error}") from None
+
     columns = checked_names(source.schema_arrow.names, name)
-    batches = _readable(source.iter_batches(batch_size=_BATCH, use_threads=False), name, arrow.ArrowException)
-    return sampled(_arrow_entries(batches), columns=columns, count=source.metadata.num_rows, **known)
-
-
-def _readable(batches: Iterator[Any], name: str, error_of_arrow: type[Exception]) -> Iterator[Any]:
-    try:
-        yield from batches
-    except (error_of_arrow, OSError) as error:
-        raise TableError(f"{name} cannot be read on: {error}") from None
+    return sampled(_arrow_entries(batches()), columns=columns, count=source.metadata.num_rows, **known)
 
 
 def _require_no_bomb(metadata: Any, name: str) -> None:
-    """Raise unless the file's columns have about the size in memory that they have in the file."""
+    """Raise if a column is much larger in memory than in the file."""
     first = 1
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
@@ -222,12 +208,16 @@ def _require_no_bomb(metadata: Any, name: str) -> None:
         first += group.num_rows
 
 
+_NOT_IN_PYTHON = (ValueError, OverflowError)
+"""Errors of a time in the year 300000, or of a text that is no UTF-8."""
+
+
 def _arrow_entries(batches: Iterable[Any]) -> Iterator[Entry]:
     rows = count(1)
     for batch in batches:
         try:
             entries: list[Any] = batch.to_pylist()
-        except _NOT_IN_PYTHON:  # one of them
+        except _NOT_IN_PYTHON:
             entries = [_arrow_values(batch.slice(place, 1)) for place in range(batch.num_rows)]
         for values, row in zip(entries, rows, strict=False):
             yield BadRow(row=row, reason=values) if isinstance(values, str) else TableRow(row=row, data=values)
@@ -242,7 +232,3 @@ def _arrow_values(batch: Any) -> dict[str, Any] | str:
         except _NOT_IN_PYTHON as error:  # noqa: PERF203 - each may be the one
             return f"the column {name} has what Python cannot hold: {type(error).__name__}"
     return values
-
-
-_NOT_IN_PYTHON = (ValueError, OverflowError)
-"""Of a time in the year 300000, say, or a text that is no UTF-8."""

@@ -28,10 +28,10 @@ csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
 
 
 class TextReader:
-    """Text of a stream. A byte order mark is left out; lines end where a line feed is, and nowhere else.
+    """Text of a stream. A byte order mark is left out; lines end at line feeds only.
 
     Args:
-        stream: of bytes; it may be compressed with gzip, and reads as what it holds.
+        stream: of bytes.
         encoding: of the text.
         name: of the file, for messages.
 
@@ -117,12 +117,12 @@ def csv_table(lines: Iterable[str], *, name: str, delimiter: str | None, **known
     Raises:
         TableError: there is no header, or a column's name is in it twice.
     """
-    source = _CsvLines(lines)
-    header_line = next((line for line in source if line.strip()), None)
-    if header_line is None:
+    numbered = enumerate(lines)
+    blank, header_line = next(((number, line) for number, line in numbered if line.strip()), (0, ""))
+    if not header_line:
         raise TableError(f"{name} is empty: a table begins with the names of its columns")
     delimiter = delimiter or most_frequent_delimiter(header_line)
-    source.push_back(header_line)
+    source = _CsvLines(chain([header_line], (line for _, line in numbered)), count=blank)
     rows = csv.reader(source, delimiter=delimiter, strict=True)
     try:
         header = checked_names(next(rows), f"{name}: the header")
@@ -142,11 +142,11 @@ class _LongRowError(csv.Error):
 
 
 class _CsvLines:
-    """Lines, how many of them were read, and those of the row that is being read."""
+    """Counts the lines that are read, and keeps those of the row that is being read."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
+    def __init__(self, lines: Iterable[str], count: int) -> None:
         self._lines = iter(lines)
-        self.count = 0
+        self.count = count
         self.begin_row()
 
     def __iter__(self) -> Iterator[str]:
@@ -165,10 +165,6 @@ class _CsvLines:
         self.row: list[str] = []
         self._room = MAX_CELL
 
-    def push_back(self, line: str) -> None:
-        self._lines = chain([line], self._lines)
-        self.count -= 1
-
 
 def _csv_entries(
     rows: Iterator[list[str]], header: Sequence[str], source: _CsvLines, delimiter: str
@@ -179,30 +175,28 @@ def _csv_entries(
         source.begin_row()
         try:
             cells = next(rows)
-            trouble = _csv_trouble(cells, header)
         except StopIteration:
             return
         except csv.Error as error:
-            cells, trouble = [""], _csv_error(error, source.row, header, delimiter)
+            number += 1
+            yield BadRow(row=number, line=line, reason=_csv_error(error, source.row, header, delimiter))
+            continue
         if not cells:
             continue  # a blank line
         number += 1
-        if trouble is not None:
-            yield BadRow(row=number, line=line, reason=trouble)
+        if len(cells) != len(header):
+            told = f"it has {len(cells)} cells, but the header has {len(header)}"
+            yield BadRow(row=number, line=line, reason=told)
+        elif any("\0" in cell for cell in cells):
+            yield BadRow(row=number, line=line, reason="it holds a NUL byte")
         else:
             yield TableRow(row=number, line=line, data=dict(zip(header, cells, strict=True)))
-
-
-def _csv_trouble(cells: Sequence[str], header: Sequence[str]) -> str | None:
-    if len(cells) != len(header):
-        return f"it has {len(cells)} cells, but the header has {len(header)}"
-    return "it holds a NUL byte" if any("\0" in cell for cell in cells) else None
 
 
 def _csv_error(error: csv.Error, lines: Iterable[str], header: Sequence[str], delimiter: str) -> str:
     if not isinstance(error, _LongRowError):
         return f"it is no CSV: {error}"
-    try:  # where a quote is not closed, the last column is the one that has it
+    try:  # if a quote is not closed, it is in the last column that can be read
         (cells,) = csv.reader(["".join(lines)[: MAX_CELL - 1]], delimiter=delimiter)
     except csv.Error:
         return str(error)
@@ -259,7 +253,7 @@ def _json_entry(row: int, value: Any, line: int | None = None) -> Entry:
 
 
 def _elements(pieces: Iterator[str], name: str) -> Iterator[Any]:
-    """The elements of an array, whose opening bracket comes first. A value is whole when something follows it."""
+    """The elements of an array that begins with its bracket. A value is complete when something follows it."""
     text, row, is_first = next(pieces).lstrip()[1:], 0, True
     while True:
         text = text.lstrip() or _read_on(pieces, 0).lstrip()
@@ -300,7 +294,7 @@ def _element(text: str, pieces: Iterator[str], complaint: str) -> tuple[Any, str
 
 
 def _read_on(pieces: Iterator[str], wanted: int) -> str:
-    """About as much again as there is, so that long elements are not tried over and over; blank only at the end."""
+    """More than `wanted` characters, which doubles the text, so that long elements are not tried too often; blank at the end."""
     read = ""
     for piece in pieces:
         read += piece

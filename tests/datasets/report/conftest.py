@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from html.parser import HTMLParser
 
 import pytest
 
 from ragspan import RagRecord, Score
-from ragspan.datasets.progress import LowestScores
+from ragspan.datasets.progress import RunProgress
 from ragspan.datasets.report.page import render
-from ragspan.datasets.results import EvaluatedRow, Evaluation, MetricTally, ResultRow
+from ragspan.datasets.results import EvaluatedRow, ResultRow
 
 
 def answered(
@@ -30,23 +31,15 @@ def answered(
 def evaluation_of(rows, **more):
     """What evaluating a table with these rows gives."""
     rows = list(rows)
-    metrics = tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes))
-    tallies, worst, results = {metric: MetricTally() for metric in metrics}, LowestScores(metrics), []
+    progress = RunProgress(tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes)))
     for row in rows:
-        worst.offer(row)
-        for metric, outcome in row.outcomes.items():
-            result = ResultRow.from_outcome(outcome, row=row.row, record_id=row.record.record_id, metric=metric)
-            results.append(result)
-            tallies[metric].add(result, outcome.threshold if isinstance(outcome, Score) else None)
-    return Evaluation(
-        metrics=metrics,
-        rows=len(rows),
-        summary={metric: tally.summary(metric) for metric, tally in tallies.items()},
-        worst=worst.rows(),
-        scores={metric: tally.scores for metric, tally in tallies.items()},
-        stream=lambda: iter(results),
-        **more,
-    )
+        progress.add(row)
+    results = [
+        ResultRow.from_outcome(outcome, row=row.row, record_id=row.record.record_id, metric=metric)
+        for row in rows
+        for metric, outcome in row.outcomes.items()
+    ]
+    return replace(progress.evaluation(stream=lambda: iter(results)), **more)
 
 
 def scored(metric, values):

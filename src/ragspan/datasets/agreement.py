@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ragspan.datasets.cells import is_missing
-from ragspan.datasets.columns import ColumnChoices, readers_for
+from ragspan.datasets.columns import readers_for
 from ragspan.datasets.results import Evaluation, ResultRow
 from ragspan.datasets.tables import TableRow, table_of
 from ragspan.exceptions import TableError
@@ -70,7 +70,7 @@ def labels_of(data: Any, column: str | None, **of_file: Any) -> Mapping[int, boo
         raise TableError("the table is read twice for its labels, which standard input cannot be: give a file")
     table = table_of(data, **of_file)
     try:
-        read = readers_for(ColumnChoices(label=column), table.columns, table.sample).get("label")
+        read = readers_for({"label": column} if column else {}, table.columns, table.sample).get("label")
         if read is None:
             raise TableError("no column is called 'label': name the one with the labels by --label-column")
         cells = {
@@ -80,14 +80,14 @@ def labels_of(data: Any, column: str | None, **of_file: Any) -> Mapping[int, boo
         }
     finally:
         table.close()
-    return {row: _label(row, cell) for row, cell in cells.items() if not is_missing(cell) and str(cell).strip()}
-
-
-def _label(row: int, cell: object) -> bool:
-    try:
-        return label_of(cell)
-    except ValueError as error:
-        raise TableError(f"row {row} {error}, or nothing") from None
+    labels = {}
+    for row, cell in cells.items():
+        if not is_missing(cell) and str(cell).strip():
+            try:
+                labels[row] = label_of(cell)
+            except ValueError as error:
+                raise TableError(f"row {row} {error}, or nothing") from None
+    return labels
 
 
 def agreements(evaluation: Evaluation, labels: Mapping[int, bool]) -> list[MetricAgreement]:
@@ -159,3 +159,77 @@ def _missing(figure: Estimate, labels: int) -> int | None:
     if math.isnan(half):
         return None
     return max(round(labels * ((half / CLOSE) ** 2 - 1)), 0)
+
+
+# Shown ----------------------------------------------------------------------------------------------------------------
+
+
+def rate_in_words(metric: str, rate: RateEstimate) -> str:
+    """The share of failing responses by metric and by labels, in a line."""
+    return (
+        f"{metric} fails {rate.by_metric:.1%} of the responses; by the standard of {rate.labels:,} labels"
+        f" {rate.value:.1%} fail ({rate.lower:.1%} to {rate.upper:.1%})"
+    )
+
+
+def as_plain(agreement: MetricAgreement) -> dict[str, Any]:
+    """The figures as JSON has them."""
+    rate = agreement.rate
+    return {
+        "metric": agreement.metric,
+        "labels": agreement.labels,
+        "good": agreement.good,
+        "auroc": _plain(agreement.auroc),
+        "balanced_accuracy": _plain(agreement.balanced_accuracy),
+        "missing_labels": agreement.missing,
+        "calibration": [asdict(one) for one in agreement.bins],
+        "failures": None
+        if rate is None
+        else {"by_metric": rate.by_metric, "estimate": rate.value, "lower": rate.lower, "upper": rate.upper},
+    }
+
+
+def _plain(estimate: Estimate | None) -> Mapping[str, float] | None:
+    if estimate is None or math.isnan(estimate.value):
+        return None
+    low, high = estimate.interval
+    return {"value": estimate.value, "lower": low, "upper": high}
+
+
+def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
+    """What the command prints: texts, and tables of Rich."""
+    table = _table("", "metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
+    for one in found:
+        missing = "-" if one.missing is None else f"{one.missing:,}"
+        labels = f"{one.labels:,} ({one.good:,})"
+        table.add_row(one.metric, labels, _cell(one.auroc), _cell(one.balanced_accuracy), missing)
+    yield table
+    yield f"In brackets are 95 % intervals; so many labels are missing until they end {CLOSE:.2f} from the figure.\n"
+    for one in found:
+        table = _table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")
+        for held in one.bins:
+            low, high = held.interval
+            share = f"{held.good:.0%} ({low:.0%} to {high:.0%})"
+            table.add_row(
+                f"{held.low:.1f} to {held.high:.1f}", f"{held.responses:,}", share, "█" * round(20 * held.good)
+            )
+        yield table
+        if one.rate is not None:
+            yield rate_in_words(one.metric, one.rate) + "\n"
+
+
+def _table(title: str, *headings: str) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in {"", "metric"} else "right", no_wrap=True)
+    return table
+
+
+def _cell(estimate: Estimate | None) -> str:
+    if estimate is None or math.isnan(estimate.value):
+        return "-"
+    low, high = estimate.interval
+    return f"{estimate.value:.2f} ({low:.2f} to {high:.2f})".replace("0.", ".").replace("1.00", "1")

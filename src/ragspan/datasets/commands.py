@@ -1,0 +1,184 @@
+"""The options of `ragspan evaluate`, `ragspan agree` and `ragspan labels pull`. What they do is imported when they run."""
+
+from __future__ import annotations
+
+import contextlib
+from argparse import Namespace
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ragspan.exceptions import RagspanError
+
+Question: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
+]
+Contexts: TypeAlias = Annotated[
+    str | None, typer.Option(help="As above; a cell is a list, the JSON text of a list, or a text.")
+]
+Answer: TypeAlias = Annotated[str | None, typer.Option(help="As above: the response that is scored.")]
+Metrics: TypeAlias = Annotated[
+    str | None, typer.Option(help="Names, separated by commas; by default those of RAGSPAN_METRICS.")
+]
+Judge: TypeAlias = Annotated[
+    str | None, typer.Option(help="overlap or openai:<model>; by default that of RAGSPAN_JUDGE.")
+]
+Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
+Concurrency: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
+]
+Since: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
+]
+
+
+@contextlib.contextmanager
+def _told_errors(command: str) -> Iterator[None]:
+    try:
+        yield
+    except RagspanError as error:
+        typer.echo(f"ragspan {command}: {error}", err=True)
+        raise typer.Exit(2) from None
+
+
+def evaluate(
+    data: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
+    ] = None,
+    *,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE.")
+    ] = None,
+    project: Annotated[str | None, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")] = None,
+    since: Since = None,
+    question_column: Question = None,
+    contexts_column: Contexts = None,
+    answer_column: Answer = None,
+    ground_truth_column: Annotated[str | None, typer.Option(help="Another name for --answer-column.")] = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            help="What people say of some responses, yes or no: how many fail by that standard (ragspan agree)."
+        ),
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
+    metrics: Metrics = None,
+    judge: Judge = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results, as .csv, .jsonl or .parquet.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run that did not end.")] = False,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="BASELINE", help="Compare in the report with the results of an earlier run.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="The report's plots, as SVG files.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The summary for a program.")] = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
+    ] = None,
+    allow_skipped: Annotated[
+        bool, typer.Option("--allow-skipped", help="Let --fail-under pass though rows were skipped.")
+    ] = False,
+    limit: Limit = None,
+    concurrency: Concurrency = None,
+    on_error: Annotated[str, typer.Option(metavar="skip|stop", help="What a row that cannot be read does.")] = "skip",
+    file_format: Annotated[
+        str | None, typer.Option("--format", metavar="csv|jsonl|parquet", help="Of FILE; by default its ending tells.")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Of CSV cells; by default the header tells.")] = None,
+    encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
+    to_trace: Annotated[
+        bool,
+        typer.Option(
+            "--to-trace", help="Send the scores to the spans that the rows name, over OTEL_*, or to the tool."
+        ),
+    ] = False,
+    trace_id_column: Annotated[str | None, typer.Option(help="By default trace_id.")] = None,
+    span_id_column: Annotated[str | None, typer.Option(help="By default span_id.")] = None,
+    started_column: Annotated[
+        str | None, typer.Option(help="By default started; ISO 8601 or Unix nanoseconds.")
+    ] = None,
+    ended_column: Annotated[str | None, typer.Option(help="By default ended; as above.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; a line every ten seconds.")] = False,
+) -> None:
+    """Score the responses in a table: one row per question, with the contexts and the response that was given.
+
+    With --from the rows are the answers in traces that a tool has stored; its own variables say where it is.
+    Columns of Ragas, DeepEval, TruLens and LangSmith, and RagRecords as JSON, are recognised by their names.
+
+    Exit codes: 0 done; 1 a mean is below a --fail-under, rows that it is about were skipped, or scores could not be sent
+    to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
+    """
+    options = Namespace(**locals())
+    with _told_errors("evaluate"):
+        from ragspan.datasets.job import evaluate_table
+
+        raise typer.Exit(evaluate_table(options))
+
+
+def agree(
+    data: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz.")],
+    *,
+    label_column: Annotated[
+        str | None,
+        typer.Option(help="What people say of the response: yes or no, pass or fail, 1 or 0; empty where nobody did."),
+    ] = None,
+    question_column: Question = None,
+    contexts_column: Contexts = None,
+    answer_column: Answer = None,
+    metrics: Metrics = None,
+    judge: Judge = None,
+    limit: Limit = None,
+    concurrency: Concurrency = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
+) -> None:
+    """Say how well the judge agrees with your labels: score a table whose rows have one, or some of whose rows have.
+
+    Rows without a label count for the share of failing responses: the labels correct what the metric says of all rows. For that
+    the labelled rows should be a random part of the table. Figures have 95 % intervals.
+
+    Exit codes: 0 done; 2 wrong usage or input.
+    """
+    options = locals()
+    with _told_errors("agree"):
+        from ragspan.datasets.job import agree_with_labels
+
+        agree_with_labels(**options)
+
+
+labels = typer.Typer(help="What people say of answers.", no_args_is_help=True)
+
+
+@labels.callback()
+def _labels() -> None:
+    """What people say of answers."""
+
+
+@labels.command()
+def pull(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="phoenix or mlflow; its own variables say where it is.")],
+    *,
+    project: Annotated[str, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")],
+    name: Annotated[str, typer.Option(help="What the annotation or assessment is called that people gave.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.jsonl", help="The table.")],
+    since: Since = None,
+) -> None:
+    """Write the answers that people annotated in a tool to a table, for ragspan agree.
+
+    A label is a word such as yes or no, pass or fail, supported or unsupported; any other counts by its score, from .5 on as
+    good. What was said last counts. What judges wrote is left out.
+
+    Exit codes: 0 done; 2 wrong usage, or the tool cannot be read.
+    """
+    with _told_errors("labels pull"):
+        from ragspan.datasets.sources import stored_answers, write_labels
+
+        written, unclear = write_labels(output, stored_answers(tool, project, since, name))
+    typer.echo(f"{written:,} answers with a label are in {output}")
+    if unclear:
+        typer.echo(f"{unclear:,} more have a label {name!r} that says neither good nor bad, and no score", err=True)
