@@ -27,18 +27,15 @@ __all__ = [
     "evaluate",
 ]
 
-# The command line reads the options of a command from here; the engine is needed only where the command is run.
-_LAZY = {
-    **dict.fromkeys(("aevaluate", "evaluate"), "evaluation"),
-    "ResultFile": "result_file",
-    **dict.fromkeys(("BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultRow"), "results"),
-}
+# The command line imports the options of its commands from this package; only a command that runs needs the engine.
+_LAZY = {"aevaluate": "evaluation", "evaluate": "evaluation", "ResultFile": "result_file"}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in __all__:
         raise AttributeError(f"module 'ragspan.datasets' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"ragspan.datasets.{_LAZY[name]}"), name)
+    module = importlib.import_module(f"ragspan.datasets.{_LAZY.get(name, 'results')}")
+    value = globals()[name] = getattr(module, name)
     return value
 
 

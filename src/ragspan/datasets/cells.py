@@ -1,7 +1,4 @@
-"""What is in a table's cells, as records need it.
-
-Tables have many ways to say that nothing is there: None, NaN, pandas' NA and NaT. Here all of them are None.
-"""
+"""What is in a table's cells, as records need it. None, NaN, pandas' NA and NaT all become None."""
 
 from __future__ import annotations
 
@@ -68,9 +65,8 @@ def identifier_of(cell: object) -> str | None:
 
 def metadata_of(cell: object) -> dict[str, Any]:
     """The plain entries of a dictionary, or of the JSON text of one; empty for anything else."""
-    if isinstance(cell, str):
-        cell = json_of(cell)
-    return plain_entries(cell) if isinstance(cell, Mapping) else {}
+    entries = json_of(cell) if isinstance(cell, str) else cell
+    return plain_entries(entries) if isinstance(entries, Mapping) else {}
 
 
 def json_of(text: str) -> Any:

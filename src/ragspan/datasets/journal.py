@@ -1,8 +1,8 @@
 """The journal of an evaluation: a line for each row that is done, so that nothing is done twice.
 
-The first line says what is evaluated, and how. Each other line is written, in the order of the table, as soon as its row
-is done, with one write: a process that is killed leaves at most a line without an end, which is cut off. The result file
-is made from the journal when all rows are done.
+The first line says what is evaluated, and how. Each row's line is written with one write as soon as the row is done, in the
+order of the table. A process that is killed leaves at most one line without an end, which is cut off. The result file is
+made from the journal when all rows are done.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 _FORMAT = 2
-_OUTCOMES = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
+_OUTCOMES: dict[str, type[Outcome]] = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
@@ -59,18 +59,18 @@ class Journal:
     """A journal that rows are added to.
 
     Args:
-        path: of the file; None is a temporary one, which is gone when nobody uses the journal any more.
+        path: of the file; None is a temporary one, which is deleted with the journal.
         about: what is evaluated, and how.
-        resume: go on with a journal that is there.
+        resume: continue a journal that exists.
 
     Raises:
-        TableError: there is one already that should not be continued, or cannot: that run was about another table, or had
-            other settings, which the message names; or no file can be written there.
+        TableError: a journal exists and `resume` is False, or its run had other settings, which the message names; or the
+            file cannot be written.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
         self.rows = 0
-        """That it had when it was opened."""
+        """When it was opened."""
         header = _encoded({"journal": _FORMAT, **about})
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
@@ -91,15 +91,20 @@ class Journal:
         """Write one row.
 
         Raises:
-            TableError: the file cannot be written, for want of space, say.
+            TableError: the file cannot be written.
         """
         if isinstance(done, BadRow):
             self._write(_encoded({"row": done.row, "bad": done.reason, "line": done.line}))
             return
-        outcomes = {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()}
-        record = done.record
         self._write(
-            _encoded({"row": done.row, "id": record.record_id, "digest": digest_of(record), "outcomes": outcomes})
+            _encoded(
+                {
+                    "row": done.row,
+                    "id": done.record.record_id,
+                    "digest": digest_of(done.record),
+                    "outcomes": {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()},
+                }
+            )
         )
 
     def _write(self, line: bytes) -> None:
@@ -107,8 +112,8 @@ class Journal:
             is_whole = self._file.write(line) == len(line)
         except OSError as error:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
-        if not is_whole:  # the next try would tell why
-            raise TableError(f"{self.path} cannot be written on: is there space left?")
+        if not is_whole:
+            raise TableError(f"{self.path} cannot be written: is there space left?")
 
     def done(self) -> Iterator[JournalRow | BadRow]:
         """All rows, in the order of the table.
@@ -128,14 +133,14 @@ class Journal:
     def remove(self, *, if_empty: bool = False) -> bool:
         """Delete the file, or only one without rows; whether it was deleted."""
         self.close()
-        is_due = not if_empty or sum(1 for _ in islice(_whole_lines(self.path), 2)) <= 1
-        if is_due:
+        is_wanted = not if_empty or sum(1 for _ in islice(_whole_lines(self.path), 2)) <= 1
+        if is_wanted:
             self.path.unlink(missing_ok=True)
-        return is_due
+        return is_wanted
 
 
 def digest_of(record: RagRecord) -> str:
-    """Tells whether a record is the one that was evaluated before: of what is judged, not of ids and times."""
+    """Equal for records with the same texts to judge, whatever their ids and times are."""
     digest = blake2b(digest_size=8)
     texts = [record.question, record.response, None if record.contexts is None else ""]
     texts += [context.text for context in record.contexts or ()]
@@ -207,16 +212,12 @@ def _plain(value: object) -> float | str:
 def _tagged(outcome: Outcome) -> tuple[str, Outcome, list[tuple[str, Any]]]:
     """The type of the outcome, its fields, and its evidence by type."""
     kind = type(outcome).__name__
-    if not isinstance(outcome, Score) or not outcome.evidence:
+    if not isinstance(outcome, Score):
         return kind, outcome, []
-    return (
-        kind,
-        replace(outcome, evidence=()),
-        [(type(item).__name__, _plain_evidence(item)) for item in outcome.evidence],
-    )
+    return kind, replace(outcome, evidence=()), [(type(one).__name__, _evidence(one)) for one in outcome.evidence]
 
 
-def _plain_evidence(item: object) -> Any:
+def _evidence(item: object) -> Any:
     if type(item).__name__ in _EVIDENCE:
         return item
     try:
@@ -253,6 +254,4 @@ def _outcome_of(kind: str, plain: dict[str, Any], evidence: list[tuple[str, Any]
     if kind == "Score":
         plain["evidence"] = tuple(_EVIDENCE[name](**item) if name in _EVIDENCE else item for name, item in evidence)
         plain["details"] = {name: value for name, value in plain["details"].items() if value is not None}
-        plain["causes"] = tuple(Cause(**cause) for cause in plain.get("causes", ()))
-        plain["usage"] = plain["usage"] and Usage(**plain["usage"])
-    return _OUTCOMES[kind](**plain)
+    return msgspec.convert(plain, _OUTCOMES[kind])

@@ -1,9 +1,9 @@
 """Result files in three formats, written and read as streams.
 
-Spreadsheets take a cell that begins with one of a few characters for a formula. Where the locale has another delimiter
-than the comma, or a line ends inside of quotes that are not seen as such, a cell begins in the middle of a text. Texts in
-the results quote documents that anybody may have written. So CSV files have an apostrophe wherever a formula would begin,
-as OWASP recommends against CSV injection; reading removes it. The other formats hold texts as they are.
+Spreadsheets take a cell that begins with one of a few characters for a formula. With another delimiter than the comma, or
+with quotes that a program does not understand, a cell may begin in the middle of a text. Texts in the results quote
+documents that anybody may have written. So CSV files have an apostrophe wherever a formula would begin, as OWASP
+recommends against CSV injection; reading removes it. The other formats hold texts as they are.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 _BY_ENDING = {ending: chosen for ending, chosen in BY_ENDING.items() if ending not in {".tsv", ".json"}}
 _BATCH = 4096  # rows of a Parquet file that are written at a time
-# A sign of a formula, in full width as well, behind what may be taken away: blanks and quotes. Apostrophes count too: a text
-# that has one there already gets a second.
+# A sign of a formula, also in full width, behind blanks and quotes, which programs remove. Apostrophes count, too: a text
+# that has one there gets a second.
 _SIGN = r"""(?:[^\S\t\r\n]|['"])*[=+\-@\uff1d\uff0b\uff0d\uff20]"""
 _FIRST = rf"""(?:{_SIGN}|['"]*[\t\r\n])"""
 _FORMULA = re.compile(rf"\A(?={_FIRST})|(?<=[,;|\t\r\n])(?={_SIGN})")
@@ -66,7 +66,7 @@ class ResultFile:
 
     @property
     def summary(self) -> Mapping[str, MetricSummary]:
-        """By metric; thresholds are None, for the file does not hold them."""
+        """By metric; without thresholds, which the file does not hold."""
         return {metric: tally.summary(metric) for metric, tally in self._tallies.items()}
 
     @cached_property
@@ -101,7 +101,7 @@ class ResultFile:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A file to write, which takes the place of `path` in one step at the end. Only its owner may read it.
+    """A file to write, which replaces `path` in one step at the end. Only its owner may read it.
 
     Raises:
         OSError: it cannot be written; then `path` is as it was.
@@ -116,10 +116,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def format_of(path: Path) -> FileFormat:
-    """The format that a result file's ending stands for.
+    """The format that belongs to a result file's ending.
 
     Raises:
-        ConfigurationError: it stands for none, or for one that needs pyarrow where that is not installed.
+        ConfigurationError: none does, or the format needs pyarrow, which is not installed.
     """
     chosen = _BY_ENDING.get(path.suffix.lower())
     if chosen is None:
@@ -148,7 +148,7 @@ def with_formula(text: str) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Half of a surrogate pair, which text from JSON can hold and UTF-8 cannot, becomes a question mark."""
+    """Half of a surrogate pair becomes a question mark: JSON can hold it, UTF-8 cannot."""
     if not isinstance(value, str) or value.isascii():
         return value
     return value.encode("utf-8", "replace").decode()

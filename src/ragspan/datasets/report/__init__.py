@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, ScoredRun, compare
+from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.datasets.report.page import write_plots, write_report
 from ragspan.datasets.report.signs import Sign, signs_of
 
@@ -10,7 +10,6 @@ __all__ = [
     "Comparison",
     "MetricComparison",
     "Regression",
-    "ScoredRun",
     "Sign",
     "compare",
     "signs_of",

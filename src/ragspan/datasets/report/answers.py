@@ -1,7 +1,4 @@
-"""The worst answers as the report shows them: texts cut to size, verdicts beside what they are about.
-
-The template escapes texts and makes control characters visible, for everything that it writes.
-"""
+"""The worst answers as the report shows them: texts cut to size, verdicts beside what they are about."""
 
 from __future__ import annotations
 
@@ -104,7 +101,7 @@ class Piece(NamedTuple):
     is_supported: bool | None = None
     """Whether all claims are that it makes; None where it makes none."""
     link: str | None = None
-    """What tells of its support: `3-120` for what stands in context 3 from character 120 on, `claim-2` for a claim's verdict."""
+    """To its support: `3-120` is the text of context 3 from character 120 on, `claim-2` a claim's verdict."""
 
 
 class ShownContext(NamedTuple):

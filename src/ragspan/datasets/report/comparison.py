@@ -14,9 +14,10 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
-from ragspan.datasets.results import ResultRow, named_judge
+from ragspan.datasets.result_file import ResultFile
+from ragspan.datasets.results import Evaluation, ResultRow, named_judge
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
@@ -25,14 +26,6 @@ RESAMPLES = 2_000
 _CONFIDENCE = 0.95
 _SEED = 20_260_101
 _GROUPS = 500
-
-
-class ScoredRun(Protocol):
-    """A run that has results: an `Evaluation`, or the result file of an earlier run."""
-
-    def results(self) -> Iterator[ResultRow]:
-        """Each record and metric, those of a record together. It can be called more than once."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,7 +103,7 @@ _Scores: TypeAlias = dict[str, tuple[float, Label | None]]
 _Judges: TypeAlias = dict[str, set[str]]
 
 
-def compare(run: ScoredRun, baseline: ScoredRun) -> Comparison:
+def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> Comparison:
     """What changed from the baseline to this run."""
     by_id = _have_common_ids(run, baseline)
     judges: _Judges = defaultdict(set)
@@ -213,7 +206,9 @@ def interval_of_mean(differences: Sequence[float]) -> tuple[float, float] | None
     return float(low), float(high)
 
 
-def _answers(run: ScoredRun, judges: _Judges, *, by_id: bool) -> Iterator[tuple[_Key, Sequence[ResultRow]]]:
+def _answers(
+    run: Evaluation | ResultFile, judges: _Judges, *, by_id: bool
+) -> Iterator[tuple[_Key, Sequence[ResultRow]]]:
     """The results of each answer; notes on the way who judged each metric."""
     seen: Counter[str] = Counter()
     for row, lines in itertools.groupby(run.results(), key=operator.attrgetter("row")):
@@ -226,7 +221,7 @@ def _answers(run: ScoredRun, judges: _Judges, *, by_id: bool) -> Iterator[tuple[
         seen[record_id] += by_id
 
 
-def _have_common_ids(run: ScoredRun, baseline: ScoredRun) -> bool:
+def _have_common_ids(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> bool:
     """Whether any answer of this run is in the baseline by its id; an id that only names its row is in any table."""
     known = {result.record_id for result in baseline.results()}
     return any(

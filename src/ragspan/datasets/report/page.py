@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragspan.datasets.report.answers import show_answers
-from ragspan.datasets.report.comparison import Comparison, MetricComparison, ScoredRun, compare
+from ragspan.datasets.report.comparison import Comparison, MetricComparison, compare
 from ragspan.datasets.report.signs import CAUSES, GUIDES, REASONS, Distribution, Guide, Sign, distribution, signs_of
-from ragspan.datasets.result_file import replacing
+from ragspan.datasets.result_file import ResultFile, replacing
 from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.telemetry.values import legible
 
@@ -53,7 +53,7 @@ def write_report(
     evaluation: Evaluation,
     path: str | os.PathLike[str],
     *,
-    baseline: ScoredRun | None = None,
+    baseline: Evaluation | ResultFile | None = None,
     title: str | None = None,
     written_at: datetime | None = None,
 ) -> None:
@@ -98,7 +98,9 @@ def write_plots(evaluation: Evaluation, directory: str | os.PathLike[str]) -> li
     return files
 
 
-def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | None, written_at: datetime) -> str:
+def render(
+    evaluation: Evaluation, *, baseline: Evaluation | ResultFile | None, title: str | None, written_at: datetime
+) -> str:
     """The whole page as text that any encoder takes.
 
     Raises:
@@ -124,8 +126,7 @@ def render(evaluation: Evaluation, *, baseline: ScoredRun | None, title: str | N
         has_causes=any(summary.causes for summary in evaluation.summary.values()),
         answers=show_answers(evaluation.worst),
         comparison=comparison,
-        baseline=getattr(getattr(baseline, "path", None), "name", None)
-        or getattr(baseline, "source", None)
+        baseline=(baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source)
         or "the baseline",
         bad_rows=evaluation.bad_rows[:_BAD_ROWS_SHOWN],
         policy=_policy(script),
@@ -185,7 +186,7 @@ def _own(name: str) -> str:
 def _policy(script: str) -> str:
     """A Content-Security-Policy under which a page loads nothing, and runs this script and no other.
 
-    Styles may be in the page, for the widths of its bars: without a source of pictures and fonts no style can call anyone.
+    Styles are allowed in the page, for the widths of its bars. They can load nothing either.
     """
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
@@ -195,7 +196,7 @@ def _policy(script: str) -> str:
 
 
 def _legible(value: Any) -> Any:
-    """Every text that the template writes passes here before it is escaped; markup of our own is left alone."""
+    """Called for everything that a template writes, before it is escaped; leaves our own markup alone."""
     return legible(value) if type(value) is str else value
 
 

@@ -1,9 +1,9 @@
 """What a metric's scores say: how they are distributed, what each metric asks, and signs of high risk in words.
 
-All limits of the signs are here. They point a reader to what deserves a look. To accept or reject a system, choose
-thresholds of your own (`--fail-under`).
+All limits of the signs are here. Signs show a reader where to look. To accept or reject a system, choose thresholds of your
+own (`--fail-under`).
 
-The words about metrics and reasons are those of `docs/metrics.md`; a test holds the two together.
+The words about metrics and reasons are those of `docs/metrics.md`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _low_centre(summary: MetricSummary) -> Sign | None:
     Judges are stricter than people where an answer fails by a single claim, so it is high risk only where few answers
     pass, or where the typical score is very low.
     """
-    threshold = _threshold(summary)
+    threshold = DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
     # As they are shown: a sign should not depend on a digit that nobody sees.
     shown = {"mean": round(summary.mean or 0, 2), "median": round(summary.median or 0, 2)}
     low = {name: value for name, value in shown.items() if value < threshold}
@@ -229,10 +229,9 @@ def _low_centre(summary: MetricSummary) -> Sign | None:
         return None
     is_very_low = min(low.values()) < VERY_LOW * threshold
     few_pass = summary.threshold is not None and summary.passed < FEW_PASS * summary.scored
+    passing = f"a pass begins at {threshold:.2f}, and {summary.passed / summary.scored:.0%} of the answers pass"
     if summary.threshold is None:
         passing = f"the metric has no threshold, {DEFAULT_THRESHOLD:.2f} is the middle of the scale"
-    else:
-        passing = f"a pass begins at {threshold:.2f}, and {summary.passed / summary.scored:.0%} of the answers pass"
     return Sign(
         metric=summary.metric,
         level="high" if is_very_low or few_pass else "notice",
@@ -243,14 +242,17 @@ def _low_centre(summary: MetricSummary) -> Sign | None:
 
 
 def _low_maximum(summary: MetricSummary) -> Sign | None:
-    if summary.maximum is None or summary.maximum >= _threshold(summary):
+    threshold = DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
+    if summary.maximum is None or summary.maximum >= threshold:
         return None
-    figures = (
-        f"The best of {summary.scored:,} scores is {summary.maximum:.2f}, the mean {summary.mean or 0:.2f}; "
-        f"a pass begins at {_threshold(summary):.2f}."
+    return Sign(
+        metric=summary.metric,
+        level="high",
+        title="Low maximum: no answer passes",
+        figures=f"The best of {summary.scored:,} scores is {summary.maximum:.2f}, the mean {summary.mean or 0:.2f}; "
+        f"a pass begins at {threshold:.2f}.",
+        advice=_advice(summary.metric),
     )
-    title = "Low maximum: no answer passes"
-    return Sign(metric=summary.metric, level="high", title=title, figures=figures, advice=_advice(summary.metric))
 
 
 def _spread(summary: MetricSummary) -> Sign | None:
@@ -278,16 +280,17 @@ def _gaps(summary: MetricSummary) -> Sign | None:
     if not missing or (missing < MANY_NOT_SCORED * rows and not has_failed and summary.scored):
         return None
     named = ", ".join(f"{reason} {count:,}" for reason, count in list(reasons.items())[:_SHOWN_REASONS])
+    rest = ", …." if len(reasons) > _SHOWN_REASONS else "."
     most_often = max(reasons, key=reasons.__getitem__)
-    cause = "A failure is a fault in the judging, not in the answer."
+    cause = f"Most often {REASONS.get(most_often, most_often)}."
+    if summary.failed:
+        cause = "A failure is a fault in the judging, not in the answer."
     return Sign(
         metric=summary.metric,
         level="high",
         title="The metric failed on many answers" if has_failed else "Many answers have no score",
-        figures=f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named}"
-        + (", …." if len(reasons) > _SHOWN_REASONS else "."),
-        advice="the figures describe the other answers only. "
-        + (cause if summary.failed else f"Most often {REASONS.get(most_often, most_often)}."),
+        figures=f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named}{rest}",
+        advice=f"the figures describe the other answers only. {cause}",
     )
 
 
@@ -296,10 +299,6 @@ def _few(summary: MetricSummary) -> Sign | None:
         return None
     figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
     return Sign(metric=summary.metric, level="notice", title="Few scores", figures=figures)
-
-
-def _threshold(summary: MetricSummary) -> float:
-    return DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
 
 
 def _advice(metric: str) -> str | None:
