@@ -5,7 +5,7 @@ import random
 import pytest
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
-from ragspan.engine._scoring import Sampling
+from ragspan.engine._options import Sampling
 from ragspan.records import RagRecord, SpanAnchor
 
 
@@ -21,14 +21,14 @@ def trace_ids() -> list[int]:
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float):
-    sampling = Sampling(rate=rate)
+    sampling = Sampling(sample_rate=rate)
     chosen = sum(sampling.chooses("m", a_record(trace_id), None) for trace_id in trace_ids)
 
     assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
 
 
 def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
-    sampling = Sampling(rate=0.5)
+    sampling = Sampling(sample_rate=0.5)
     for trace_id in trace_ids[:100]:
         span = SpanAnchor(trace_id=trace_id, span_id=99)
         decisions = {
@@ -40,7 +40,7 @@ def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
 
 
 def test_answers_without_a_trace_are_chosen_by_their_record_id():
-    sampling = Sampling(rate=0.5)
+    sampling = Sampling(sample_rate=0.5)
     decisions = [sampling.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
 
     assert sum(decisions) == pytest.approx(1000, abs=80)
@@ -48,7 +48,7 @@ def test_answers_without_a_trace_are_chosen_by_their_record_id():
 
 
 def test_a_higher_rate_chooses_what_a_lower_one_does(trace_ids: list[int]):
-    few, many = Sampling(rate=0.2), Sampling(rate=0.3)
+    few, many = Sampling(sample_rate=0.2), Sampling(sample_rate=0.3)
 
     assert all(
         many.chooses("m", a_record(trace), None) for trace in trace_ids if few.chooses("m", a_record(trace), None)
@@ -56,7 +56,7 @@ def test_a_higher_rate_chooses_what_a_lower_one_does(trace_ids: list[int]):
 
 
 def test_a_metric_may_have_a_share_of_its_own(trace_ids: list[int]):
-    sampling = Sampling(rate=0.5, metric_rates={"costly": 0.1, "free": 1.0})
+    sampling = Sampling(sample_rate=0.5, metric_sample_rates={"costly": 0.1, "free": 1.0})
     shares = {
         metric: sum(sampling.chooses(metric, a_record(trace), None) for trace in trace_ids) / len(trace_ids)
         for metric in ("costly", "other", "free")
@@ -70,7 +70,7 @@ def test_a_metric_may_have_a_share_of_its_own(trace_ids: list[int]):
 
 
 def test_what_a_metric_with_a_lower_share_scores_the_others_score_too(trace_ids: list[int]):
-    sampling = Sampling(rate=0.4, metric_rates={"costly": 0.2})
+    sampling = Sampling(sample_rate=0.4, metric_sample_rates={"costly": 0.2})
     chosen = [trace for trace in trace_ids if sampling.chooses("costly", a_record(trace), None)]
 
     assert chosen
@@ -80,18 +80,18 @@ def test_what_a_metric_with_a_lower_share_scores_the_others_score_too(trace_ids:
 def test_no_share_brings_an_unsampled_trace_back():
     unsampled = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
 
-    assert not Sampling(metric_rates={"free": 1.0}).chooses("free", a_record(), unsampled)
+    assert not Sampling(metric_sample_rates={"free": 1.0}).chooses("free", a_record(), unsampled)
 
 
 def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: list[int]):
     """Else a tenth of the answers of the tenth of the traces that are kept would be all of them."""
     sampler = TraceIdRatioBased(0.1)
     kept = [trace for trace in trace_ids if sampler.should_sample(None, trace, "").decision is not Decision.DROP]
-    chosen = sum(Sampling(rate=0.1).chooses("m", a_record(trace), None) for trace in kept)
+    chosen = sum(Sampling(sample_rate=0.1).chooses("m", a_record(trace), None) for trace in kept)
 
     assert len(kept) > 150
     assert 0.02 < chosen / len(kept) < 0.25
 
 
 def test_a_record_id_may_hold_any_text():
-    assert Sampling(rate=1.0).chooses("m", a_record(record_id="\ud800"), None)
+    assert Sampling(sample_rate=1.0).chooses("m", a_record(record_id="\ud800"), None)

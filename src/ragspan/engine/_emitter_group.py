@@ -12,7 +12,7 @@ import concurrent.futures
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import TypeAlias, TypeGuard
 
 from ragspan.engine._record_queue import CompletionListener
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
@@ -22,6 +22,8 @@ from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up; makes a timeout of 0 of use
 _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
+
+_Spans: TypeAlias = tuple[SpanAnchor | None, ...]
 
 
 class EmitterGroup:
@@ -38,16 +40,14 @@ class EmitterGroup:
         """Start the record at all emitters; what one of them cannot start, the others do."""
         group = GroupHandle(note_error=self._note_error)
         for emitter, _ in self._emitters:
-            handle, error = call_guarded(emitter.start, record)
-            if error is not None:
+            started, error = call_guarded(_start, emitter, record)
+            if started is None:
                 self._note_error("emitter_start", emitter, error)
-            if handle is None:
                 continue
+            handle, span, searches = started
             group.started.append((emitter, handle))
-            span = call_guarded(getattr, handle, "span", None)[0]
             if group.span is None and isinstance(span, SpanAnchor):
                 group.span = span
-            searches: object = call_guarded(getattr, handle, "retrieval_spans", None)[0]
             if searches and not group.retrieval_spans and _are_spans_of(searches, record):
                 group.retrieval_spans = searches
         return group
@@ -61,21 +61,13 @@ class EmitterGroup:
         for _, threads in self._emitters:
             threads.shutdown()
 
-    def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline) -> list[bool]:
+    def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline) -> list[object]:
         """What each emitter answered; False where it raised or was late."""
-        asked = [(emitter, self._ask(ask, emitter, threads)) for emitter, threads in self._emitters]
+        asked = [(emitter, threads.submit(ask, emitter)) for emitter, threads in self._emitters]
         concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + _GRACE)
         return [self._answer(emitter, answer) for emitter, answer in asked]
 
-    def _ask(self, ask: Callable[[Emitter], object], emitter: Emitter, threads: DaemonThreads) -> Future[Any]:
-        try:
-            return threads.submit(ask, emitter)
-        except RuntimeError as error:
-            failed: Future[Any] = Future()
-            failed.set_exception(error)
-            return failed
-
-    def _answer(self, emitter: Emitter, answer: Future[Any]) -> bool:
+    def _answer(self, emitter: Emitter, answer: Future[object]) -> object:
         if not answer.done():
             answer.cancel()
             self._log.trouble("emitter_late", "%s did not answer in time", type(emitter).__name__)
@@ -84,9 +76,9 @@ class EmitterGroup:
         if error is not None:
             self._note_error("emitter", emitter, error)
             return False
-        return bool(answer.result())
+        return answer.result()
 
-    def _note_error(self, place: str, emitter: Emitter, error: BaseException) -> None:
+    def _note_error(self, place: str, emitter: Emitter, error: BaseException | None) -> None:
         self._account.record_error(place)
         self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
@@ -99,7 +91,7 @@ class GroupHandle:
     started: list[tuple[Emitter, AnswerHandle]] = field(default_factory=list)
     span: SpanAnchor | None = None
     """The answer's: the first that an emitter names."""
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
+    retrieval_spans: _Spans = ()
 
     def tell(self, tell: Callable[[AnswerHandle], None]) -> None:
         """Tell each emitter's handle how the answer goes on."""
@@ -109,5 +101,10 @@ class GroupHandle:
                 self.note_error("emitter", emitter, error)
 
 
-def _are_spans_of(searches: object, record: RagRecord) -> TypeGuard[tuple[SpanAnchor | None, ...]]:
+def _start(emitter: Emitter, record: RagRecord) -> tuple[AnswerHandle, object, object]:
+    handle = emitter.start(record)
+    return handle, handle.span, handle.retrieval_spans
+
+
+def _are_spans_of(searches: object, record: RagRecord) -> TypeGuard[_Spans]:
     return isinstance(searches, tuple) and len(searches) == len(record.retrievals) and any(searches)

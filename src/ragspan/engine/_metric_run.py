@@ -1,13 +1,13 @@
 """Runs metrics, and turns whatever comes of it into outcomes.
 
 Guarantees:
-- A run has exactly one outcome. What the metric raises, `SystemExit` included, what it returns that is no outcome, and
-  its silence until the timeout become a `MetricFailure`.
+- A run has exactly one outcome. What the metric raises, `SystemExit` included, an answer that is no outcome, and silence
+  until the timeout become a `MetricFailure`.
 - Nobody waits for a run that has timed out. It is cancelled, but may swallow that.
-- Where the budget does not allow what the metric's judge wants to ask, the fallback comes at once, in the same run. What was
-  spent until then stays on the account and on the outcome.
-- A metric that keeps on hanging holds a bounded number of tasks or threads: with so many runs lost, that is, timed out
-  without having ended, it is not run again until one of them ends.
+- Where the budget denies the metric's judge a request, the fallback judge takes over at once, in the same run. What was
+  spent until then counts, and is on the outcome.
+- A metric that keeps on hanging holds a bounded number of tasks or threads. A run that has timed out and not ended is lost;
+  with too many lost runs the metric is not started again until one of them ends.
 """
 
 from __future__ import annotations
@@ -52,27 +52,31 @@ class MetricRunner:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
         scorer: of whose records; it is told of each run that has ended.
         concurrency: records that are scored at the same time.
+        timeout: seconds that a run may take.
     """
 
-    def __init__(self, metric: Metric, scorer: RecordScorer, *, concurrency: int) -> None:
+    def __init__(self, metric: Metric, scorer: RecordScorer, *, concurrency: int, timeout: float) -> None:
         self.name = metric.name
+        self.scorer = scorer
+        self.lost: set[_Work] = set()
+        """Runs from their timeout until they end."""
         self._metric = metric
-        self._scorer = scorer
+        self._timeout = timeout
+        self._timed_out = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
         self._is_paid_for = scorer.budget is not None and any(spenders_of(metric))
-        threads: DaemonThreads | None = None
+        threads = scorer.judge_threads
         # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
         self._max_lost = 2 * max(concurrency, _MAX_THREADS)
         if not inspect.iscoroutinefunction(metric.score):
             self._max_lost = min(concurrency, _MAX_THREADS)  # with all threads lost, waiting for one is pointless
             threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
         fallback = None if scorer.fallback_judge is None else with_judge(metric, scorer.fallback_judge)
-        self._own = _Call(metric, threads or scorer.judge_threads, scorer.helper)
-        self._fallback = None if fallback is None else _Call(fallback, threads or scorer.judge_threads, scorer.helper)
-        self._lost: set[_Work] = set()
+        self._own = _Call(metric, threads, scorer.helper)
+        self._fallback = None if fallback is None else _Call(fallback, threads, scorer.helper)
 
     def skip(self, record: RagRecord, reason: str) -> MetricTask:
         """A run that has ended without the metric: its own reason why it does not apply, if it has one, or this one."""
-        run = MetricTask(name=self.name, on_end=self._scorer.run_ended, lost=self._lost)
+        run = MetricTask(runner=self)
         run.end(self._unscored(record, reason))
         return run
 
@@ -84,19 +88,20 @@ class MetricRunner:
             session: of the record, which its metrics share.
             is_anchor: whether it is there to watch the judge; no fallback stands in for that.
         """
-        run = MetricTask(name=self.name, on_end=self._scorer.run_ended, lost=self._lost, is_anchor=is_anchor)
-        if len(self._lost) >= self._max_lost:
+        run = MetricTask(runner=self, is_anchor=is_anchor)
+        if len(self.lost) >= self._max_lost:
             message = (
-                f"{len(self._lost)} earlier runs have not ended since their timeout; until one does, none is started"
+                f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
             )
             run.end(MetricFailure(error_type="stuck", message=message))
             return run
+        loop, budget = asyncio.get_running_loop(), self.scorer.budget
+        run.allowance = None if budget is None else RunAllowance(budget)
         # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
         # would have it closed from outside, which OpenTelemetry logs as an error.
-        budget = self._scorer.budget
-        run.allowance = None if budget is None else RunAllowance(budget)
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
-            run.task = asyncio.get_running_loop().create_task(self._work(run, record))
+            run.task = loop.create_task(self._work(run, record))
+        run.timer = loop.call_later(self._timeout, run.cancel, self._timed_out)
         return run
 
     def close(self) -> None:
@@ -105,7 +110,7 @@ class MetricRunner:
                 call.close()
 
     async def _work(self, run: MetricTask, record: RagRecord) -> None:
-        budget = self._scorer.budget
+        budget = self.scorer.budget
         limit = budget.spent_limit() if budget is not None and self._is_paid_for else None
         if limit is None:
             outcome = await outcome_of(self._own, run, record)
@@ -113,7 +118,7 @@ class MetricRunner:
                 limit = run.allowance.denied_by
         if limit is not None:
             outcome = await self._fall_back(run, record, limit)
-        run.end(await self._scorer.redaction.outcome(outcome))
+        run.end(await self.scorer.redaction.outcome(outcome))
 
     async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
@@ -128,7 +133,7 @@ class MetricRunner:
         if isinstance(self._metric, Screening):
             own, error = call_guarded(self._metric.screen, record)
             if error is not None:
-                self._scorer.note_error("screen", error)
+                self.scorer.note_error("screen", error)
             elif isinstance(own, NotApplicable):
                 return own
         return NotApplicable(reason=reason, detail=detail)
@@ -146,7 +151,7 @@ class _Call:
         if not inspect.iscoroutinefunction(metric.score):
             self._threads = threads
         elif any(bound := are_cpu_bound(metric)):
-            # Who also waits for something, such as a classifier's own thread, does not keep others from computing.
+            # A judge that also waits, such as a classifier with a thread of its own, does not keep others from computing.
             self._threads = threads if all(bound) else DaemonThreads(_MAX_THREADS, name=threads.name)
             self._in_thread = functools.partial(run_in_loop, metric.score)
 
@@ -175,10 +180,7 @@ class _Call:
 class MetricTask:
     """One metric at work on one record."""
 
-    name: str
-    on_end: Callable[[MetricTask], None]
-    lost: set[_Work]
-    """Where it is from its timeout until it ends."""
+    runner: MetricRunner
     is_anchor: bool = False
     outcome: Outcome | None = None
     """None as long as it runs."""
@@ -186,10 +188,14 @@ class MetricTask:
     """How long it took."""
     usage: Usage | None = None
     """What it has spent, if anything; None as long as it runs."""
-    task: asyncio.Task[None] | None = None
-    thread_call: Future[Any] | None = None
-    meter: UsageMeter = field(default_factory=UsageMeter)
     allowance: RunAllowance | None = None
+    """Where there is a budget."""
+    meter: UsageMeter = field(default_factory=UsageMeter)
+    ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    """Done when there is an outcome."""
+    task: asyncio.Task[None] | None = None
+    timer: asyncio.TimerHandle | None = None
+    thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
 
     def end(self, outcome: Outcome) -> None:
@@ -202,7 +208,10 @@ class MetricTask:
             if isinstance(outcome, Score) and outcome.usage is None:
                 outcome = replace(outcome, usage=self.usage)
         self.outcome = outcome
-        self.on_end(self)
+        if self.timer is not None:
+            self.timer.cancel()
+        self.ended.set_result(None)
+        self.runner.scorer.run_ended(self, outcome)
 
     def cancel(self, outcome: Outcome) -> None:
         """End it with this outcome, if it has not ended, and let what works on it know."""
@@ -219,8 +228,8 @@ class MetricTask:
             self._count_as_lost(call)
 
     def _count_as_lost(self, work: _Work) -> None:
-        self.lost.add(work)
-        work.add_done_callback(self.lost.discard)
+        self.runner.lost.add(work)
+        work.add_done_callback(self.runner.lost.discard)
 
 
 async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import pickletools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from ragspan.arguments import (
@@ -24,15 +25,17 @@ from ragspan.engine._background import ProcessorOptions
 from ragspan.engine._judges import spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.exceptions import ConfigurationError
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact, withhold
 
 if TYPE_CHECKING:
-    from ragspan.engine._anchors import Anchor
+    from ragspan.engine._score_watch import Anchor
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
 _PROTOCOL = 5  # of pickle
+_HASH_BYTES = 6  # a float holds them exactly, so the number stays below 1
+_KEY = b"ragspan.sampling"
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 _NAME = Rule(
     "lower case letters, digits and underscores",
@@ -46,6 +49,50 @@ _EMITTER = has_methods("an object with the methods start, flush, shutdown", "sta
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Sampling:
+    """A share of the answers, chosen by trace id, so that a metric scores all answers of a trace or none.
+
+    All metrics go by the same draw: what a metric with a lower share scores, those with a higher one score as well.
+    """
+
+    sample_rate: float = 1.0
+    """0..1."""
+    metric_sample_rates: Mapping[str, float] = field(default_factory=dict)
+    """0..1, of metrics by name that have a share of their own in place of `sample_rate`."""
+    score_unsampled: bool = False
+    """Score answers whose trace is not sampled, too."""
+
+    def check(self, metrics: Sequence[str]) -> None:
+        """Raise a `ConfigurationError` if a share is none, or of a metric that is not among these."""
+        SHARE.check_fields(self, "sample_rate")
+        instance(Mapping, "a mapping of shares by metric").check("metric_sample_rates", self.metric_sample_rates)
+        for name, rate in self.metric_sample_rates.items():
+            one_of(*metrics).check("a name in metric_sample_rates", name)
+            SHARE.check(f"metric_sample_rates[{name!r}]", rate)
+
+    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
+        """Whether this metric is to score it.
+
+        `span` is the answer's span, if an emitter has one; else the record's parent decides.
+        """
+        trace = span or record.parent
+        if trace is not None and not trace.sampled and not self.score_unsampled:
+            return False
+        rate = self.metric_sample_rates.get(metric, self.sample_rate)
+        return rate >= 1 or draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
+
+
+def draw(identity: str) -> float:
+    """A number from 0 to below 1, always the same for the same identity.
+
+    A hash with a key of its own, not the bits of the trace id: samplers of traces compare those to their rate. Where
+    one of them keeps a tenth of the traces, a tenth taken by the same bits would be all that is left.
+    """
+    digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=_KEY).digest()
+    return int.from_bytes(digest, "big") / (1 << 8 * _HASH_BYTES)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Options(ProcessorOptions):
     """What `ScoringEngine` was given.
 
@@ -55,9 +102,7 @@ class Options(ProcessorOptions):
 
     metrics: Sequence[Metric]
     emitters: Sequence[Emitter]
-    sample_rate: float
-    metric_sample_rates: Mapping[str, float]
-    score_unsampled: bool
+    sampling: Sampling
     budget: Budget | None
     metric_timeout: float
     judging: JudgingPlace
@@ -75,9 +120,9 @@ class Options(ProcessorOptions):
         for position, anchor in enumerate(self.anchors):
             _ANCHOR.check(f"anchors[{position}]", anchor)
         ProcessorOptions.__post_init__(self)
-        SHARE.check_fields(self, "sample_rate")
-        _check_metric_rates(self.metric_sample_rates, [metric.name for metric in self.metrics])
-        object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
+        self.sampling.check([metric.name for metric in self.metrics])
+        rates = dict(self.sampling.metric_sample_rates)
+        object.__setattr__(self, "sampling", replace(self.sampling, metric_sample_rates=rates))
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
         SOME_SECONDS.check_fields(self, "metric_timeout")
@@ -124,13 +169,6 @@ def _check_metrics(metrics: Sequence[object]) -> None:
         _NAME.check(f"{argument}.name", name)
         Rule("unlike the names of the other metrics", lambda name: name not in names).check(f"{argument}.name", name)
         names.append(str(name))
-
-
-def _check_metric_rates(rates: Mapping[str, float], names: Sequence[str]) -> None:
-    instance(Mapping, "a mapping of shares by metric").check("metric_sample_rates", rates)
-    for name, rate in rates.items():
-        one_of(*names).check("a name in metric_sample_rates", name)
-        SHARE.check(f"metric_sample_rates[{name!r}]", rate)
 
 
 def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:

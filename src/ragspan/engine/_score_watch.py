@@ -1,34 +1,50 @@
 """What scores say over time: evidence that they got worse, and how often a metric differs from its reference.
 
-Anchors are labelled records that are scored again and again: where their scores come away from the labels, it is the judge that
-changed, not the answers.
+Anchors are records whose label is known. The engine's metrics score them again and again: where the scores come away from the
+labels, it is the judge that changed, not the answers.
 
 A metric `NAME_reference` judges a random share of the answers that `NAME` judges. The counts of both make the true rate of
 failures (`ragspan.metrics.rates`, `docs/grafana`).
 
-Used by the engine's worker alone.
+Guarantees of anchors:
+- There is at most one round an hour, and one anchor in work. A round begins after an answer was scored, the first an hour after
+  the first answer; without traffic there is none, and no answer waits for it.
+- Anchors are not emitted, and are no records in the engine's counts. What they take counts as judging does, and comes out of
+  the budget; where that is spent they are left out.
+- A round ends with the worker's event loop.
+
+All of it runs in the worker's thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from heapq import heappush, heapreplace
-from typing import Final
+from typing import Final, TypeAlias
 
 from opentelemetry.metrics import Meter
 from opentelemetry.util.types import AttributeValue
 
+from ragspan.engine._metric_run import MetricRunner
+from ragspan.judges.session import JudgingSession
 from ragspan.metrics.drift import DriftDetector
 from ragspan.metrics.reference import REFERENCE
 from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import encodable, named
 
+Anchor: TypeAlias = tuple[RagRecord, bool]
+"""A record, and whether its response is good."""
+
+_HOUR: Final = 3_600.0
 _RECENT: Final = 1_000
 """Responses that are remembered: one that comes again says nothing new."""
 _WORST: Final = 5
@@ -138,6 +154,55 @@ class ScoreWatch:
         attributes = encodable({**about, semconv.DRIFT_SOURCE: source})
         made = self._watched[source, name, judge] = _Watched(warning=_WARNINGS[source], attributes=attributes)
         return made
+
+
+class AnchorRounds:
+    """Has the metrics score the anchors of one engine.
+
+    Args:
+        watch: told of each anchor that was scored.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        anchors: Sequence[Anchor],
+        runners: Sequence[MetricRunner],
+        watch: ScoreWatch,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self._anchors = anchors
+        self._runners = [runner for runner in runners if not runner.name.endswith(REFERENCE)]
+        self._watch = watch
+        self._clock = clock
+        self._due: float | None = None
+        self._round: asyncio.Task[None] | None = None
+
+    def begin_if_due(self) -> None:
+        """Begin a round in the running event loop, if an hour is over since the last one, or since the first answer.
+
+        So programs that end soon pay for none.
+        """
+        now = self._clock()
+        if not self._anchors or (self._due is not None and now < self._due):
+            return
+        is_first, self._due = self._due is None, now + _HOUR
+        if is_first or not self._runners or (self._round is not None and not self._round.done()):
+            return
+        self._round = asyncio.get_running_loop().create_task(self._score_all())
+
+    async def _score_all(self) -> None:
+        # In another order each time: the drift detector would take the same series of bad ones for news.
+        for record, is_good in random.sample(self._anchors, len(self._anchors)):
+            self._watch.take(await self._scored(record), is_good=is_good)
+
+    async def _scored(self, record: RagRecord) -> ScoredRecord:
+        session = JudgingSession(record=record)
+        runs = [runner.start(record, session, is_anchor=True) for runner in self._runners]
+        await asyncio.wait([run.ended for run in runs])
+        outcomes = {run.runner.name: outcome for run in runs if (outcome := run.outcome) is not None}
+        return ScoredRecord(record=record, outcomes=outcomes)
 
 
 def _clock_time(seconds: float) -> str:

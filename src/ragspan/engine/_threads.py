@@ -139,23 +139,20 @@ class DaemonThreads(ThreadPoolExecutor):
         self._closed = False
 
     def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
-        """The future of `fn(*args, **kwargs)`.
-
-        Raises:
-            RuntimeError: it is shut down, or has no thread and can start none.
-        """
+        """The future of `fn(*args, **kwargs)`; it fails if this is shut down, or has no thread and can start none."""
         future: Future[_T] = Future()
         call = (future, functools.partial(fn, *args, **kwargs))
         with self._changed:
-            if self._closed:
-                raise RuntimeError("these threads have been shut down")
             self._line = deque(waiting for waiting in self._line if not waiting[0].cancelled())
+            if self._closed:
+                future.set_exception(RuntimeError("these threads have been shut down"))
+                return future
             self._line.append(call)
             if len(self._line) <= self._idle:
                 self._changed.notify()
             elif self._alive < self._limit and not self._start_thread() and not self._alive:
                 self._line.remove(call)
-                raise RuntimeError("no thread can be started")
+                future.set_exception(RuntimeError("no thread can be started"))
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature

@@ -20,7 +20,7 @@ from opentelemetry.metrics import set_meter_provider
 from ragspan.addresses import shown_url
 from ragspan.config import Settings, process_environment
 from ragspan.defaults import check_worker, engine_from, sink_from
-from ragspan.engine._scoring import draw
+from ragspan.engine._options import draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
 from ragspan.telemetry.environment import (
