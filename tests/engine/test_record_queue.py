@@ -51,25 +51,9 @@ def test_the_worker_is_woken_once_until_it_has_found_the_queue_empty(records: Re
     assert calls == ["wake", "wake"]
 
 
-def test_a_worker_that_could_not_be_woken_is_woken_by_the_next_submit():
-    calls: list[str] = []
-
-    def fail_once() -> None:
-        calls.append("wake")
-        if len(calls) == 1:
-            raise RuntimeError
-
-    records = RecordQueue(max_count=3, max_bytes=1000, drop="oldest", wake_worker=fail_once)
-    records.submit(an_item())
-    records.submit(an_item())
-
-    assert calls == ["wake", "wake"]
-    assert records.stats.queued == 2
-
-
 def test_somebody_who_waits_calls_a_worker_that_has_died(records: RecordQueue, calls: list[str]):
     records.submit(an_item())
-    records.let_worker_sleep()
+    records.worker_sleeps = True
     records.wait_until_out(Deadline(0))
 
     assert calls == ["wake", "wake"]

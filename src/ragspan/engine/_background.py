@@ -114,7 +114,7 @@ class BackgroundProcessor(ABC):
             else:
                 self._queue.submit(item)
         except RecursionError:  # there is no room on the stack, not even to count it
-            pass
+            self._queue.worker_sleeps = True  # perhaps nobody woke it; this takes no call
 
     def count_error(self, place: str) -> None:
         """Count something that went wrong on the way to `submit`, by a name of few; it shows in `stats().errors`.

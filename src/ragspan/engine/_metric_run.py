@@ -211,7 +211,9 @@ class MetricTask:
         if self.timer is not None:
             self.timer.cancel()
         self.ended.set_result(None)
-        self.runner.scorer.run_ended(self, outcome)
+        _, error = call_guarded(self.runner.scorer.run_ended, self, outcome)
+        if error is not None:
+            self.runner.scorer.note_error("self_metrics", error)
 
     def cancel(self, outcome: Outcome) -> None:
         """End it with this outcome, if it has not ended, and let what works on it know."""

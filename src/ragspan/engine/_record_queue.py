@@ -70,7 +70,7 @@ class RecordQueue(ReentrantCriticalSection):
         max_count: items that may wait.
         max_bytes: the sum of their sizes.
         drop: what goes when it is full: the oldest items, or the newest, which is not let in.
-        wake_worker: wakes or starts the worker; runs outside the steps.
+        wake_worker: wakes or starts the worker, or sets `worker_sleeps`; runs outside the steps and raises nothing.
         rate_limit: lets in one capture a token; None lets in all.
     """
 
@@ -95,7 +95,8 @@ class RecordQueue(ReentrantCriticalSection):
         self._waiters: dict[queue.SimpleQueue[None], int] = {}
         """Those who wait until everything up to a sequence number is out."""
         self._refuses: DropReason | None = None
-        self._worker_sleeps = True
+        self.worker_sleeps = True
+        """There is no worker, or it stopped short of the queue's end: the next submit wakes one."""
         self.stats = EngineStats()
         self.bytes = 0
         """Bytes that wait."""
@@ -111,10 +112,6 @@ class RecordQueue(ReentrantCriticalSection):
     def has_in_work(self, item: Item) -> bool:
         """False once the item has ended in any way."""
         return item.sequence in self._in_work
-
-    def let_worker_sleep(self) -> None:
-        """There is no worker, or it stopped short of the queue's end: wake one for the next submit."""
-        self._worker_sleeps = True
 
     def wait_until_out(self, deadline: Deadline) -> bool:
         """Wait for everything that was submitted before; False if some of it is not out by then.
@@ -173,7 +170,7 @@ class RecordQueue(ReentrantCriticalSection):
         """The oldest item, in work from now on; None lets the worker sleep until it is woken."""
         waiting, awaited = self._waiting, self._awaited
         if not waiting and not awaited:
-            self._worker_sleeps = True
+            self.worker_sleeps = True
             return None
         is_awaited = awaited and (not waiting or awaited[0].sequence < waiting[0].sequence)
         item = (awaited if is_awaited else waiting).popleft()
@@ -217,7 +214,7 @@ class RecordQueue(ReentrantCriticalSection):
     def worker_left(self) -> Sequence[Item]:
         """There is no worker any more: drop what it had in work, and wake one for what waits or comes."""
         lost = self._drop_in_work("worker_error")
-        self._worker_sleeps = True
+        self.worker_sleeps = True
         self._see_to_worker()
         return lost
 
@@ -293,19 +290,9 @@ class RecordQueue(ReentrantCriticalSection):
                 is_out.put(None)
 
     def _see_to_worker(self) -> None:
-        if self._worker_sleeps and (self._waiting or self._awaited):
-            self._worker_sleeps = False
-            self._later.append(self._wake)
-
-    # And this outside of all steps.
-
-    def _wake(self) -> None:
-        try:
-            self._wake_worker()
-        except BaseException as error:
-            self._worker_sleeps = True  # the next submit tries again
-            if not isinstance(error, Exception):
-                raise
+        if self.worker_sleeps and (self._waiting or self._awaited):
+            self.worker_sleeps = False
+            self._later.append(self._wake_worker)
 
 
 def _one_more(counts: Mapping[str, int], key: str) -> dict[str, int]:

@@ -185,7 +185,7 @@ class AnchorRounds:
         So programs that end soon pay for none.
         """
         now = self._clock()
-        if not self._anchors or (self._due is not None and now < self._due):
+        if self._due is not None and now < self._due:
             return
         is_first, self._due = self._due is None, now + _HOUR
         if is_first or not self._runners or (self._round is not None and not self._round.done()):

@@ -82,7 +82,9 @@ class RecordScorer:
             for metric in options.metrics
         ]
         self._score_watch = ScoreWatch(self_metrics.meter, clock=clock)
-        self._anchors = AnchorRounds(options.anchors, self._runners, self._score_watch, clock=clock)
+        self._anchors = (
+            AnchorRounds(options.anchors, self._runners, self._score_watch, clock=clock) if options.anchors else None
+        )
 
     async def score(self, item: Item, record: RagRecord | None = None) -> None:
         """Bring one item to its end; `record` is what it has become, where that is known."""
@@ -106,7 +108,8 @@ class RecordScorer:
             _, error = call_guarded(self._score_watch.take, work.result)
             if error is not None:
                 self.note_error("self_metrics", error)
-        self._anchors.begin_if_due()
+        if self._anchors is not None:
+            self._anchors.begin_if_due()
         self._account.end(item, work.result)
 
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
@@ -122,9 +125,11 @@ class RecordScorer:
             getattr(outcome, "fallback", None),
         ):
             self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        _, error = call_guarded(self._measure, run, outcome)
-        if error is not None:
-            self.note_error("self_metrics", error)
+        if not run.is_anchor:
+            self._self_metrics.ended(name, outcome)
+        if not isinstance(outcome, NotApplicable) or run.usage is not None:
+            judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
+            self._self_metrics.judged(name, judge, run.seconds, run.usage)
 
     def note_error(self, place: str, error: BaseException) -> None:
         """Count something that loses no record, by its place."""
@@ -157,21 +162,17 @@ class RecordScorer:
             is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
             run = runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
             work.runs.append(run)
-        if work.runs:
-            await asyncio.wait([run.ended for run in work.runs], timeout=self._score_wait)
-        self._emit_ended(work)
-        if work.runs:
-            await asyncio.wait([run.ended for run in work.runs])
-            self._emit_ended(work)
-
-    def _emit_ended(self, work: _Work) -> None:
-        """Emit what has ended since the last time, unless a shutdown has dropped the record."""
-        if not self._account.has_in_work(work.item):
-            return
-        outcomes = {run.runner.name: outcome for run in work.runs if (outcome := run.outcome) is not None}
-        ran = [run for run in work.runs if run.outcome is not None and run.task is not None]
-        work.runs = [run for run in work.runs if run.outcome is None]
-        self._emit(work, outcomes, {run.runner.name: run.seconds for run in ran})
+        for wait in (self._score_wait, None):
+            if work.runs:
+                await asyncio.wait([run.ended for run in work.runs], timeout=wait)
+            if not self._account.has_in_work(work.item):
+                return  # a shutdown has dropped it
+            outcomes = {run.runner.name: outcome for run in work.runs if (outcome := run.outcome) is not None}
+            ran = [run for run in work.runs if run.outcome is not None and run.task is not None]
+            work.runs = [run for run in work.runs if run.outcome is None]
+            self._emit(work, outcomes, {run.runner.name: run.seconds for run in ran})
+            if not work.runs:
+                return
 
     def _drop(self, work: _Work) -> None:
         """Stop its metrics, and emit an outcome of each: what the emitters have started would not end otherwise."""
@@ -203,14 +204,6 @@ class RecordScorer:
         if before is not None:
             all_durations = {**before.durations, **durations}
             work.result = replace(before, outcomes={**before.outcomes, **outcomes}, durations=all_durations)
-
-    def _measure(self, run: MetricTask, outcome: Outcome) -> None:
-        name = run.runner.name
-        if not run.is_anchor:
-            self._self_metrics.ended(name, outcome)
-        if not isinstance(outcome, NotApplicable) or run.usage is not None:
-            judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
-            self._self_metrics.judged(name, judge, run.seconds, run.usage)
 
     def _about(self, record: RagRecord) -> About:
         """What is known of the response, where the helper has not said it."""

@@ -92,8 +92,13 @@ class Worker:
             with contextlib.suppress(RuntimeError):  # closed in the meantime
                 loop.call_soon_threadsafe(self._read_queue, context=self._context)
                 return
-        if not self._start():
-            self._queue.let_worker_sleep()
+        is_started = False
+        try:
+            with contextlib.suppress(Exception):  # of Celery's hooks, say, or there is no memory
+                is_started = self._start()
+        finally:
+            if not is_started:
+                self._queue.worker_sleeps = True
 
     def cancel(self, item: Item) -> None:
         """Stop working on an item that has been dropped."""
@@ -167,7 +172,7 @@ class Worker:
                 self._tasks[task] = item
                 task.add_done_callback(self._ended, context=self._context)
         except BaseException as error:  # noqa: BLE001 - out of memory, say
-            self._queue.let_worker_sleep()
+            self._queue.worker_sleeps = True
             self._record_error(error)
         if self._queue.stats.dropped is not self._told_drops:
             self._tell_drops()
