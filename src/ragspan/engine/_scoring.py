@@ -23,7 +23,7 @@ from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.judges.overlap.languages import languages_of
-from ragspan.judges.overlap.refusals import is_refusal
+from ragspan.judges.overlap.responses import is_refusal
 from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord

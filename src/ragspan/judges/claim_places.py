@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from ragspan.judges.overlap.keys import is_content, keys, readable
 from ragspan.judges.overlap.sentences import places_of
-from ragspan.judges.overlap.text import is_content, keys, readable
 
 _LEAST_SHARED = 0.5
 """Of a claim's words, that the sentence has."""

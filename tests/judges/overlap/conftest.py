@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.alignment import Alignment
-from ragspan.judges.overlap.claims import as_claim
-from ragspan.judges.overlap.contexts import read_contexts
+from ragspan.judges.overlap.contexts import ContextReader
 from ragspan.judges.overlap.grounding import grade_claims
-from ragspan.judges.overlap.text import keys
+from ragspan.judges.overlap.keys import keys
+from ragspan.judges.overlap.sentences import read_sentence
+from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.records import RagRecord
 
 TOWER = "The Eiffel Tower was built by the company of Gustave Eiffel. It opened in March 1889. It is 330 metres tall."
@@ -34,8 +34,8 @@ def grade():
     """Grades one sentence against contexts."""
 
     def one(sentence, *texts, question=""):
-        claims, contexts = [as_claim(sentence)], read_contexts(texts)
-        return grade_claims(claims, contexts, Alignment(claims, contexts), frozenset(keys(question)))[0]
+        claims, contexts = [read_sentence(sentence)], ContextReader().read(texts)
+        return grade_claims(claims, contexts, SharedWords(claims, contexts), frozenset(keys(question)))[0]
 
     return one
 

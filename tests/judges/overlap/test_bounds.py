@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from ragspan.judges.overlap import OverlapJudge, stems
+from ragspan.judges.overlap import OverlapJudge, vocabulary
 from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS
 from ragspan.metrics import (
     ChunkAttribution,
@@ -167,8 +167,8 @@ def invented(letters, longest, endings, characters):
 @pytest.mark.alone
 @pytest.mark.parametrize("kind", INVENTED.values(), ids=INVENTED)
 def test_nor_do_words_that_nobody_has_seen_where_there_is_no_c_stemmer(kind, monkeypatch):
-    monkeypatch.setattr(stems, "_is_same_snowball", lambda: False)
-    stems._algorithm.cache_clear()
+    monkeypatch.setattr(vocabulary, "_is_same_snowball", lambda: False)
+    vocabulary._algorithm.cache_clear()
     records = [
         RagRecord(
             question=invented(*kind, 20_000), contexts=[invented(*kind, 80_000)], response=invented(*kind, 30_000)
@@ -177,11 +177,11 @@ def test_nor_do_words_that_nobody_has_seen_where_there_is_no_c_stemmer(kind, mon
     ]
 
     assert seconds_of(*records) < SECONDS
-    stems._algorithm.cache_clear()
+    vocabulary._algorithm.cache_clear()
 
 
 def test_of_more_words_than_have_stems_those_of_the_response_have_theirs():
-    numbered = [f"Word{number}s are mentioned here." for number in range(2 * stems.MOST_STEMS)]
+    numbered = [f"Word{number}s are mentioned here." for number in range(2 * vocabulary.MOST_STEMS)]
     contexts = [" ".join(numbered), "The payment is settled after midnight."]
     record = RagRecord(question="When?", contexts=contexts, response="Payments are settled after midnight.")
 

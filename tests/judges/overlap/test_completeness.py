@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.completeness import cover, main_words
-from ragspan.judges.overlap.contexts import read_contexts
-from ragspan.judges.overlap.text import key, keys
+from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.coverage import cover, main_words
+from ragspan.judges.overlap.keys import key, keys
 
-CONTEXTS = read_contexts(
+CONTEXTS = ContextReader().read(
     ["The visa costs 80 euros. The visa takes fifteen days.", "The zoo keeps pandas. The zoo closes at night."]
 )
 
@@ -39,4 +39,4 @@ def test_what_an_answer_leaves_out_is_named_as_the_contexts_write_it():
 
 
 def test_contexts_without_words_cover_nothing():
-    assert cover(frozenset({"visa"}), read_contexts(["", "..."]), frozenset({"visa"})).share == 0.0
+    assert cover(frozenset({"visa"}), ContextReader().read(["", "..."]), frozenset({"visa"})).share == 0.0

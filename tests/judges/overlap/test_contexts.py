@@ -11,9 +11,9 @@ from ragspan.judges.overlap.contexts import (
     MAX_CHARACTERS,
     MAX_SENTENCES,
     ContextReader,
-    read_contexts,
+    within_bounds,
 )
-from ragspan.judges.overlap.languages.scripts import fair_shares
+from ragspan.judges.overlap.languages.writing import fair_shares
 
 
 def sentences_of(context):
@@ -31,21 +31,21 @@ def test_shares_use_the_whole_room_and_cut_only_the_longest(lengths, total):
 
 
 def test_short_contexts_are_read_whole_beside_a_huge_one():
-    huge, short = read_contexts(["word " * MAX_CHARACTERS, "a short context"])
+    huge, short = ContextReader().read(within_bounds(["word " * MAX_CHARACTERS, "a short context"]))
 
     assert sentences_of(short) == [["a", "short", "context"]]
     assert 0 < len("word ") * len(huge.keys) <= MAX_CHARACTERS
 
 
 def test_neighbours_count_as_one_sentence_when_there_are_too_many():
-    (context,) = read_contexts(["ab\n" * 3 * MAX_SENTENCES])
+    (context,) = ContextReader().read(["ab\n" * 3 * MAX_SENTENCES])
 
     assert len(context) <= MAX_SENTENCES
     assert len(context.keys) == 3 * MAX_SENTENCES
 
 
 def test_a_context_of_json_is_read_as_its_statements():
-    (context,) = read_contexts(['{"name": "Blue Door", "open": false}'])
+    (context,) = ContextReader().read(['{"name": "Blue Door", "open": false}'])
 
     assert context.structured
     assert sentences_of(context) == [["name", "blue", "door"], ["no", "open"]]
@@ -53,7 +53,7 @@ def test_a_context_of_json_is_read_as_its_statements():
 
 
 def test_a_sentence_has_its_text_its_words_and_their_keys():
-    (context,) = read_contexts(["- Eat apples.\n- The Tower opened in 1889!"])
+    (context,) = ContextReader().read(["- Eat apples.\n- The Tower opened in 1889!"])
 
     sentence = context.sentence(1)
 
@@ -63,18 +63,18 @@ def test_a_sentence_has_its_text_its_words_and_their_keys():
 
 
 def test_sentences_that_count_as_one_have_the_words_of_all():
-    (context,) = read_contexts(["ab cd\n" * 2 * MAX_SENTENCES])
+    (context,) = ContextReader().read(["ab cd\n" * 2 * MAX_SENTENCES])
 
     assert context.sentence(0).words == tuple(["ab", "cd"] * (len(context.keys_of(0)) // 2))
 
 
 def test_what_is_found_out_about_a_sentence_is_found_out_once():
-    (context,) = read_contexts(["It opened in 1889. It is tall."])
+    (context,) = ContextReader().read(["It opened in 1889. It is tall."])
     asked = []
 
-    def length(sentence):
-        asked.append(sentence.text)
-        return len(sentence.words)
+    def length(sentence, language):
+        asked.append(sentence)
+        return len(language.tokens(sentence))
 
     assert [context.fact(length, 0), context.fact(length, 1), context.fact(length, 0)] == [4, 3, 4]
     assert asked == ["It opened in 1889.", "It is tall."]
@@ -84,9 +84,9 @@ def test_facts_are_kept_with_the_context_that_is_kept():
     reader = ContextReader()
     asked = []
 
-    def length(sentence):
-        asked.append(sentence.text)
-        return len(sentence.words)
+    def length(sentence, language):
+        asked.append(sentence)
+        return len(language.tokens(sentence))
 
     for _ in range(3):
         (context,) = reader.read(["It opened in 1889."])
@@ -151,7 +151,7 @@ def test_threads_share_a_reader():
     with ThreadPoolExecutor(8) as pool:
         read = list(pool.map(lambda text: reader.read([text])[0], texts))
 
-    assert [context.keys for context in read] == [read_contexts([text])[0].keys for text in texts]
+    assert [context.keys for context in read] == [ContextReader().read([text])[0].keys for text in texts]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")

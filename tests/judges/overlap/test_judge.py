@@ -218,7 +218,7 @@ def test_it_is_made_without_arguments_and_says_its_name():
 
 
 def test_the_stemmer_is_loaded_with_the_first_judgement_and_not_before():
-    code = "import sys, ragspan.judges.overlap, ragspan.judges.overlap.refusals; sys.exit('snowballstemmer' in sys.modules)"
+    code = "import sys, ragspan.judges.overlap, ragspan.judges.overlap.responses; sys.exit('snowballstemmer' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

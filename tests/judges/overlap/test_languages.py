@@ -9,11 +9,11 @@ from importlib.resources import files
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap import text as english
+from ragspan.judges.overlap import keys as english
+from ragspan.judges.overlap.keys import is_content, is_negation, is_number
 from ragspan.judges.overlap.languages import ENGLISH, UNKNOWN, Language, guess, language, languages_of
 from ragspan.judges.overlap.languages.language import CODES
 from ragspan.judges.overlap.sentences import split_sentences
-from ragspan.judges.overlap.text import is_content, is_negation, is_number
 from ragspan.records import RagRecord
 
 

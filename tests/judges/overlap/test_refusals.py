@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.refusals import MAX_CHARACTERS, is_refusal
+from ragspan.judges.overlap.responses import MAX_REFUSAL, is_refusal
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_an_answer_of_which_half_refuses_is_a_refusal_whatever_courtesies_follow
 
 
 def test_only_the_beginning_of_a_response_is_looked_at():
-    beginning = "I don't know. " + "and so on " * (MAX_CHARACTERS // 10)
+    beginning = "I don't know. " + "and so on " * (MAX_REFUSAL // 10)
 
     assert is_refusal(f"{beginning}. It opened in 1889. It is 330 metres tall.")
 

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.alignment import Alignment
-from ragspan.judges.overlap.claims import as_claim
-from ragspan.judges.overlap.contexts import read_contexts
-from ragspan.judges.overlap.usefulness import are_useful, shared_with_response
+from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.coverage import are_useful, shared_with_response
+from ragspan.judges.overlap.sentences import read_sentence
+from ragspan.judges.overlap.shared_words import SharedWords
 
 
 def shared(response, *texts):
     """`response` has a claim a line."""
-    contexts = read_contexts(texts)
-    return shared_with_response(Alignment(list(map(as_claim, response.splitlines())), contexts), contexts)
+    contexts = ContextReader().read(texts)
+    return shared_with_response(SharedWords(list(map(read_sentence, response.splitlines())), contexts), contexts)
 
 
 def useful(response, *texts):

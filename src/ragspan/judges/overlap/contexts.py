@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
-from ragspan.judges.overlap.reading import reader
-from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.judges.overlap.sentences import Sentence, read_sentence, reader, split_sentences
 from ragspan.judges.overlap.structured import Flag, read_structure
-from ragspan.judges.overlap.text import readable
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -40,19 +38,6 @@ class Place(NamedTuple):
 
     context: int
     sentence: int
-
-
-@dataclass(frozen=True, slots=True)
-class ContextSentence:
-    """One sentence of a context."""
-
-    text: str
-    """As it is written, list markers left out."""
-    words: tuple[str, ...]
-    keys: tuple[str, ...]
-    """What each of the words is compared by."""
-    language: Language = ENGLISH
-    """As which it was read."""
 
 
 class Context:
@@ -135,26 +120,19 @@ class Context:
         """The words of all sentences, as they are written."""
         return (word for sentence in self._written() for word in self._language.tokens(sentence))
 
-    def sentence(self, index: int) -> ContextSentence:
-        text = self._written()[index]
-        words = tuple(self._language.tokens(text))
-        return ContextSentence(
-            text=text, words=words, keys=tuple(map(self._language.key, words)), language=self._language
-        )
-
-    def read_sentence(self, index: int) -> ContextSentence:
+    def sentence(self, index: int) -> Sentence:
         """The sentence with its words, kept, because one may be as long as the context."""
-        return self.fact(_itself, index)
+        return self.fact(read_sentence, index)
 
-    def fact(self, find: Callable[[ContextSentence], _T], index: int) -> _T:
-        """What `find` says of a sentence; found once, and kept as long as the context is.
+    def fact(self, find: Callable[[str, Language], _T], index: int) -> _T:
+        """What `find` makes of a sentence and its language; found once, and kept as long as the context is.
 
-        `find` is a module's function, and what it returns depends on the sentence alone.
+        `find` is a function or class of a module, and what it returns depends on its arguments alone.
         """
         known = find, index
         fact: _T | None = self._facts.get(known)
         if fact is None:
-            fact = self._facts[known] = find(self.sentence(index))
+            fact = self._facts[known] = find(self._written()[index], self._language)
         return fact
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
@@ -193,10 +171,6 @@ def numbers_of(bits: int) -> list[int]:
     return found
 
 
-def _itself(sentence: ContextSentence) -> ContextSentence:
-    return sentence
-
-
 class ContextReader:
     """Reads contexts, and keeps those that it read last, because the same documents are retrieved again and again."""
 
@@ -209,6 +183,10 @@ class ContextReader:
 
     def __len__(self) -> int:
         return len(self._younger.keys() | self._older.keys())
+
+    def __reduce__(self) -> tuple[type[ContextReader], tuple[int]]:
+        """A copy in another process begins with none."""
+        return ContextReader, (self._max_bytes,)
 
     def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
         """One for each of the texts, which are `within_bounds`."""
@@ -250,11 +228,6 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
     """The texts as far as they are read: told apart, and `MAX_CHARACTERS` in all."""
     texts = told_apart(texts)
     return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
-
-
-def read_contexts(texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
-    """The contexts of one record."""
-    return ContextReader().read(within_bounds(texts), language)
 
 
 def _read(text: str, language: Language) -> Context:

@@ -1,29 +1,29 @@
-"""How well the contexts cover the sentences of an answer, and the answer as a whole.
+"""How well the contexts support the sentences of a response, and the response as a whole.
 
-The weights are round numbers, not fitted ones; only the map to a probability is fitted. A sentence gains by content words
-that are close together in one context and by runs of three words in the same order. It loses by numbers, names and runs of
-words that no context holds, and most by saying the opposite of a structured value. A response is as good as its sentences
-are on average and as its worst one is.
+The weights are round numbers; only the map to a probability is fitted. A sentence gains by content words that are close
+together in one context and by runs of three words in the same order. It loses by numbers, names and runs of words that no
+context holds, and most by a contradiction. Both the mean of the sentences and the worst one count for the response.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 
-from ragspan.judges.overlap.alignment import Alignment
-from ragspan.judges.overlap.claims import Claim
-from ragspan.judges.overlap.conflicts import find_conflicts, read_topics
+from ragspan.exceptions import JudgeError
+from ragspan.judges.base import LANGUAGE
 from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
-from ragspan.judges.overlap.contradictions.elsewhere import find_elsewhere
-from ragspan.judges.overlap.contradictions.finding import Contradiction
-from ragspan.judges.overlap.contradictions.tables import english
-from ragspan.judges.overlap.languages import ENGLISH, Language
-from ragspan.judges.overlap.refusals import refuses
-from ragspan.judges.overlap.text import content_of, is_content, is_number
+from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
+from ragspan.judges.overlap.keys import content_of, is_content, is_number
+from ragspan.judges.overlap.languages import ENGLISH, Language, Languages
+from ragspan.judges.overlap.responses import refuses
+from ragspan.judges.overlap.sentences import Sentence
+from ragspan.judges.overlap.shared_words import SharedWords
 
 _WITHOUT_DENIALS, _WITH_DENIALS = "words, numbers and names", "words, numbers, names and denials"
 
@@ -40,11 +40,11 @@ class Grade:
     structured: bool = False
     """That context is JSON."""
     trigrams: float = 0.0
-    """Share of its words inside a run of three that a context has as well, 0..1."""
+    """Share of its words in a run of three that a context has as well, 0..1."""
     numbers: tuple[str, ...] = ()
     """Numbers, dates and times that no context holds."""
     names: tuple[str, ...] = ()
-    """Capitalised words, the first of the sentence aside, that no context holds."""
+    """Capitalised words, but not the first of the sentence, that no context holds."""
     words: tuple[str, ...] = ()
     """Other content words that no context holds."""
     longest_gap: int = 0
@@ -54,9 +54,9 @@ class Grade:
     refuses: bool = False
     """It says that the contexts do not hold the answer, and they hold little of the question."""
     contradictions: tuple[Contradiction, ...] = ()
-    """Where the sentence says otherwise than the context sentences that it rests on."""
+    """Where the sentence says otherwise than the contexts."""
     compared: str = _WITHOUT_DENIALS
-    """What was looked at, for people."""
+    """What was compared, in words."""
 
     @property
     def score(self) -> float:
@@ -75,26 +75,28 @@ class Grade:
             return score - 0.5
         if self.refuses:
             score = max(score, _REFUSED)
-        # Paths and values share fewer words and almost no trigrams with what people make of them than prose does.
+        # Sentences about paths and values share fewer words and almost no trigrams with them.
         return min(1.0, score + 0.3 * self.structured)
 
 
 _FEW_CLAIMS = 2
-"""In responses of so few sentences everything is compared; in longer ones only what errs least."""
+"""Responses of so few sentences are searched for all contradictions; longer ones only for those that err least."""
 _REFUSED = 0.48
-"""What a sentence scores at least that says that the contexts hold no answer, where they hold little of the question."""
+"""The least score of a sentence that says that the contexts hold no answer, if they hold little of the question."""
 _ANSWERED = 0.75
-"""Contexts that hold so much of the question in one place are taken to answer it."""
+"""Contexts that hold this share of the question in one place count as answering it."""
 _CONTRADICTED, _BELOW = 0.1, 0.12
-"""The most that a sentence scores that says otherwise than the contexts; and how far below the middle a response is with one."""
+"""The highest score of a sentence with a contradiction; and how far below the middle a response with one is at least."""
 _ROOT = 4
-"""Letters at the beginning of a word that mostly stay as it is inflected."""
+"""Letters at the beginning of a word that inflection mostly keeps."""
+_NAME = 5
+"""Letters of a name that are compared across languages, because languages put endings to names."""
 
 
 def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float:
-    """The score of an answer from those of its sentences, of which there is at least one.
+    """The score of a response from those of its sentences, at least one.
 
-    The worst sentence counts beside the mean: one invention spoils an answer that is copied otherwise.
+    The worst sentence counts beside the mean: one invention spoils a response that is otherwise copied.
     """
     scores = [grade.score for grade in grades]
     score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
@@ -102,68 +104,65 @@ def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float
 
 
 def probability(score: float, language: Language = ENGLISH) -> float:
-    """The score of a sentence or an answer as a probability that people call it supported, 0..1.
+    """The score of a sentence or a response as the probability that people call it supported, 0..1.
 
-    A monotone map, so that it changes no ranking. Half means as likely supported as not where both are equally frequent.
+    It changes no ranking. Half means as likely supported as not, where both are equally frequent.
     """
     return 1 / (1 + math.exp(_SLOPE * (language.middle - score)))
 
 
-# Logistic regression on the answers of one half of the sources of five sets of human judgements, sets and labels
-# weighted equally, gives 4.9 and .46, which `benchmarks/agreement.py` repeats. The constants are those of the weights before,
-# which differ by less than that may vary; the middle of other languages is `Language.middle`.
+# `benchmarks/agreement.py` fits slope and middle by logistic regression to one half of the sources of five sets of human
+# judgements, with equal weights of sets and labels: 4.9 and .46. The constants are from earlier weights of the score; the
+# difference is within the error of the fit. `Language.middle` has the middle of other languages.
 _SLOPE = 5.3
 
 
 def grade_claims(
-    claims: Sequence[Claim],
+    claims: Sequence[Sentence],
     contexts: Sequence[Context],
-    alignment: Alignment,
+    shared: SharedWords,
     question: frozenset[str] = frozenset(),
     language: Language = ENGLISH,
 ) -> list[Grade]:
     """A grade for each claim.
 
-    `alignment` is that of these claims with these contexts. `question` holds the keys of the question: to repeat its words
+    `shared` is what these claims share with these contexts. `question` holds the keys of the question: to repeat its words
     is no invention.
     """
-    grader = _Grader(contexts, alignment, question, language)
-    if language.code == "en":
-        grader.compare(lone=len(claims) <= _FEW_CLAIMS)
-    grader.finds_elsewhere = language.code != "en" and len(claims) <= _FEW_CLAIMS
-    return list(map(grader.grade, claims))
+    lone = len(claims) <= _FEW_CLAIMS
+    return list(map(_Grader(contexts, shared, question, language, lone=lone).grade, claims))
 
 
 class _Grader:
     def __init__(
-        self, contexts: Sequence[Context], alignment: Alignment, question: frozenset[str], language: Language
+        self,
+        contexts: Sequence[Context],
+        shared: SharedWords,
+        question: frozenset[str],
+        language: Language,
+        *,
+        lone: bool,
     ) -> None:
         self._contexts = contexts
-        self._alignment = alignment
+        self._shared = shared
         self._language = language
         self._excused = language.neutral_keys | question
         self._question = question - language.neutral_keys
-        self._asked = question
+        self._asked = frozenset(filter(is_content, question))
         self._topics = read_topics(contexts)
-        self._comparison: Comparison | None = None
+        self._comparison = Comparison(contexts, shared, question, language, lone=lone)
         self._known_roots: frozenset[str] | None = None
-        self.finds_elsewhere = False
-        """Other numbers and denials are looked for as well."""
 
-    def compare(self, *, lone: bool) -> None:
-        """Look for contradictions as well."""
-        self._comparison = Comparison(self._contexts, self._alignment, self._asked, self._language, lone=lone)
-
-    def grade(self, claim: Claim) -> Grade:
+    def grade(self, claim: Sentence) -> Grade:
         words, sought = claim.words, claim.keys
         telling = content_of(sought)
         content = [at for at, word in enumerate(sought) if word in telling]
-        if self._comparison is not None and not english().units.keys().isdisjoint(telling):
+        if self._language.code == "en" and not english().units.keys().isdisjoint(telling):
             content = [at for at in content if not self._is_unit(sought, at)]
         if not content:
             return Grade(sentence=claim.text)
-        held, context = self._alignment.best_window([sought[at] for at in content])
-        missing = [at for at in content if sought[at] not in self._alignment]
+        held, context = self._shared.best_window([sought[at] for at in content])
+        missing = [at for at in content if sought[at] not in self._shared]
         absent = [at for at in missing if sought[at] not in self._excused]
         numbers = {at for at in absent if is_number(sought[at])}
         named = () if self._language.capitalises_nouns else absent
@@ -173,51 +172,40 @@ class _Grader:
             window=(held + sum([self._credit(sought[at]) for at in missing])) / len(content),
             context=context,
             structured=context is not None and self._contexts[context].structured,
-            trigrams=self._alignment.covered(sought) / len(sought),
+            trigrams=self._shared.covered(sought) / len(sought),
             numbers=tuple([words[at] for at in absent if at in numbers]),
             names=tuple([words[at] for at in absent if at in names]),
             words=self._language.spelled([words[at] for at in absent if at not in numbers and at not in names]),
             longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
             refuses=refuses(claim.text, self._language) and not self._is_answered(),
-            contradictions=self._contradictions(claim, absent),
-            compared=_WITH_DENIALS if self._finds_denials else _WITHOUT_DENIALS,
+            contradictions=self._comparison.contradictions(claim, frozenset([sought[at] for at in absent])),
+            compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
         )
 
-    @property
-    def _finds_denials(self) -> bool:
-        return self._comparison is not None or (self.finds_elsewhere and bool(self._language.negations))
-
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:
-        """True for the unit of a number, which is compared with the number, where no context has the word."""
-        if keys[at] in self._alignment or keys[at] not in english().units:
+        """True for the unit of a number, if no context has the word: the unit is compared with the number."""
+        if keys[at] in self._shared or keys[at] not in english().units:
             return False
         return any(is_number(key) for key in keys[max(0, at - 2) : at + 2] if key != keys[at])
 
-    def _contradictions(self, claim: Claim, absent: Sequence[int]) -> tuple[Contradiction, ...]:
-        if self.finds_elsewhere:
-            return find_elsewhere(claim, self._contexts, self._alignment, self._language)
-        if self._comparison is None:
-            return ()
-        return self._comparison.contradictions(claim, frozenset([claim.keys[at] for at in absent]))
-
     def _is_answered(self) -> bool:
         """Whether contexts hold most of the question's words close together."""
-        asked = Claim(text="", words=(), keys=tuple(word for word in self._asked if is_content(word)))
-        if not asked.keys:
+        if not self._asked:
             return False
-        held, _ = Alignment([asked], self._contexts).best_window(asked.keys)
+        asked = Sentence(text="", words=(), keys=tuple(self._asked))
+        held, _ = SharedWords([asked], self._contexts).best_window(asked.keys)
         return held >= _ANSWERED * len(asked.keys)
 
     def _credit(self, word: str) -> float:
-        """What a word counts that no context holds: all for a neutral word, half for one of the question or its root."""
+        """What a word counts that no context holds: 1 if it is neutral, half if it or its root is in the question or the contexts."""
         if word not in self._excused:
             return 0.5 if word[:_ROOT] in self._roots else 0.0
         return 0.5 if word in self._question else 1.0
 
     @property
     def _roots(self) -> frozenset[str]:
-        """How the content words of contexts begin, in languages that inflect more than stemmers undo."""
+        """How the contexts' words begin; none for English, whose stemmer undoes most inflection."""
         if self._known_roots is None:
             words = chain.from_iterable(context.places for context in self._contexts)
             self._known_roots = frozenset(
@@ -231,3 +219,44 @@ class _Grader:
 def _longest_run(places: Sequence[int], absent: frozenset[int]) -> int:
     """The most places in a row that are absent."""
     return max((len(list(run)) for is_absent, run in groupby(places, absent.__contains__) if is_absent), default=0)
+
+
+def comparable_claims(claims: Sequence[Sentence], languages: Languages) -> tuple[Sentence, ...]:
+    """The claims with a number or a name that contexts in another language could hold."""
+    return tuple(claim for claim in claims if any(_numbers_and_names(claim, languages)))
+
+
+def grade_across(claims: Sequence[Sentence], contexts: Sequence[Context], languages: Languages) -> list[Grade]:
+    """A grade for each claim in another language than the contexts: the share of its numbers and names that they hold.
+
+    Raises:
+        JudgeError: a claim has neither (`language`).
+    """
+    numbers = {key for context in contexts for key in context.keys if is_number(key)}
+    names = {word.lower()[:_NAME] for context in contexts for word in context.all_words()}
+    return [_grade_across(claim, numbers | names, languages) for claim in claims]
+
+
+def _grade_across(claim: Sentence, held: set[str], languages: Languages) -> Grade:
+    sought = list(_numbers_and_names(claim, languages))
+    if not sought:
+        raise JudgeError(LANGUAGE, f"{languages.apart}, and a claim has no numbers or names to compare")
+    missing = [(word, key) for word, key in sought if key not in held]
+    return Grade(
+        sentence=claim.text,
+        window=1 - len(missing) / len(sought),
+        context=0,
+        compared="numbers and names",
+        numbers=tuple(word for word, key in missing if is_number(key)),
+        names=tuple(word for word, key in missing if not is_number(key)),
+    )
+
+
+def _numbers_and_names(claim: Sentence, languages: Languages) -> Iterator[tuple[str, str]]:
+    """Numbers with their keys, and names with their roots: capitalised words but the first, if the scripts are the same."""
+    has_names = languages.response.script == languages.contexts.script and not languages.response.capitalises_nouns
+    for at, (word, key) in enumerate(zip(claim.words, claim.keys, strict=True)):
+        if is_number(key):
+            yield word, key
+        elif has_names and at and word[0].isupper() and is_content(key):
+            yield word, word.lower()[:_NAME]

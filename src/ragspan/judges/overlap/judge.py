@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import ClassVar
 
 from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
-from ragspan.judges.overlap.across import require_claims
-from ragspan.judges.overlap.analysis import Analysis, RecentAnalyses, share_read
-from ragspan.judges.overlap.explanations import explain_answer, explain_coverage, explain_sentence
+from ragspan.judges.overlap.analysis import Analysis, share_read
+from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.coverage import Coverage, are_useful
 from ragspan.judges.overlap.grounding import Grade, probability
-from ragspan.judges.overlap.refusals import is_refusal
-from ragspan.judges.overlap.stems import stemmer_of
-from ragspan.judges.overlap.usefulness import are_useful
+from ragspan.judges.overlap.responses import is_refusal
+from ragspan.judges.overlap.vocabulary import stemmer_of
+from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
 
 _THRESHOLD = 0.5
@@ -21,7 +22,7 @@ _SURE = 0.6
 """From here on a document supports a claim that contexts do not: `benchmarks/causes.py` measures what that excuses."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class OverlapJudge:
     """Judges by what a response shares with its contexts: deterministic, pure Python.
 
@@ -43,12 +44,7 @@ class OverlapJudge:
 
     cpu_bound: ClassVar[bool] = True
     name: str = field(default="overlap", init=False)
-    _recent: RecentAnalyses = field(default_factory=RecentAnalyses, init=False, repr=False, compare=False)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy, of a derived class too, has all that this one has but what it has read lately.
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "_recent"}
-        return _copied, (type(self), {**getattr(self, "__dict__", {}), **values})
+    _reader: ContextReader = field(default_factory=ContextReader, init=False, repr=False, compare=False)
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that lies within the bounds, 0..1."""
@@ -60,14 +56,14 @@ class OverlapJudge:
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
-        analysis = self._recent.of(record)
+        analysis = self._analysis(record)
         grounded = analysis.grounding >= _THRESHOLD
         explanation = _noted(explain_answer(analysis.grades, grounded=grounded), analysis, analysis.grades)
         return [Vote(grounded=grounded, explanation=explanation, probability=analysis.grounding)] * votes
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
-        analysis = self._recent.of(record)
+        analysis = self._analysis(record)
         coverage = analysis.coverage()
         value = (coverage.share + analysis.grounding) / 2
         explanation = explain_coverage(coverage)
@@ -77,13 +73,12 @@ class OverlapJudge:
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
-        analysis = self._recent.of(record)
-        require_claims(analysis.claims, analysis.languages)
+        analysis = self._analysis(record)
         return [claim.text for claim in analysis.claims]
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
-        analysis = self._recent.of(record)
+        analysis = self._analysis(record)
         return [_verdict(index, grade, analysis) for index, grade in enumerate(analysis.grade(claims))]
 
     async def find_support(
@@ -93,7 +88,7 @@ class OverlapJudge:
         if claims is None:
             verdicts = await self.verify_claims(record, await self.extract_claims(record))
             claims = [verdict.claim or "" for verdict in verdicts if not verdict.supported]
-        elsewhere = self._recent.of(replace(record, contexts=as_contexts(documents)))
+        elsewhere = Analysis(replace(record, contexts=as_contexts(documents)), self._reader)
         found = []
         for claim, grade in zip(claims, elsewhere.grade(claims), strict=True):
             supported = probability(grade.score, elsewhere.language)
@@ -105,7 +100,7 @@ class OverlapJudge:
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
-        shared = self._recent.of(record).shared()
+        shared = self._analysis(record).shared()
         best = f"{max(shared, default=0.0) / 2:.0%}"
         return [
             ContextVerdict(
@@ -124,12 +119,12 @@ class OverlapJudge:
         """
         return [
             ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
-            for index, share in enumerate(self._recent.of(record).asked())
+            for index, share in enumerate(self._analysis(record).asked())
         ]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""
-        analysis = self._recent.of(record)
+        analysis = self._analysis(record)
         useful = are_useful(analysis.shared())
         return [
             ContextRating(
@@ -140,12 +135,9 @@ class OverlapJudge:
             for index, (is_useful, share) in enumerate(zip(useful, analysis.conveyed(), strict=True))
         ]
 
-
-def _copied(kind: type[OverlapJudge], values: dict[str, Any]) -> OverlapJudge:
-    judge = object.__new__(kind)
-    for name, value in (values | {"_recent": RecentAnalyses()}).items():
-        object.__setattr__(judge, name, value)  # it is frozen
-    return judge
+    def _analysis(self, record: RagRecord) -> Analysis:
+        """The same for all metrics of a record."""
+        return session_of(record).keep(self, lambda: Analysis(record, self._reader))
 
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
@@ -164,3 +156,65 @@ def _noted(explanation: str, analysis: Analysis, grades: Sequence[Grade]) -> str
         return explanation
     lacks_any = any(grade.numbers or grade.names for grade in grades)
     return f"{analysis.note}; {explanation if lacks_any else 'the contexts hold all of them'}"
+
+
+_MOST_WORDS = 8
+_LONGEST_QUOTE = 160
+
+
+def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
+    """Why a response with these sentences passes or not: its worst sentence, and what it lacks."""
+    if not grades:
+        return "the response has no content that a context could hold"
+    worst = min(grades, key=lambda grade: grade.score)
+    if not grounded:
+        return f"{explain_sentence(worst)}; in {quoted(worst.sentence)}"
+    return (
+        f"{worst.compared} were compared, and no contradiction was found; "
+        f"the weakest sentence is {quoted(worst.sentence)}: {_held(worst)}"
+    )
+
+
+def explain_sentence(grade: Grade) -> str:
+    """What the contexts say otherwise than a sentence, what they lack of it, and what they hold."""
+    if grade.contradictions:
+        return "; ".join(map(str, grade.contradictions))
+    found = _held(grade)
+    lacks = grade.conflicts or grade.numbers or grade.names or grade.words
+    return found if lacks else f"{grade.compared} were compared; {found}"
+
+
+def _held(grade: Grade) -> str:
+    lacks = [
+        f"{what}: {listed(items)}"
+        for what, items in (
+            ("the context says otherwise about", grade.conflicts),
+            ("numbers not in the context", grade.numbers),
+            ("names not in the context", grade.names),
+            ("words not in the context", grade.words),
+        )
+        if items
+    ]
+    if lacks:
+        return "; ".join(lacks)
+    if grade.context is None:
+        return "its words are too general to be looked for"
+    return f"{grade.window:.0%} of its content words stand close together in a context"
+
+
+def explain_coverage(coverage: Coverage) -> str:
+    if coverage.missing:
+        return f"lacks {listed(coverage.missing)} of the context's main words"
+    return "the response has all main words of the context" if coverage.share else "the context has no content"
+
+
+def listed(words: Iterable[str]) -> str:
+    """The first few of the words, each once."""
+    distinct = iter(dict.fromkeys(words))
+    shown = ", ".join(islice(distinct, _MOST_WORDS))
+    return f"{shown}, ..." if next(distinct, None) is not None else shown
+
+
+def quoted(sentence: str) -> str:
+    text = sentence if len(sentence) <= _LONGEST_QUOTE else f"{sentence[:_LONGEST_QUOTE]}..."
+    return f'"{text}"'

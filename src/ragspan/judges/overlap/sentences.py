@@ -1,45 +1,87 @@
-"""Sentences of contexts and responses."""
+"""The sentences of texts, as they are written and as keys.
+
+Texts repeat their chunks; a chunk is what is between two spaces. A `SentenceReader` remembers for each chunk its keys, and
+whether a sentence ends with it. So one look into a dictionary replaces the regular expressions here and in `languages` for
+most of a context. Where the neighbours of a chunk decide ("Mr.", "5 pm", "1."), they are looked at each time.
+"""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages.language import ENGLISH, Language
-from ragspan.judges.overlap.text import readable
 
-# One character each, with at most a few closing marks: linear for any run of them. Full stops of other scripts end a
-# sentence whatever follows; one of ASCII after a letter of Chinese, Japanese or Thai does, too.
-FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
-WITHOUT_SPACES = "\u0e00-\u0eff\u3040-\u9fff"
-BULLETS = "•▪●◦‣"
+# A break is one character with at most a few closing marks, so that any run of them takes linear time. Full stops of other
+# scripts end a sentence whatever follows; so does one of ASCII after a letter of Chinese, Japanese or Thai.
+_FULL_STOPS = "\u3002\uff01\uff1f\uff0e\uff61\u0964\u0965\u061f\u06d4\u0589\u1362\u1367\u104b\u17d4\u17d5\u0f0d\u0f0e\u1803\u1809\ua4ff"
+_WITHOUT_SPACES = "\u0e00-\u0eff\u3040-\u9fff"
+_BULLETS = "•▪●◦‣"
 """All three as a part of a character class."""
-_BREAK = re.compile(  # that it begins with one class of characters lets the search pass over all others at once
-    rf"""[.!?\u2026\n{FULL_STOPS}{BULLETS}]
+_BREAK = re.compile(  # begins with one class of characters, so that the search passes quickly over all others
+    rf"""[.!?\u2026\n{_FULL_STOPS}{_BULLETS}]
     (?: (?<=[.!?\u2026])["')\]*_»]{{0,3}}(?=\s)
-      | (?<=[{FULL_STOPS}])[\u300d\u300f\uff09\u300b"')\]]{{0,3}}
-      | (?<=[{WITHOUT_SPACES}][.!?])
-      | (?<=[\n{BULLETS}]) )""",
+      | (?<=[{_FULL_STOPS}])[\u300d\u300f\uff09\u300b"')\]]{{0,3}}
+      | (?<=[{_WITHOUT_SPACES}][.!?])
+      | (?<=[\n{_BULLETS}]) )""",
     re.VERBOSE,
 )
-MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
+_MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
 _LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")
 _NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b(?!\.)")
 _INITIALS = re.compile(r"[^\W\d_]|[^\W\d_](?:\.[^\W\d_]){1,6}")
 _LONGEST_ORDINAL = 2
-EDGES = f" \t\r\n*_#|{BULLETS}"
+_EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is no part of a sentence at its ends."""
 
+_MAX_CHUNKS = 1 << 16
+"""Chunks of one language that are remembered; then a reader forgets all of them."""
+_LONGEST = 64
+"""A longer chunk is hardly seen twice."""
 
-def split_sentences(text: str, most: int = sys.maxsize, language: Language = ENGLISH) -> Iterator[str]:
+_END = "\n"
+"""Ends a sentence among keys, of which none has a space."""
+_LINE_END = "\x00"
+_BULLET = re.compile(f"[{_BULLETS}]")
+_NOT_BY_CHUNKS = re.compile(rf"[{_FULL_STOPS}{_WITHOUT_SPACES}]|\S[{_BULLETS}]|[^\S \t\r\n]")
+"""What may end a sentence inside a chunk, and unusual spaces, which some languages write inside numbers."""
+
+_STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
+_JOINS = re.compile(r"[AaPp]\.?[Mm]\b|[Cc]ent\b")
+_JOINS_ELSEWHERE = re.compile(r"[AaPp]\.?[Mm]\b|\d{3}(?!\d)")
+
+_NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING = range(4)
+"""When a chunk ends a sentence. `_AFTER_WORDS`: a number does, unless it numbers an item of a list. `_BEFORE_OPENING`: an
+abbreviation does before a word that can only begin a sentence."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sentence:
+    """A sentence with its words and their keys."""
+
+    text: str
+    words: tuple[str, ...]
+    keys: tuple[str, ...]
+    """What each of the words is compared by."""
+
+
+def read_sentence(text: str, language: Language = ENGLISH) -> Sentence:
+    """The sentence with its words."""
+    words = tuple(language.tokens(text))
+    return Sentence(text=text, words=words, keys=tuple(map(language.key, words)))
+
+
+def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     """The sentences of a text, list markers left out, each with at least one letter or digit.
 
     A sentence ends after `.`, `!` or `?` before a space, after the full stops of other scripts, at a line break, and before
     a bullet. A full stop after an abbreviation, an initial or a list number ends none, unless the next word can only begin
-    a sentence. The text is expected to be `readable`. Of more than `most` sentences, what is left counts as one.
+    a sentence. The text should be `readable`.
     """
-    return filter(has_content, map(stripped, _pieces(text, most, language)))
+    return filter(_has_content, map(_stripped, _pieces(text, language)))
 
 
 def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, int]]:
@@ -52,58 +94,190 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
         yield start, end
 
 
-def _pieces(text: str, most: int, language: Language) -> Iterator[str]:
-    start, left = 0, most
+def _pieces(text: str, language: Language) -> Iterator[str]:
+    start = 0
     for match in _BREAK.finditer(text):
         if match[0][0] != "." or not _stands_inside(text, start, match, language):
-            left -= 1
-            if left <= 0:
-                break
             yield text[start : match.end()]
             start = match.end()
     yield text[start:]
 
 
-def stripped(piece: str) -> str:
-    marker = MARKER.match(piece)
-    return piece[marker.end() if marker else 0 :].strip(EDGES)
+def _stripped(piece: str) -> str:
+    marker = _MARKER.match(piece)
+    return piece[marker.end() if marker else 0 :].strip(_EDGES)
 
 
-def has_content(sentence: str) -> bool:
+def _has_content(sentence: str) -> bool:
     return any(map(str.isalnum, sentence))
 
 
 def _stands_inside(text: str, start: int, match: re.Match[str], language: Language) -> bool:
     """True for the full stop of an abbreviation, an initial or a list number."""
-    before = last_word(text, start, match.start())
+    before = _last_word(text, start, match.start())
     if before is None:
         return False
     word = before[0]
     if word.isdigit():
-        if is_ordinal(word, language):
+        if _is_ordinal(word, language):
             return True
-        return not text[start : before.start()].strip(EDGES)
-    if word.lower() not in language.abbreviations and not is_initial(word):
+        return not text[start : before.start()].strip(_EDGES)
+    if word.lower() not in language.abbreviations and not _is_initial(word):
         return False
-    return not opens_sentence(text, match.end(), language)
+    return not _opens_sentence(text, match.end(), language)
 
 
-def last_word(text: str, start: int, end: int) -> re.Match[str] | None:
+def _last_word(text: str, start: int, end: int) -> re.Match[str] | None:
     """What is written before a place, up to a space or an opening bracket."""
     return _LAST_WORD.search(text, max(start, end - 12), end)
 
 
-def opens_sentence(text: str, at: int, language: Language) -> bool:
+def _opens_sentence(text: str, at: int, language: Language) -> bool:
     """True where a capitalised word follows that can only begin a sentence."""
     following = _NEXT_WORD.match(text, at)
     return following is not None and following[1].istitle() and following[1].lower() in language.stop_words
 
 
-def is_ordinal(digits: str, language: Language) -> bool:
+def _is_ordinal(digits: str, language: Language) -> bool:
     """True where a full stop makes a number an ordinal: "24. Mai"."""
     return language.has_ordinal_points and len(digits) <= _LONGEST_ORDINAL
 
 
-def is_initial(word: str) -> bool:
+def _is_initial(word: str) -> bool:
     """True for "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
     return _INITIALS.fullmatch(word) is not None and (len(word) > 1 or word.isupper())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunk:
+    """A chunk whose keys or end depend on its neighbours."""
+
+    keys: str
+    stop: int
+    is_marker: bool
+    """At the beginning of a sentence it marks an item of a list."""
+    may_join: bool
+    """It may be one token with the chunk before: "5 pm"."""
+
+
+class SentenceReader(dict[str, Any]):
+    """Remembers chunks: for each its keys, with `_END` where it ends a sentence, or a `_Chunk`.
+
+    Safe from any thread: at worst, two threads read a chunk twice.
+    """
+
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._joins = _JOINS if language.code == "en" else _JOINS_ELSEWHERE
+
+    def read(self, text: str) -> list[str]:
+        """The keys of each sentence that has any, with spaces between them."""
+        chunks = _chunks(text)
+        if chunks is None:
+            return [keys for sentence in self._plainly(text) if (keys := " ".join(self._language.keys(sentence)))]
+        found = list(map(self.__getitem__, chunks))
+        try:
+            keys = " ".join(found)
+        except TypeError:  # some are a `_Chunk`
+            keys = " ".join(self._in_places(chunks, found))
+        return [one for one in keys.split(_END) if one and not one.isspace()]
+
+    def written(self, text: str) -> list[str]:
+        """The same sentences as they are written, with single spaces."""
+        chunks = _chunks(text)
+        if chunks is None:
+            return [sentence for sentence in self._plainly(text) if self._language.keys(sentence)]
+        keys = self._in_places(chunks, list(map(self.__getitem__, chunks)))
+        marked = [f"{chunk}{_END}" if _END in found else chunk for chunk, found in zip(chunks, keys, strict=True)]
+        sentences = zip(readable(" ".join(marked)).split(_END), " ".join(keys).split(_END), strict=True)
+        return [_stripped(sentence) for sentence, found in sentences if found and not found.isspace()]
+
+    def _plainly(self, text: str) -> list[str]:
+        return list(split_sentences(readable(text), language=self._language))
+
+    def _in_places(self, chunks: Sequence[str], found: list[Any]) -> list[str]:
+        """The keys of each chunk, as it stands among the others."""
+        for at, keys in enumerate(found):
+            if keys.__class__ is _Chunk:
+                found[at] = self._in_place(keys, at, chunks, found)
+        return found
+
+    def __missing__(self, chunk: str) -> Any:
+        found = self._learnt(chunk)
+        if len(chunk) <= _LONGEST:
+            if len(self) >= _MAX_CHUNKS:
+                self.clear()
+            self[chunk] = found
+        return found
+
+    def _learnt(self, chunk: str) -> Any:
+        if chunk == _LINE_END:
+            return _END
+        chunk = readable(chunk).strip()
+        keys = " ".join(self._language.keys(chunk))
+        stop = self._stop_of(chunk)
+        is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is no marker, for the sentence ends there
+        is_marker = bool(keys) and not is_whole_sentence and _MARKER.match(f"{chunk} ") is not None
+        may_join = self._joins.match(chunk) is not None
+        if is_marker or may_join or stop in {_AFTER_WORDS, _BEFORE_OPENING}:
+            return _Chunk(keys, stop, is_marker, may_join)
+        return keys + _END if stop == _ALWAYS else keys
+
+    def _stop_of(self, chunk: str) -> int:
+        match = _STOP.search(chunk)
+        if match is None:
+            return _NEVER
+        before = _last_word(chunk, 0, match.start())
+        if match[0][0] != "." or before is None:
+            return _ALWAYS
+        word = before[0]
+        if word.isdigit():
+            return _NEVER if _is_ordinal(word, self._language) else _AFTER_WORDS
+        return _BEFORE_OPENING if word.lower() in self._language.abbreviations or _is_initial(word) else _ALWAYS
+
+    def _in_place(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: list[Any]) -> str:
+        """The keys of a chunk, and whether it ends a sentence, given those of the chunks before it."""
+        keys = chunk.keys
+        begins = not at or found[at - 1].endswith(_END)
+        if chunk.is_marker and begins and at < len(chunks) - 1:
+            return ""
+        if chunk.may_join and not begins and _may_be_joined(chunks[at - 1]):
+            first = at - 1
+            while first and self._joins.match(chunks[first]) and _may_be_joined(chunks[first - 1]):
+                first -= 1
+            keys = " ".join(self._language.keys(" ".join(chunks[first : at + 1])))
+            found[first:at] = [""] * (at - first)
+        return keys + _END if self._ends(chunk, at, chunks, found) else keys
+
+    def _ends(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: Sequence[str]) -> bool:
+        if chunk.stop == _BEFORE_OPENING:
+            return at + 1 < len(chunks) and _opens_sentence(f" {chunks[at + 1]}", 0, self._language)
+        if chunk.stop == _AFTER_WORDS:
+            start = at
+            while start and not found[start - 1].endswith(_END):
+                start -= 1
+            before = "".join([*chunks[start:at], chunks[at].rstrip("0123456789.!?")])
+            return bool(before.strip(_EDGES))
+        return chunk.stop == _ALWAYS
+
+
+def _chunks(text: str) -> list[str] | None:
+    """What is between spaces, with marks for line ends; None where single chunks do not show the sentences."""
+    lines = text.replace("\n", f" {_LINE_END} ")
+    if not text.isascii():
+        if _NOT_BY_CHUNKS.search(text):
+            return None
+        lines = _BULLET.sub(f" {_LINE_END} ", lines)
+    return lines.split()
+
+
+def _may_be_joined(chunk: str) -> bool:
+    return chunk[-1].isdigit() or chunk.endswith(("per", "Per"))
+
+
+def reader(language: Language) -> SentenceReader:
+    """The one for all texts in this language."""
+    if language.reader is None:
+        language.reader = SentenceReader(language)
+    known: SentenceReader = language.reader
+    return known

@@ -1,4 +1,4 @@
-"""Passages that hold JSON: as statements that can be compared with sentences, and as flags that can be contradicted."""
+"""Contexts that are JSON: as statements, which are compared like sentences, and as flags, which can be contradicted."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from ragspan.judges.overlap.text import is_written_as_one
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
 
 Leaf: TypeAlias = str | bool | None
+
+_SHORT = 4
+"""Letters of words that people join as they like."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_.-]")
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false", "none"})
 
-# A statement repeats the last keys that lead to its leaf. These bounds keep many leaves under long keys from growing
-# into much more text than the passage has.
+# A statement repeats the last keys that lead to its leaf. These bounds keep many leaves under long keys from becoming much
+# more text than the context has.
 _PATH = 4
 _LONGEST_NAME = 80
 _GROWTH = 4
@@ -31,20 +34,20 @@ class Flag:
     """The words of the key: "Outdoor Seating" for `OutdoorSeating`."""
     holds: bool | None
     statement: str
-    """What it adds to the passage; empty for null."""
+    """The statement that it becomes; empty for null."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Structure:
-    """What a JSON passage says."""
+    """What a JSON context says."""
 
     statements: tuple[str, ...]
-    """One a leaf, in order: "path : value", "path" for true, "no path" for false; none for null."""
+    """One for each leaf, in order: "path : value", "path" for true, "no path" for false; none for null."""
     flags: tuple[Flag, ...]
 
 
 def read_structure(text: str) -> Structure | None:
-    """The structure of a passage that is a JSON object or array, None for any other text."""
+    """The structure of a context that is a JSON object or array; None for any other text."""
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
@@ -68,7 +71,7 @@ def read_structure(text: str) -> Structure | None:
 
 
 def _leaves(value: Any) -> Iterator[tuple[tuple[str, ...], Leaf]]:
-    """All leaves in the order of the text; with a stack, because a text may nest as deep as it likes."""
+    """All leaves in the order of the text; with a stack, because a text may nest to any depth."""
     stack: list[tuple[tuple[str, ...], Any]] = [((), value)]
     while stack:
         names, item = stack.pop()
@@ -102,7 +105,13 @@ def _split(name: str) -> str:
 
 
 def _spellings(name: str) -> str:
-    """A key's words, and two short ones also as one, as people may write them: "Wi Fi WiFi"."""
+    """A key's words, and two short ones also as one: "Wi Fi WiFi"."""
     words = _split(name).split()
     joined = (first + second for first, second in pairwise(words) if is_written_as_one(first, second))
     return " ".join([*words, *joined])
+
+
+def is_written_as_one(first: str, second: str) -> bool:
+    """True for two short words that people join as they like: "take out", "Wi-Fi"; but not "good for"."""
+    alike = (first.lower() in FUNCTION_WORDS) == (second.lower() in FUNCTION_WORDS)
+    return alike and max(len(first), len(second)) <= _SHORT

@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragspan.judges.overlap.alignment import Alignment
-from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.contradictions.additions import find_addition, find_replaced
-from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
-from ragspan.judges.overlap.contradictions.arguments import find_other_argument
+from ragspan.judges.overlap.contradictions import Contradiction
+from ragspan.judges.overlap.contradictions.alignment import Aligner
+from ragspan.judges.overlap.contradictions.denials import find_opposition
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
-from ragspan.judges.overlap.contradictions.finding import Contradiction
-from ragspan.judges.overlap.contradictions.orders import find_swap
-from ragspan.judges.overlap.contradictions.polarity import find_opposition
-from ragspan.judges.overlap.contradictions.scope import find_other_scope
-from ragspan.judges.overlap.contradictions.slots import find_other_name, find_other_quantity
-from ragspan.judges.overlap.contradictions.tables import english
+from ragspan.judges.overlap.contradictions.other_languages import find_in_other_language
+from ragspan.judges.overlap.contradictions.quantifiers import find_other_quantifier
+from ragspan.judges.overlap.contradictions.replacements import (
+    find_addition,
+    find_other_name,
+    find_other_quantity,
+    find_other_words,
+)
+from ragspan.judges.overlap.contradictions.roles import find_other_argument, find_swap
+from ragspan.judges.overlap.keys import content_of, is_number
 from ragspan.judges.overlap.languages import Language
-from ragspan.judges.overlap.text import content_of, is_number
+from ragspan.judges.overlap.sentences import Sentence
+from ragspan.judges.overlap.shared_words import SharedWords
+
+_ENOUGH, _MOST = 0.6, 0.8
+"""The share of a claim's words that a context sentence has to hold to be compared: in a lone response, and in a longer one."""
+_FEW = 3
+"""Content words of a claim of a longer response that is compared."""
+_LONGEST = 100
+_ROUNDING = 1e-6
+_NO_WORDS: frozenset[str] = frozenset()
 
 
 class Comparison:
@@ -27,74 +38,82 @@ class Comparison:
     def __init__(
         self,
         contexts: Sequence[Context],
-        alignment: Alignment,
+        shared: SharedWords,
         question: frozenset[str],
         language: Language,
         *,
         lone: bool,
     ) -> None:
-        """`alignment` is that of claims with these contexts. `question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
-        self._key = language.key
-        self._tables = english()
+        """`question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
+        self._contexts = contexts
+        self._shared = shared
+        self._language = language
         self._lone = lone
-        self._aligner = Aligner(contexts, alignment)
-        self._question = frozenset(
-            word for word in map(compared, question) if tells(word) and (word in self._aligner or word == "include")
-        )
+        if language.code == "en":
+            self._aligner = Aligner(contexts, shared)
+            self._question = frozenset(
+                word for word in map(compared, question) if tells(word) and (word in self._aligner or word == "include")
+            )
 
-    def contradictions(self, claim: Claim, absent: frozenset[str]) -> tuple[Contradiction, ...]:
+    @property
+    def finds_denials(self) -> bool:
+        """Whether denials are compared."""
+        return self._language.code == "en" or (self._lone and bool(self._language.negations))
+
+    def contradictions(self, claim: Sentence, absent: frozenset[str]) -> tuple[Contradiction, ...]:
         """What the claim says otherwise than the context sentences that it rests on.
 
         `absent` are the keys of its content words that neither the contexts nor the question hold.
         """
-        if claim.text.endswith(":") or not (self._lone or _may_rest(claim, absent)):
+        if self._language.code != "en":
+            found = [find_in_other_language(claim, self._contexts, self._shared, self._language)] if self._lone else []
+        elif claim.text.endswith(":"):
             return ()
-        facts = SentenceFacts(claim.text, self._key)
-        if not self._lone and len(facts.content) < _FEW:
-            return ()
-        question = self._question if self._lone else frozenset[str]()
-        sought = facts.content if len(facts.content) > 1 else facts.content | question
-        enough = _ENOUGH if self._lone else _MOST
-        aligned = self._aligner.best(sought, question, least=0.0 if self._lone else enough)
-        if not aligned:
-            return ()
-        found = (
-            [self._of_names(facts, aligned, absent), find_other_argument(facts, aligned, self._aligner)]
-            if self._lone
-            else []
-        )
-        near = [one for one in aligned if one.share >= enough]
-        if near:
-            found += [
-                find_other_quantity(facts, aligned, question, self._aligner, enough=enough),
-                find_opposition(
-                    facts, aligned, question, self._tables, enough=enough, fewest=1 if self._lone else _FEW + 1
-                ),
-                find_swap(facts, aligned, self._tables) if self._lone else None,
-                find_other_scope(facts, near) if self._lone else None,
-            ]
+        else:
+            found = self._of_lone(claim, absent) if self._lone else self._of_one_of_many(claim, absent)
         return tuple(one for one in found if one is not None)
 
-    def _of_names(
-        self, facts: SentenceFacts, aligned: Sequence[Aligned], absent: frozenset[str]
-    ) -> Contradiction | None:
-        """What is asked of responses of a sentence or two only, because it errs too often in long ones."""
-        return (
+    def _of_lone(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
+        facts = SentenceFacts(claim.text, self._language)
+        sought = facts.content if len(facts.content) > 1 else facts.content | self._question
+        aligned = self._aligner.best(sought, self._question)
+        if not aligned:
+            return []
+        found = [
             find_other_name(facts, aligned, self._question, self._aligner, enough=_ENOUGH)
             or find_addition(facts, aligned, absent)
-            or find_replaced(facts, aligned, absent)
-        )
+            or find_other_words(facts, aligned, absent),
+            find_other_argument(facts, aligned, self._aligner),
+        ]
+        near = [one for one in aligned if one.share >= _ENOUGH]
+        if near:
+            found += [
+                find_other_quantity(facts, aligned, self._question, self._aligner, enough=_ENOUGH),
+                find_opposition(facts, aligned, self._question, enough=_ENOUGH, fewest=1),
+                find_swap(facts, aligned),
+                find_other_quantifier(facts, near),
+            ]
+        return found
+
+    def _of_one_of_many(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
+        """Numbers, denials and opposites only, where the sentences are very alike: the other rules err too often here."""
+        if not _may_rest(claim, absent):
+            return []
+        facts = SentenceFacts(claim.text, self._language)
+        if len(facts.content) < _FEW:
+            return []
+        aligned = self._aligner.best(facts.content, _NO_WORDS, least=_MOST)
+        if not any(one.share >= _MOST for one in aligned):
+            return []
+        return [
+            find_other_quantity(facts, aligned, _NO_WORDS, self._aligner, enough=_MOST),
+            find_opposition(facts, aligned, _NO_WORDS, enough=_MOST, fewest=_FEW + 1),
+        ]
 
 
-def _may_rest(claim: Claim, absent: frozenset[str]) -> bool:
-    """False for a claim that shares too little with any sentences, which is found out before it is taken apart."""
-    if len(claim.keys) > _LONGEST:  # what is taken apart of it may share more than the whole
+def _may_rest(claim: Sentence, absent: frozenset[str]) -> bool:
+    """False for a claim that shares too little with any sentence; a quick test, before the claim is taken apart."""
+    if len(claim.keys) > _LONGEST:  # only its beginning is taken apart, and that may share more than the whole
         return True
     missing = [word for word in absent - may_be_elsewhere() if not is_number(word)]
     return len(missing) <= (1 - _MOST) * (len(content_of(claim.keys)) + 1) + _ROUNDING
-
-
-_LONGEST = 100
-_ROUNDING = 1e-6
-_ENOUGH, _MOST = 0.6, 0.8
-_FEW = 3

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import compress, pairwise
 
-from ragspan.judges.overlap.contexts import ContextSentence
-from ragspan.judges.overlap.contradictions.names import Name, read_names
+from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.quantities import WORDED, read_quantities
-from ragspan.judges.overlap.contradictions.tables import Tables, english
-from ragspan.judges.overlap.text import is_content, is_number, key, tokens
+from ragspan.judges.overlap.keys import is_content, is_number, key, tokens
+from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS, word_set
 
 _MOST_CHARACTERS = 1200
-"""Of a sentence; what lies beyond is not compared."""
+"""Characters of a sentence that are compared."""
 _MOST_TOKENS = 120
+_NEAR, _SOON = 7, 4
+"""A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 
 _PAUSE = re.compile(r"([,;:](?=\s)|[()\[\]\"]|\s-{1,2}\s)")
 _MARKS = frozenset(',;:()[]"-') | {"--"}
 _ANSWERS = frozenset({"yes", "no"})
+_SUPPOSING = frozenset({"if", "unless", "whether", "when"})
+_REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
+_INCLUDING = frozenset({"include", "includes", "included", "including"})
+_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
+_PREPOSITIONS = word_set("by in at on from to of for with into against as than over under between")
+_SKIPPED = frozenset({"the", "a", "an", "its", "his", "her", "their"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,81 +38,185 @@ class Clause:
     start: int
     end: int
     own: frozenset[str]
-    """Keys of its content words, numbers left out."""
+    """Keys of its content words, without numbers."""
     inherited: frozenset[str]
     """Those of the clauses before, which may hold its subject or its verb."""
     negations: tuple[int, ...]
     """Places of the words that deny."""
-    optional: bool = False
+    optional: bool
     """It says that something need not be."""
-    supposed: bool = False
+    supposed: bool
     """It begins with "if" or the like, and states nothing."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Name:
+    """Words in a row with a capital where other words have none."""
+
+    start: int
+    end: int
+    text: str
+    keys: frozenset[str]
+    before: str
+    """The key of the preposition before it; empty where there is none."""
+
+
 class SentenceFacts:
-    """What the comparison asks of one sentence; what is asked of few sentences is found when it is first asked for."""
+    """What the comparison needs of one sentence. What few sentences need is found when it is first asked for."""
 
     __slots__ = ("_clauses", "_measured", "_names", "_parts", "content", "keys", "pauses", "quantities", "words")
 
-    def __init__(self, text: str, key: Callable[[str], str] = key) -> None:
+    def __init__(self, text: str, language: Language = ENGLISH) -> None:
         self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
-        self.keys = _with_phrases(tuple(map(compared, map(key, self.words))))
-        self.quantities = read_quantities(self.words, self.keys, self.pauses, english())
+        self.keys = _with_phrases(tuple(map(compared, map(language.key, self.words))))
+        self.quantities = read_quantities(self.words, self.keys, self.pauses)
         self._measured = frozenset(
             place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
         )
         told = map(self._tells, range(len(self.keys))) if self._measured else map(_tells_as_content, self.keys)
         self.content = frozenset(compress(self.keys, told))
-        """Keys of its content words, numbers left out."""
+        """Keys of its content words, without numbers."""
         self._parts: tuple[int, ...] | None = None
         self._clauses: tuple[Clause, ...] | None = None
         self._names: tuple[Name, ...] | None = None
-
-    def _tells(self, place: int) -> bool:
-        return place not in self._measured and _tells_as_content(self.keys[place])
 
     @property
     def parts(self) -> tuple[int, ...]:
         """For each word the number of its part: parts end at commas, "and", "but"."""
         if self._parts is None:
-            self._parts = _parts(self.keys, self.pauses, english())
+            number, parts = 0, []
+            for at, word in enumerate(self.keys):
+                number += at in self.pauses or (word in english().breaks and not self._joins_numbers(at))
+                parts.append(number)
+            self._parts = tuple(parts)
         return self._parts
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
+        """At least one, unless the sentence is empty."""
         if self._clauses is None:
-            content = list(map(self._tells, range(len(self.keys))))
-            self._clauses = tuple(_clauses(self.words, self.keys, content, self.pauses, english()))
+            self._clauses = tuple(self._read_clauses())
         return self._clauses
 
     @property
     def names(self) -> tuple[Name, ...]:
+        """The first word may be one, because it always has a capital."""
         if self._names is None:
-            found = read_names(self.words, self.keys, self.pauses)
-            self._names = tuple(one for one in found if self._measured.isdisjoint(range(one.start, one.end)))
+            self._names = tuple(
+                one for one in self._read_names() if self._measured.isdisjoint(range(one.start, one.end))
+            )
         return self._names
 
+    def clause_at(self, place: int) -> Clause:
+        """The clause with the word at this place."""
+        return next(clause for clause in self.clauses if clause.start <= place < clause.end)
 
-def facts_of_sentence(sentence: ContextSentence) -> SentenceFacts:
-    """The facts of a sentence of a context."""
-    return SentenceFacts(sentence.text, sentence.language.key)
+    def _tells(self, place: int) -> bool:
+        return place not in self._measured and _tells_as_content(self.keys[place])
 
+    def _joins_numbers(self, at: int) -> bool:
+        """True for the "and" of "between 10 and 18"."""
+        return 0 < at < len(self.keys) - 1 and is_number(self.keys[at - 1]) and is_number(self.keys[at + 1])
 
-def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys, those of verbs that mean something else with the next word by what they mean: "turn off", "give up"."""
-    phrases = english().phrases
-    if "longer" in keys:
-        keys = tuple(
-            "still" if one == "longer" and before == "no" and after != "than" else one
-            for before, one, after in zip(("", *keys), keys, (*keys[1:], ""), strict=False)
+    def _read_clauses(self) -> Iterator[Clause]:
+        keys = self.keys
+        starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
+        starts = sorted({*starts, *filter(None, (self._resumes(start, end) for start, end in pairwise(starts)))})
+        inherited: frozenset[str] = frozenset()
+        for start, end in pairwise(starts):
+            own = frozenset(keys[place] for place in range(start, end) if self._tells(place))
+            negations, optional = self._denials(start, end)
+            yield Clause(
+                start=start,
+                end=end,
+                own=own,
+                inherited=inherited,
+                negations=negations,
+                optional=optional,
+                supposed=keys[start] in _SUPPOSING,
+            )
+            inherited |= own
+
+    def _begins_clause(self, at: int) -> bool:
+        known, keys = english(), self.keys
+        mark, word = self.pauses.get(at), keys[at]
+        if mark in {";", ":"} or word in known.turns or word in known.exceptions:
+            return True
+        if word == "that" and at + 1 < len(keys) and keys[at + 1] in known.auxiliaries:
+            return True
+        if mark == "," or word in known.joins:
+            following = keys[at + 1 : at + _NEAR]
+            for place, after in enumerate(following):
+                if after in known.joins or at + 1 + place in self.pauses:
+                    return False
+                if after in known.auxiliaries:
+                    return True
+                if 0 < place < _SOON and word in known.joins and is_past(self.words[at + 1 + place]):
+                    return is_content(following[place - 1])
+        return False
+
+    def _resumes(self, start: int, end: int) -> int:
+        """Where the main clause goes on after a relative one: "a worker that does not answer | is removed"; else 0."""
+        keys, auxiliaries = self.keys, english().auxiliaries
+        if keys[start] not in {"that", "who", "which"}:
+            return 0
+        verb = next((at for at in range(start + 1, end) if keys[at] in auxiliaries), end)
+        told = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
+        return next((at for at in range(told + 1, end) if keys[at] in auxiliaries and keys[at] != "not"), 0)
+
+    def _denials(self, start: int, end: int) -> tuple[tuple[int, ...], bool]:
+        """The places of the words that deny, and whether any only says that something need not be."""
+        known, keys = english(), (*self.keys, "", "")
+        found: list[int] = []
+        optional = False
+        for at in range(start, end):
+            word, after = keys[at], keys[at + 1]
+            if word in known.exceptions or (
+                word in known.negations and (word, after) not in known.harmless and not is_number(after)
+            ):
+                if _leaves_free(keys[at - 1] if at else "", keys[at + 1 : min(end, at + 4)]):
+                    optional = True
+                else:
+                    found.append(at)
+            elif (self.words[at].lower() in _REFUSING and after == "to" and not is_number(keys[at + 2])) or (
+                word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
+            ):
+                found.append(at)
+        return tuple(found), optional
+
+    def _read_names(self) -> Iterator[Name]:
+        at = 0
+        while at < len(self.words):
+            end = at
+            while end < len(self.words) and self._is_capitalised(end) and (end == at or end not in self.pauses):
+                end += 1
+            if end > at:
+                yield Name(
+                    start=at,
+                    end=end,
+                    text=" ".join(self.words[at:end]),
+                    keys=frozenset(self.keys[at:end]),
+                    before=self._preposition(at),
+                )
+            at = max(end, at + 1)
+
+    def _is_capitalised(self, at: int) -> bool:
+        word, word_key = self.words[at], self.keys[at]
+        return (
+            word[0].isupper()
+            and is_content(word_key)
+            and not is_number(word_key)
+            and word.lower() not in FUNCTION_WORDS
         )
-    if phrases.keys().isdisjoint(pairwise(keys)):
-        return keys
-    return tuple(phrases.get(pair, pair[0]) for pair in pairwise((*keys, "")))
+
+    def _preposition(self, at: int) -> str:
+        while at and self.keys[at - 1] in _SKIPPED:
+            at -= 1
+        return self.keys[at - 1] if at and self.keys[at - 1] in _PREPOSITIONS else ""
 
 
-def _words(text: str) -> tuple[tuple[str, ...], dict[int, str]]:
-    """The words, and by the place of the word that follows, the marks between them; an answering "No," is left out."""
+def _words(text: str) -> tuple[tuple[str, ...], Mapping[int, str]]:
+    """The words but an answering "No,", and the marks between them, by the place of the word that follows."""
     words: list[str] = []
     pauses: dict[int, str] = {}
     for piece in _PAUSE.split(text):
@@ -119,59 +231,17 @@ def _words(text: str) -> tuple[tuple[str, ...], dict[int, str]]:
     return tuple(words[:_MOST_TOKENS]), pauses
 
 
-def _parts(keys: Sequence[str], pauses: dict[int, str], language: Tables) -> tuple[int, ...]:
-    breaks = language.turns | language.joins | language.exceptions
-    number, parts = 0, []
-    for at, word in enumerate(keys):
-        ranges = 0 < at < len(keys) - 1 and is_number(keys[at - 1]) and is_number(keys[at + 1])  # "between 10 and 18"
-        number += at in pauses or (word in breaks and not ranges)
-        parts.append(number)
-    return tuple(parts)
-
-
-def _clauses(
-    words: Sequence[str], keys: Sequence[str], content: Sequence[bool], pauses: dict[int, str], language: Tables
-) -> list[Clause]:
-    starts = [0, *(at for at in range(1, len(keys)) if _begins_clause(at, words, keys, pauses, language)), len(keys)]
-    starts = sorted({*starts, *(at for start, end in pairwise(starts) if (at := _resumes(start, end, keys, language)))})
-    clauses: list[Clause] = []
-    inherited: frozenset[str] = frozenset()
-    for start, end in pairwise(starts):
-        own = frozenset(word for word, tells in zip(keys[start:end], content[start:end], strict=True) if tells)
-        negations, optional = _denials(words, keys, start, end, language)
-        clauses.append(
-            Clause(
-                start=start,
-                end=end,
-                own=own,
-                inherited=inherited,
-                negations=negations,
-                optional=optional,
-                supposed=bool(end > start and keys[start] in _SUPPOSING),
-            )
+def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys; a verb that means something else with the next word has the key of that: "turn off", "give up"."""
+    phrases = english().phrases
+    if "longer" in keys:
+        keys = tuple(
+            "still" if one == "longer" and before == "no" and after != "than" else one
+            for before, one, after in zip(("", *keys), keys, (*keys[1:], ""), strict=False)
         )
-        inherited |= own
-    return clauses
-
-
-def _begins_clause(
-    at: int, words: Sequence[str], keys: Sequence[str], pauses: dict[int, str], language: Tables
-) -> bool:
-    mark, word = pauses.get(at), keys[at]
-    if mark in {";", ":"} or word in language.turns or word in language.exceptions:
-        return True
-    if word == "that" and at + 1 < len(keys) and keys[at + 1] in language.auxiliaries:
-        return True
-    if mark == "," or word in language.joins:
-        following = keys[at + 1 : at + _NEAR]
-        for place, after in enumerate(following):
-            if after in language.joins or at + 1 + place in pauses:
-                return False
-            if after in language.auxiliaries:
-                return True
-            if 0 < place < _SOON and word in language.joins and is_past(words[at + 1 + place]):
-                return is_content(following[place - 1])
-    return False
+    if phrases.keys().isdisjoint(pairwise(keys)):
+        return keys
+    return tuple(phrases.get(pair, pair[0]) for pair in pairwise((*keys, "")))
 
 
 def is_past(word: str) -> bool:
@@ -179,60 +249,19 @@ def is_past(word: str) -> bool:
     return word.endswith("ed") or word.lower() in english().past
 
 
-def _resumes(start: int, end: int, keys: Sequence[str], language: Tables) -> int:
-    """Where the main clause goes on after a relative one: "a worker that does not answer | is removed"."""
-    if keys[start] not in {"that", "who", "which"}:
-        return 0
-    verb = next((at for at in range(start + 1, end) if keys[at] in language.auxiliaries), end)
-    told = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
-    return next((at for at in range(told + 1, end) if keys[at] in language.auxiliaries and keys[at] != "not"), 0)
-
-
-_NEAR, _SOON = 7, 4
-"""A comma or "and" begins a clause where a verb follows within so many words."""
-
-
-def _denials(
-    words: Sequence[str], keys: Sequence[str], start: int, end: int, language: Tables
-) -> tuple[tuple[int, ...], bool]:
-    """The places of the words that deny, and whether they only say that something need not be."""
-    found: list[int] = []
-    optional = False
-    for at in range(start, end):
-        word, after = keys[at], keys[at + 1] if at + 1 < len(keys) else ""
-        if word in language.exceptions or (
-            word in language.negations and (word, after) not in language.harmless and not is_number(after)
-        ):
-            before = keys[at - 1] if at else ""
-            if _leaves_free(before, keys[at + 1 : min(end, at + 4)], language.needed):
-                optional = True
-            else:
-                found.append(at)
-        elif (words[at].lower() in _REFUSING and after == "to" and not is_number((*keys, "", "")[at + 2])) or (
-            word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
-        ):
-            found.append(at)
-    return tuple(found), optional
-
-
-def _leaves_free(before: str, after: Sequence[str], needed: frozenset[str]) -> bool:
+def _leaves_free(before: str, after: Sequence[str]) -> bool:
     """True for "need not", "do not have to", "is not required"."""
-    return before in needed or list(after[:2]) == ["have", "to"] or not needed.isdisjoint(after)
-
-
-_SUPPOSING = frozenset({"if", "unless", "whether", "when"})
-_REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
-_INCLUDING = frozenset({"include", "includes", "included", "including"})
-_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
+    needed = english().needed
+    return before in needed or tuple(after[:2]) == ("have", "to") or not needed.isdisjoint(after)
 
 
 def compared(word: str) -> str:
-    """The key as it is compared here: "include" tells something, however it is inflected, and "goes" is "go"."""
+    """What a key is compared by: "includes" by "include", "goes" by "go"."""
     return "include" if word in _INCLUDING else english().light.get(word, word)
 
 
 def tells(word: str) -> bool:
-    """True for the keys of words that are compared."""
+    """True for the key of a word that is compared."""
     return (is_content(word) and not is_number(word) and word not in _LITTLE) or word == "include"
 
 
@@ -243,10 +272,10 @@ def _tells_as_content(word: str) -> bool:
 
 @cache
 def may_be_elsewhere() -> frozenset[str]:
-    """Words that are looked for otherwise than by themselves: as a part of a quantity, by an opposite, by what they deny."""
-    tables = english()
-    phrases = {first for first, _ in tables.phrases} | {"degre", "usa", "u"}
-    return tables.denying | tables.opposites.keys() | tables.units.keys() | tables.scales.keys() | phrases
+    """Words that may be held in another form: as a part of a quantity, by an opposite, by what they deny."""
+    known = english()
+    phrases = {first for first, _ in known.phrases} | {"degre", "usa", "u"}
+    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | phrases
 
 
 def may_turn(keys: Iterable[str]) -> bool:
@@ -256,5 +285,5 @@ def may_turn(keys: Iterable[str]) -> bool:
 
 @cache
 def _turning_keys() -> frozenset[str]:
-    tables = english()
-    return tables.negations | tables.exceptions | tables.ending | {"free", "unless", *map(key, _REFUSING)}
+    known = english()
+    return known.negations | known.exceptions | known.ending | {"free", "unless", *map(key, _REFUSING)}

@@ -7,8 +7,27 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ragspan.judges.overlap.contradictions.tables import Tables, english
-from ragspan.judges.overlap.text import is_content, is_number
+from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.keys import is_content, is_number
+from ragspan.judges.overlap.vocabulary import word_set
+
+_NOUNS = 3
+_BASED = {"seconds": "time span", "days": "time span", "months": "time span", "grams": "weight", "pounds": "weight"}
+_BASED |= {"metres": "length", "feet": "length", "litres": "volume", "gallons": "volume", "°C": "temperature"}
+_BASED |= {"°F": "temperature", "kelvin": "temperature", "km/h": "speed", "mph": "speed", "dollars": "money"}
+_BASED |= {"euros": "money", "pounds sterling": "money", "yen": "money", "francs": "money"}
+_TENS = frozenset(range(20, 100, 10))
+_DAYS = frozenset(map(str, range(1, 32)))
+_YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_EACH = frozenset({"per", "a", "an", "each", "every"})
+_DATING = word_set("in by until since from to of between and or before after till through on during")
+_DEGREE = "degre"
+_SYMBOLS = frozenset({"%", "$", "€", "£", "C", "F", "g", "m", "l", "L", "s", "V", "W"})
+WORDED = frozenset({"month", "weekday"})
+"""Kinds of dates that are words."""
+DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
+_OPENINGS = frozenset({"may", "every", "each", "once", "one"})
+"""The keys that a quantity may begin with that are neither numbers nor names of months and days."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,18 +53,9 @@ class Quantity:
     """... the unit as it is written."""
 
 
-_NOUNS = 3
-_BASED = {"seconds": "time span", "days": "time span", "months": "time span", "grams": "weight", "pounds": "weight"}
-_BASED |= {"metres": "length", "feet": "length", "litres": "volume", "gallons": "volume", "°C": "temperature"}
-_BASED |= {"°F": "temperature", "kelvin": "temperature", "km/h": "speed", "mph": "speed", "dollars": "money"}
-_BASED |= {"euros": "money", "pounds sterling": "money", "yen": "money", "francs": "money"}
-
-
-def read_quantities(
-    words: Sequence[str], keys: Sequence[str], pauses: Collection[int], language: Tables
-) -> tuple[Quantity, ...]:
+def read_quantities(words: Sequence[str], keys: Sequence[str], pauses: Collection[int]) -> tuple[Quantity, ...]:
     """The quantities of a sentence; `pauses` are the places of words that follow a comma or the like."""
-    return tuple(_Reader(words, keys, pauses, language).read()) if has_quantities(keys) else ()
+    return tuple(_Reader(words, keys, pauses).read()) if has_quantities(keys) else ()
 
 
 def has_quantities(keys: Iterable[str]) -> bool:
@@ -55,20 +65,15 @@ def has_quantities(keys: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=1 << 15)
 def _may_begin(word: str) -> bool:
-    tables = english()
-    return is_number(word) or word in tables.months or word in tables.weekdays or word in _OPENINGS
-
-
-_OPENINGS = frozenset({"may", "every", "each", "once", "one"})
-"""The keys that a quantity may begin with that are neither numbers nor names of months and days."""
+    return is_number(word) or word in english().months or word in english().weekdays or word in _OPENINGS
 
 
 class _Reader:
-    def __init__(self, words: Sequence[str], keys: Sequence[str], pauses: Collection[int], language: Tables) -> None:
+    def __init__(self, words: Sequence[str], keys: Sequence[str], pauses: Collection[int]) -> None:
         self._pauses = pauses
         self._words = words
         self._keys = keys
-        self._language = language
+        self._known = english()
 
     def read(self) -> list[Quantity]:
         found: list[Quantity] = []
@@ -82,11 +87,11 @@ class _Reader:
 
     def _at(self, at: int) -> Quantity | None:
         word, written = self._keys[at], self._words[at]
-        if word in self._language.months and written[0].isupper():
+        if word in self._known.months and written[0].isupper():
             return self._named(at, "month", word)
         if written == "May" and at and (self._is_day(at - 1) or self._is_day(at + 1) or self._keys[at - 1] in _DATING):
             return self._named(at, "month", "may")
-        if word in self._language.weekdays:
+        if word in self._known.weekdays:
             return self._named(at, "weekday", word)
         if ":" in word and is_number(word):
             return self._named(at, "time", word)
@@ -94,9 +99,9 @@ class _Reader:
             return self._number(at)
         if word in {"every", "each", "once"}:
             start = at + 1 + (self._key(at + 1) in {"a", "an"})
-            if (start > at + 1 or word != "once") and self._key(start) in self._language.units:
+            if (start > at + 1 or word != "once") and self._key(start) in self._known.units:
                 return self._number(start - 1, one=True)
-        if word == "one" and self._key(at + 1) in self._language.units:
+        if word == "one" and self._key(at + 1) in self._known.units:
             return self._number(at, one=True)
         return None
 
@@ -110,8 +115,8 @@ class _Reader:
             ones = self._key(end)
             if len(ones) == 1 and ones.isdigit() and not self._is_digits(end):  # "twenty five"
                 value, end, raw = value + int(ones), end + 1, str(int(value) + int(ones))
-        while self._key(end) in self._language.scales and not self._is_digits(end):
-            value, end = value * self._language.scales[self._key(end)], end + 1
+        while self._key(end) in self._known.scales and not self._is_digits(end):
+            value, end = value * self._known.scales[self._key(end)], end + 1
         kind, size, end = self._unit(at, end)
         if not kind:
             kind = self._date_kind(at, end)
@@ -129,7 +134,7 @@ class _Reader:
         )
 
     def _unit(self, at: int, end: int) -> tuple[str, float, int]:
-        units = self._language.units
+        units = self._known.units
         if at and self._words[at - 1] in {"$", "€", "£"}:
             return (*units[self._keys[at - 1]], end)
         place = end
@@ -144,7 +149,7 @@ class _Reader:
     def _rate(self, end: int) -> int:
         """The place of the unit after "per" or the like, below 0 where there is none."""
         for at in range(end, min(len(self._keys) - 1, end + _NOUNS + 1)):
-            if self._keys[at] in _EACH and self._keys[at + 1] in self._language.units:
+            if self._keys[at] in _EACH and self._keys[at + 1] in self._known.units:
                 return at + 1
         return -1
 
@@ -161,11 +166,11 @@ class _Reader:
         found: list[str] = []
         for place in range(end, min(len(self._keys), end + _NOUNS + 3)):
             word = self._keys[place]
-            if is_number(word) or place in self._pauses or word in self._language.joins or len(found) == _NOUNS:
+            if is_number(word) or place in self._pauses or word in self._known.joins or len(found) == _NOUNS:
                 break
             if is_content(word):
                 found.append(word)
-            elif word in self._language.auxiliaries:
+            elif word in self._known.auxiliaries:
                 break
         return frozenset(found)
 
@@ -183,39 +188,10 @@ class _Reader:
         return self._words[at][0].isdigit()
 
     def _is_month(self, at: int) -> bool:
-        return self._key(at) in self._language.months or (0 <= at < len(self._words) and self._words[at] == "May")
+        return self._key(at) in self._known.months or (0 <= at < len(self._words) and self._words[at] == "May")
 
     def _is_day(self, at: int) -> bool:
-        word = self._key(at)
-        return word in _DAYS
-
-
-_TENS = frozenset(range(20, 100, 10))
-_DAYS = frozenset(map(str, range(1, 32)))
-_YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
-_EACH = frozenset({"per", "a", "an", "each", "every"})
-_DATING = frozenset(
-    [
-        "in",
-        "by",
-        "until",
-        "since",
-        "from",
-        "to",
-        "of",
-        "between",
-        "and",
-        "or",
-        "before",
-        "after",
-        "till",
-        "through",
-        "on",
-        "during",
-    ]
-)
-_DEGREE = "degre"
-_SYMBOLS = frozenset({"%", "$", "€", "£", "C", "F", "g", "m", "l", "L", "s", "V", "W"})
+        return self._key(at) in _DAYS
 
 
 def _float(raw: str) -> float:
@@ -249,11 +225,6 @@ def _with_shared_units(found: list[Quantity]) -> list[Quantity]:
         shared.append(given)
         following = given
     return shared[::-1]
-
-
-WORDED = frozenset({"month", "weekday"})
-"""Kinds of dates that are words."""
-DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
 
 
 def dimension(quantity: Quantity) -> str:

@@ -1,15 +1,14 @@
-"""Languages, as far as comparing words needs them: how their text is read, and which one a text is in.
+"""Languages: how their text is read as tokens and keys, and which one a text is in.
 
 language = languages_of(response, contexts).response
-keys = language.keys(sentence)          # as overlap.text.keys does it for English
-is_negation(keys[0])                    # of overlap.text, for keys of any language
+keys = language.keys(sentence)
 """
 
 from __future__ import annotations
 
 from ragspan.judges.overlap.languages.guessing import Languages, are_apart, guess, languages_of
 from ragspan.judges.overlap.languages.language import ENGLISH, UNKNOWN, Language, language
-from ragspan.judges.overlap.languages.scripts import characters_read
+from ragspan.judges.overlap.languages.writing import characters_read
 
 __all__ = [
     "ENGLISH",

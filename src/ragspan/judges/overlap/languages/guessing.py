@@ -1,4 +1,4 @@
-"""Which language is a text in? A light guess, from its script and its function words."""
+"""Guesses the language of a text by its script and its function words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from typing import Final
 
 from ragspan.judges.overlap.languages.language import CODES, ENGLISH, UNKNOWN, Language, language
-from ragspan.judges.overlap.languages.scripts import MARKS, letters_by_script, main_script
+from ragspan.judges.overlap.languages.writing import MARKS, letters_by_script, main_script
 from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
 
 _SAMPLE = 1_500
@@ -21,9 +21,9 @@ _MOST_CONTEXTS = 8
 _MOST_READ = 20_000
 """Characters of contexts that are looked at before their language counts as another than the response's."""
 _SHARE = 0.1
-"""Of the words of a text, how many have to be function words of its language."""
+"""The least share of a text's words that are function words of its language."""
 _TRACES = 0.1
-"""A script with fewer of a text's letters is there for names and quotations only."""
+"""A script with a smaller share of a text's letters is used for names and quotations only."""
 
 _NO_PROSE = re.compile(
     r"```.{0,1500}?(?:```|$)|`[^`\n]{1,200}`|https?://\S{1,300}|\S{1,80}@\S{1,80}|<[^>\n]{1,200}>", re.DOTALL
@@ -48,17 +48,15 @@ _WITH_SCRIPTS_OF_THEIR_OWN = frozenset(code for codes in _OF_SCRIPT.values() for
 _LATIN: Final = tuple(sorted(CODES - {"en"} - _WITH_SCRIPTS_OF_THEIR_OWN))
 
 
-_ENOUGH = 4
-"""Function words that it takes to name a language in Latin letters, and"""
-_FEW = 3
-"""... that it takes of short texts, all together."""
+_ENOUGH, _FEW = 4, 3
+"""Function words that a text in Latin letters needs, and that the short texts of a record need together."""
 
 
 def guess(text: str, *, enough: int = _ENOUGH) -> Language | None:
-    """The language of a text; None where it does not tell, `und` where its script is known and its language is not.
+    """The language of a text; None if the text does not show it, `und` if its script is known and its language is not.
 
-    Only the beginning is read. Code, addresses and tags are passed over. Of languages in Latin letters it takes `enough`
-    function words or words with letters of the language.
+    Only the beginning is read, without code, addresses and tags. A language in Latin letters needs `enough` function words or
+    words with its own letters.
     """
     sample = _prose(text[:_SAMPLE])
     script = main_script(letters_by_script(sample))
@@ -80,6 +78,11 @@ class Languages:
     are_comparable: bool = True
     """Whether words of the response can be looked for in the contexts."""
 
+    @property
+    def apart(self) -> str:
+        """For messages: which two languages they are."""
+        return f"the response is in {self.response.name} and the contexts are in {self.contexts.name}"
+
     def with_few_stems(self) -> Languages:
         """The same for one record of many words."""
         response = self.response.with_few_stems()
@@ -88,10 +91,9 @@ class Languages:
 
 
 def languages_of(response: str, contexts: Sequence[str], question: str = "") -> Languages:
-    """The languages that a record is read in: one for all, if the response is not in another than the contexts.
+    """The languages that a record is read in: one, unless the response is clearly in another than all of the contexts.
 
-    All texts together decide, unless the response is clearly in a language that none of the contexts is in. Where they do
-    not tell, the question does; else a response in ASCII is read as English.
+    All texts together decide. If they do not show it, the question does; else a response in ASCII is read as English.
     """
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
     said = guess(response)
@@ -107,7 +109,7 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
 
 
 def _of_few_words(texts: Sequence[str]) -> Language:
-    """That of texts which together have few function words; each counts once, however often it is there."""
+    """The language of texts that have few function words together; each word counts once."""
     words = dict.fromkeys(word for text in texts for word in text[:_HEAD].split())
     return guess(" ".join(words), enough=_FEW) or (ENGLISH if texts[0].isascii() else UNKNOWN)
 
@@ -116,9 +118,9 @@ _guess_of_head = lru_cache(maxsize=1024)(guess)
 
 
 def are_apart(response: str, contexts: Sequence[str]) -> bool:
-    """True where the response is clearly in another language than all of the contexts.
+    """True if the response is clearly in another language than all of the contexts.
 
-    Names alone are no sign of a language: where half of the response's words are written in a context, it is not apart.
+    Names alone do not show a language: a response is not apart if the contexts have half of its words.
     """
     sample = _prose(response[:_SAMPLE])
     script = main_script(letters_by_script(sample))
@@ -147,7 +149,7 @@ def _differs(response: str, script: str, context: str) -> bool:
 
 
 def _best(counts: Counter[str], words: Sequence[str], enough: int = _ENOUGH) -> str | None:
-    """The language with most function words, if they are enough to tell it."""
+    """The language with most function words, if they are enough."""
     best = max(counts, key=counts.__getitem__, default="en")
     return best if counts[best] >= max(enough, _SHARE * len(words)) else None
 
@@ -169,7 +171,7 @@ def _of_script(script: str, sample: str) -> Language:
 
 
 def _latin_counts(words: Sequence[str]) -> Counter[str]:
-    """For each language in Latin letters how many of the words are function words of it; English alone where it is clear."""
+    """For each language in Latin letters the number of its function words; for English alone where it is clear."""
     english = sum(map(FUNCTION_WORDS.__contains__, words))
     if english >= _ENOUGH and 3 * english >= len(words):
         return Counter(en=english)
@@ -189,7 +191,7 @@ _NO_LETTERS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not s
 
 
 def _counts(words: Iterable[str], codes: tuple[str, ...]) -> Counter[str]:
-    """For each language how many of the words are function words of it or have a letter that few others have."""
+    """For each language the number of its function words, and of words with a letter that few others have."""
     speakers, letters = _speakers(codes)
     counts = Counter(code for word in words for code in speakers.get(word, ()))
     if letters:
@@ -203,7 +205,7 @@ def _writers(word: str, letters: Mapping[str, Sequence[str]]) -> frozenset[str]:
 
 @cache
 def _speakers(codes: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]]:
-    """For each function word the languages that have it, and for each tell-tale letter those that write it."""
+    """The languages that have each function word, and those that write each rare letter."""
     speakers: dict[str, list[str]] = {}
     letters: dict[str, list[str]] = {}
     for code in codes:

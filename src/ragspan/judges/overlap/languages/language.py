@@ -1,4 +1,4 @@
-"""How the text of one language is read: as tokens, as keys, as sentences."""
+"""How the text of one language is read: as tokens and as keys."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from ragspan.judges.overlap import text as english
-from ragspan.judges.overlap.languages.numbers import ascii_digits, canonical_number, han_number, number_pattern
-from ragspan.judges.overlap.languages.scripts import (
+from ragspan.judges.overlap import keys as english
+from ragspan.judges.overlap.keys import MARK, NEGATION
+from ragspan.judges.overlap.languages.writing import (
     HAN_KANA,
     MARKS,
     SOUTH_EAST_ASIAN,
     WITHOUT_SPACES,
     WITHOUT_SPACES_NAMES,
+    ascii_digits,
+    canonical_number,
+    han_number,
+    number_pattern,
+    pairs,
+    segments,
+    without_repetition,
 )
-from ragspan.judges.overlap.languages.segments import pairs, segments, without_repetition
-from ragspan.judges.overlap.stems import few_stems, stemmer_of
-from ragspan.judges.overlap.text import MARK, NEGATION
-from ragspan.judges.overlap.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, pairs_of, words_of
+from ragspan.judges.overlap.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
 
 _CODES = """
     ar bg bn ca cs da de el en es et eu fa fi fr ga he hi hu hy id it ja ko lt ne nl no pl pt ro ru sk sr sv ta th tr uk ur
@@ -40,11 +44,9 @@ _CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
 
 
 class Language:
-    """How the text of one language is read; `language` gives it, and guesses it are those of `guess`.
+    """How the text of one language is read. `language` gives the one with a code, `guess` that of a text.
 
-    `tokens`, `key` and `keys` are for this language what the functions of the same names in `overlap.text` are for
-    English. Keys tell what they are in all languages alike: `is_number`, `is_content` and `is_negation` of
-    `overlap.text` take any. Safe from any thread.
+    `is_number`, `is_content` and `is_negation` of `overlap.keys` take the keys of any language. Safe from any thread.
     """
 
     def __init__(self, code: str, words: Mapping[str, Any]) -> None:
@@ -64,14 +66,14 @@ class Language:
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""
         self.refusals: Final = _phrases(words.get("refusals", ""))
-        """What is said, in lower case, where an answer is not known or not in the contexts; never found where none is known."""
+        """Phrases of refusals, in lower case; matches nothing where none is known."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
-        """So that a capital is no sign of a name."""
+        """Then a capital is no sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
-        """The score of an answer that is as likely supported as not.
+        """The score of a response that is as likely supported as not.
 
-        Outside English the lowest, from that of a contradicted response on, by which 85 % of the made answers of the
-        language's `squad` set are labelled right: what people write shares fewer words with its contexts than these do.
+        Outside English: the lowest, from the score of a contradicted response on, that labels 85 % of the made answers of the
+        language's `squad` set right. It is the lowest because what people write shares fewer words with its contexts.
         """
         self._apostrophe = words.get("apostrophe")
         self._decimal = words.get("decimal", ".")
@@ -82,11 +84,11 @@ class Language:
         self._token = _token_pattern(self._decimal, spaced=words.get("thousands") == " ")
         self._stem = stemmer_of(words.get("stemmer"))
         self.reader: Any = None
-        """What remembers the chunks of its texts, from `overlap.reading`."""
+        """The `SentenceReader` of its texts, which remembers their chunks."""
         self.is_shared = True
         """False for the language of one record, `with_few_stems`."""
         self.key: Callable[[str], str] = self._key_function()
-        """What a token is compared by."""
+        """Makes a token's key: what it is compared by."""
         self._neutral_words = words.get("neutral_words", "").split()
         self._neutral_keys: frozenset[str] | None = None
 
@@ -95,13 +97,13 @@ class Language:
 
     @property
     def neutral_keys(self) -> frozenset[str]:
-        """Of words that a response may use though no context does."""
+        """The keys of words that a response may use though no context does."""
         if self._neutral_keys is None:
             self._neutral_keys = frozenset(map(self.key, self._neutral_words))
         return self._neutral_keys
 
     def with_few_stems(self) -> Language:
-        """The same for one record of many words, of which only the first ones have stems."""
+        """The same for one record of many words: only the first ones are stemmed."""
         few = object.__new__(type(self))
         vars(few).update(vars(self), is_shared=False, reader=None, _stem=few_stems(self._stem), _neutral_keys=None)
         few.key = few._key_function()
@@ -110,8 +112,7 @@ class Language:
     def tokens(self, text: str) -> list[str]:
         """Words, numbers, times, `%` and currency signs, as they are written.
 
-        Where words are not written apart, a token is a pair of neighbouring signs; of Chinese and Japanese each sign is one
-        as well.
+        Without spaces between words, a token is a pair of neighbouring signs; in Chinese and Japanese each sign as well.
         """
         found: list[str] = self._token.findall(text)
         if text.isascii() and self._apostrophe != "elision":
@@ -119,7 +120,7 @@ class Language:
         return [part for token in found for part in self._parts(token)]
 
     def spelled(self, tokens: Iterable[str]) -> tuple[str, ...]:
-        """Tokens in their order as they are shown to people: those that overlap are one."""
+        """Tokens as they are shown to people: those that overlap are one."""
         return tuple(without_repetition(tokens)) if self._cut or self.script in WITHOUT_SPACES_NAMES else tuple(tokens)
 
     def keys(self, text: str) -> list[str]:
@@ -144,7 +145,7 @@ class Language:
         return (token,)
 
     def _cut_word(self, word: str) -> Sequence[str]:
-        """Pairs of signs, for endings change: in place of the word, or besides it."""
+        """Pairs of signs, because endings change: in place of the word, or with it."""
         if word in self.negations or word in self.stop_words:
             return (word,)
         if self._cut == "pairs":
@@ -185,7 +186,7 @@ class Language:
 
 
 class _English(Language):
-    """English, which `overlap.text` reads."""
+    """English, which `overlap.keys` reads."""
 
     def __init__(self) -> None:
         super().__init__("en", ENGLISH_WORDS)
@@ -204,7 +205,7 @@ _RUN = re.compile(f"[{WITHOUT_SPACES}]")
 
 
 def _phrases(phrases: str) -> re.Pattern[str]:
-    """An expression for any of some phrases, which `|` separates and in which `…` stands for some words."""
+    """An expression for any of some phrases, separated by `|`; `…` in a phrase means some words."""
     gap = f".{{0,{_LONGEST_GAP}}}?"
     whole = "|".join(gap.join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
     return re.compile(whole or "(?!)")

@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.overlap.alignment import Alignment
-from ragspan.judges.overlap.claims import Claim, as_claim
-from ragspan.judges.overlap.contexts import Context, Place, read_contexts
+from ragspan.judges.overlap.contexts import Context, ContextReader, Place
+from ragspan.judges.overlap.sentences import Sentence, read_sentence
+from ragspan.judges.overlap.shared_words import SharedWords
 
 words = st.sampled_from(["ant", "bee", "cat", "dog", "elk", "the", "of"])
 FUNCTION_WORDS = {"the", "of"}
@@ -18,8 +18,8 @@ texts = st.lists(st.lists(sentences, max_size=7), max_size=5)
 
 
 def aligned(claims, contexts):
-    return Alignment(
-        [Claim(text=" ".join(claim), words=tuple(claim), keys=tuple(claim)) for claim in claims],
+    return SharedWords(
+        [Sentence(text=" ".join(claim), words=tuple(claim), keys=tuple(claim)) for claim in claims],
         [Context([" ".join(sentence) for sentence in text]) for text in contexts],
     )
 
@@ -77,6 +77,6 @@ def test_words_pairs_and_runs_of_three_are_held_where_a_context_has_them(context
 
 
 def test_a_window_never_spans_two_contexts():
-    claims, contexts = [as_claim("alpha beta")], read_contexts(["alpha", "beta"])
+    claims, contexts = [read_sentence("alpha beta")], ContextReader().read(["alpha", "beta"])
 
-    assert Alignment(claims, contexts).best_window(["alpha", "beta"]) == (1, 0)
+    assert SharedWords(claims, contexts).best_window(["alpha", "beta"]) == (1, 0)

@@ -14,8 +14,8 @@ from functools import cache
 from itertools import pairwise
 
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.structured import Flag
-from ragspan.judges.overlap.text import is_written_as_one, key, keys, tokens
+from ragspan.judges.overlap.keys import key, keys, tokens
+from ragspan.judges.overlap.structured import Flag, is_written_as_one
 from ragspan.judges.overlap.vocabulary import NEGATIONS
 
 MAX_FLAGS = 256

@@ -1,8 +1,8 @@
 """Text as tokens, and tokens as keys: two spellings of one thing have the same key.
 
-Every expression here is linear in the length of the text, whatever the text: no nested repetition, and nothing longer
-than `_LONGEST` characters is looked at as one token. Normalisation works on single tokens, because `unicodedata`
-takes quadratic time for a long run of combining marks.
+Each expression here takes time in proportion to the text, whatever the text is: none nests repetitions, and no token has
+more than `_LONGEST` characters. Single tokens are normalised, because `unicodedata` takes quadratic time for a long run of
+combining marks.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 
-from ragspan.judges.overlap.stems import stemmer_of
-from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
+from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of, stemmer_of
 
 _LONGEST = 64
-"""Longer words and numbers are cut into pieces."""
+"""Characters of a token; longer words and numbers are cut into pieces."""
 
 # Marks that stand inside words: combining accents, soft hyphens, zero-width joiners.
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
@@ -24,7 +23,7 @@ _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 _TOKEN = re.compile(
     rf"""
-      (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!-])   # most words; the rest is for all others
+      (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!-])   # most words, the fast way
     | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
     | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
     | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
@@ -43,21 +42,21 @@ _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
 _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
 
 MARK, NEGATION = "\u00b7", "\u00ac"
-"""What the keys of function words and of negations begin with in languages other than English, where they are the words."""
+"""What the keys of function words and of negations begin with in languages other than English; the word follows."""
 _MARKS = frozenset({MARK, NEGATION})
 
 _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 
 _TYPOGRAPHIC = re.compile(f"[{''.join(_ASCII)}]")
 
-# What a document may hold that no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
+# What no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
 _UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def readable(text: str) -> str:
     """The text with typographic quotes and dashes in ASCII; surrogates, controls and bidirectional marks as spaces."""
     if not text.isascii() and _TYPOGRAPHIC.search(text):
-        for mark, plain in _ASCII.items():  # faster than a translation table, which takes each character by itself
+        for mark, plain in _ASCII.items():  # faster than a translation table
             text = text.replace(mark, plain)
     return _UNREADABLE.sub(" ", text)
 
@@ -72,11 +71,11 @@ def keys(text: str) -> list[str]:
 
 
 def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
-    """What a token is compared by, with the stems of this function; kept for many tokens.
+    """A function from a token to its key, which remembers many tokens.
 
-    Digits without separators, ordinal suffix and idle zeros for numbers and number words ("three", "3.0", "3rd" → "3");
-    24-hour times ("5 p.m." → "17:00"); "not" for contractions with it; full names of months and days; the word itself
-    for stop words and negations; the stem for all others, or that of its first synonym.
+    A key is: for numbers and number words, digits without separators, ordinal suffix and idle zeros ("three", "3.0", "3rd" →
+    "3"); for times, 24 hours ("5 p.m." → "17:00"); "not" for contractions with it; the full name of a month or day; the word
+    itself for function words and negations; for all others the stem, or that of the first synonym.
     """
 
     @lru_cache(maxsize=1 << 15)
@@ -107,28 +106,19 @@ def is_number(token_key: str) -> bool:
 
 
 def is_content(token_key: str) -> bool:
-    """True for what can show where a sentence comes from: all but stop words and negations."""
+    """True for what can show where a sentence comes from: all but function words and negations."""
     return token_key not in FUNCTION_WORDS and token_key[:1] not in _MARKS
 
 
 def content_of(token_keys: Iterable[str]) -> frozenset[str]:
-    """Those of the keys that are content."""
+    """The keys that are content."""
     found = frozenset(token_keys) - FUNCTION_WORDS
     return frozenset([one for one in found if one[0] not in _MARKS])
 
 
 def is_negation(token_key: str) -> bool:
-    """True for the keys of words that deny, of any language."""
+    """True for the key of a word that denies, in any language."""
     return token_key in NEGATIONS or token_key[:1] == NEGATION
-
-
-def is_written_as_one(first: str, second: str) -> bool:
-    """True for two short words that people join as they like: "take out", "Wi-Fi"; but not "good for"."""
-    alike = (first.lower() in FUNCTION_WORDS) == (second.lower() in FUNCTION_WORDS)
-    return alike and max(len(first), len(second)) <= _SHORT
-
-
-_SHORT = 4
 
 
 def _number_key(word: str) -> str:
@@ -152,7 +142,7 @@ def _time_key(word: str) -> str:
 
 @cache
 def _synonyms() -> dict[str, str]:
-    """For the stems of words with synonyms, and of irregular verbs, the stem that stands for all of them."""
+    """For the stems of words with synonyms, and of irregular verbs, the one stem of their group."""
     rows = (list(map(_stem, line)) for line in reversed(rows_of("en/synonyms")))
     found = {stem: row[0] for row in rows for stem in row}
     for line in rows_of("en/irregular_verbs"):

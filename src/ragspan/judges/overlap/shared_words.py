@@ -1,4 +1,4 @@
-"""What contexts have in common with claims, found once for all that is asked about it."""
+"""What claims and contexts have in common: words, pairs and runs of three words, and in which sentences."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 
-from ragspan.judges.overlap.claims import Claim
 from ragspan.judges.overlap.contexts import Context, Pair, Place, Run
-from ragspan.judges.overlap.text import content_of
+from ragspan.judges.overlap.keys import content_of
+from ragspan.judges.overlap.sentences import Sentence
 
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
 
 
-class Alignment:
-    """The words, the pairs and the runs of three words of some claims that contexts hold as well."""
+class SharedWords:
+    """What some claims share with some contexts, found once for all questions about it."""
 
-    def __init__(self, claims: Sequence[Claim], contexts: Sequence[Context]) -> None:
+    def __init__(self, claims: Sequence[Sentence], contexts: Sequence[Context]) -> None:
         self.content = content_of(chain.from_iterable(claim.keys for claim in claims))
         """The keys of the claims' content words."""
         self.pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
         self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]
-        """Of the pairs those that each context has."""
+        """The pairs that each context has."""
         self.held = [context.held(self.content) for context in contexts]
-        """Of the content words those that each context has."""
+        """The content words that each context has."""
         self._contexts = contexts
         self.firsts: list[int] = []
         """The number of the first sentence of each context."""
@@ -92,12 +92,12 @@ class Alignment:
         context = bisect_right(self.firsts, number + _GAP) - 1
         return Place(context, number - self.firsts[context])
 
-    def _held_runs(self, claims: Sequence[Claim]) -> set[Run]:
+    def _held_runs(self, claims: Sequence[Sentence]) -> set[Run]:
         beginning: dict[Pair, set[Run]] = {}
         for run in {run for claim in claims for run in zip(claim.keys, claim.keys[1:], claim.keys[2:], strict=False)}:
             beginning.setdefault(run[:2], set()).add(run)
         held: set[Run] = set()
-        # Those first that a claim may be copied from.
+        # Contexts that a claim may be copied from come first.
         for context, pairs in sorted(zip(self._contexts, self.held_pairs, strict=True), key=_count_pairs, reverse=True):
             likely = [run for pair in pairs for run in beginning.get(pair, ()) if run[1:] in pairs and run not in held]
             if likely:
@@ -109,8 +109,8 @@ def _count_pairs(context: tuple[Context, frozenset[Pair]]) -> int:
     return len(context[1])
 
 
-# Sentences and windows are the bits of large integers, one for each word. Counts are added up bit plane by bit plane, where
-# the bits of one plane stand for 2**plane, so that a word costs a few operations whatever the number of windows.
+# For each word, an integer has one bit for each sentence or window. Counts are kept as planes: the bits of plane n count
+# 2**n. So a word costs a few operations, however many windows there are.
 
 
 def _count(planes: list[int], bits: int) -> None:

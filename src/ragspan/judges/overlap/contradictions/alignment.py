@@ -8,22 +8,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from ragspan.judges.overlap.alignment import Alignment
 from ragspan.judges.overlap.contexts import Context, numbers_of
-from ragspan.judges.overlap.contradictions.facts import SentenceFacts, facts_of_sentence
-from ragspan.judges.overlap.contradictions.tables import english
-from ragspan.judges.overlap.text import is_number
+from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts
+from ragspan.judges.overlap.keys import is_number
+from ragspan.judges.overlap.shared_words import SharedWords
 
 _BEST = 4
 """Sentences that a claim is compared with."""
 _QUESTION = 0.3
-"""What a word of the question counts beside one of the claim."""
+"""What a word of the question counts, where a word of the claim counts 1."""
 _CARRIED = 0.6
-"""What a word counts that stands in the sentence before one that begins with a pronoun."""
+"""What a word counts for a sentence that begins with a pronoun, if the sentence before has it."""
 _ROUNDING = 1e-9
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him"})
 _MOST_PLACES = 200
-"""A word in more sentences tells none of them from the others."""
+"""Sentences of a word that is looked up; a word in more of them does not help to choose."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,37 +33,39 @@ class Aligned:
     context: Context
     sentence: int
     share: float
-    """Of the claim's content words, by weight, how many it holds, opposites included, 0..1."""
+    """The share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
     score: float
-    """The same weights summed, those of the question's words added."""
+    """The sum of these weights, and of those of the question's words."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """Of its words, as the context has them."""
+        """The keys of its words."""
         return self.context.keys_of(self.sentence)
 
     @property
     def carried(self) -> frozenset[str]:
-        """Keys of the sentence before one with a pronoun, of which it may speak."""
+        """The content of the sentence before, where it has a pronoun that may mean something there."""
         if not self.sentence or _REFERRING.isdisjoint(self.keys):
             return frozenset()
         return self.context.content_of(self.sentence - 1)
 
     @property
     def facts(self) -> SentenceFacts:
-        """Found when they are first asked for, and kept with the context."""
-        return self.context.fact(facts_of_sentence, self.sentence)
+        """Kept with the context."""
+        return self.context.fact(SentenceFacts, self.sentence)
 
 
 class Aligner:
-    """Finds the context sentences that share most words with a claim; each claim looks at its own words only."""
+    """Finds the context sentences that share most words with a claim."""
 
-    def __init__(self, contexts: Sequence[Context], alignment: Alignment) -> None:
+    def __init__(self, contexts: Sequence[Context], shared: SharedWords) -> None:
         self._contexts = contexts
-        self._alignment = alignment
-        self._comparable = 0  # as bits: the sentences of prose, and of these the ones that begin with a pronoun
+        self._shared = shared
+        self._comparable = 0
+        """The sentences of prose, as bits."""
         self._referring = 0
-        for context, first in zip(contexts, alignment.firsts, strict=True):
+        """Those that begin with a pronoun."""
+        for context, first in zip(contexts, shared.firsts, strict=True):
             if not context.structured:
                 self._comparable |= ((1 << len(context)) - 1) << first
                 self._referring |= context.referring << first
@@ -77,15 +79,15 @@ class Aligner:
         """The sentences with a word, as bits."""
         places = self._found.get(word)
         if places is None:
-            places = self._found[word] = self._alignment.sentences_with(word) & self._comparable
+            places = self._found[word] = self._shared.sentences_with(word) & self._comparable
         return places
 
     def _aligned(self, number: int, *, share: float, score: float) -> Aligned:
-        place = self._alignment.place(number)
+        place = self._shared.place(number)
         return Aligned(context=self._contexts[place.context], sentence=place.sentence, share=share, score=score)
 
     def best(self, content: Iterable[str], question: frozenset[str], least: float = 0.0) -> list[Aligned]:
-        """The few best, the best first; none where nothing is shared, or clearly less than the share `least` by any."""
+        """The few best, the best first; none if nothing is shared, or if no sentence can have the share `least`."""
         words = sorted(content)
         total = sum(map(self.weight, words)) or 1.0
         if (
@@ -107,7 +109,7 @@ class Aligner:
         return bool(self._places(word)) or any(map(self._places, english().opposites.get(word, ())))
 
     def _shares(self, words: Iterable[str]) -> dict[int, float]:
-        """By the numbers of the sentences, the weights of the words that each holds, itself or by an opposite."""
+        """For the number of each sentence, the weight of the words that it holds, itself or by an opposite."""
         shares: defaultdict[int, float] = defaultdict(float)
         opposites = english().opposites
         for word in words:
@@ -122,7 +124,7 @@ class Aligner:
         return shares
 
     def weight(self, word: str) -> float:
-        """How much a word tells: less the more sentences have it."""
+        """How much a word counts: less, the more sentences have it."""
         weight = self._weights.get(word)
         if weight is None:
             weight = self._weights[word] = self._weighed(word)

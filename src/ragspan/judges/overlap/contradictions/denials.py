@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
-from ragspan.judges.overlap.contradictions.aligning import Aligned
+from ragspan.judges.overlap.contradictions import Contradiction
+from ragspan.judges.overlap.contradictions.alignment import Aligned
+from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, compared, may_turn
-from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.quantities import DATES
-from ragspan.judges.overlap.contradictions.tables import Tables, english
 
 _INHERITED = 0.75
 """What a word counts that only an earlier clause of the sentence holds."""
@@ -40,23 +40,22 @@ def find_opposition(
     claim: SentenceFacts,
     aligned: Sequence[Aligned],
     question: frozenset[str],
-    language: Tables,
     *,
     enough: float,
     fewest: int,
 ) -> Contradiction | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
-    turning = _turning(claim, aligned, language)
+    turning = _turning(claim, aligned)
     for clause in claim.clauses if turning else ():
         if len(clause.own) < fewest:
             continue
         if not any(
             match.clear and not match.agrees and match.share >= enough
             for one in turning
-            for match in _matches(claim, clause, one, question, language)
+            for match in _matches(claim, clause, one, question)
         ):
             continue
-        matches = [match for one in aligned for match in _matches(claim, clause, one, question, language)]
+        matches = [match for one in aligned for match in _matches(claim, clause, one, question)]
         best = max(matches, key=lambda match: (match.score, not match.agrees))
         if best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
             continue
@@ -68,11 +67,11 @@ def find_opposition(
     return None
 
 
-def _turning(claim: SentenceFacts, aligned: Sequence[Aligned], language: Tables) -> Sequence[Aligned]:
+def _turning(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Sequence[Aligned]:
     """Those of the sentences that may say otherwise than the claim; all of it where the claim itself denies."""
     if may_turn(claim.keys):
         return aligned
-    opposites = frozenset().union(*(language.opposites.get(word, ()) for word in claim.content))
+    opposites = frozenset().union(*(english().opposites.get(word, ()) for word in claim.content))
     stripped = frozenset().union(*map(_stripped, claim.content))
     found = []
     for one in aligned:
@@ -96,9 +95,7 @@ def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
     )
 
 
-def _matches(
-    claim: SentenceFacts, clause: Clause, one: Aligned, question: frozenset[str], language: Tables
-) -> Iterator[_Match]:
+def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: frozenset[str]) -> Iterator[_Match]:
     facts = one.facts
     if "than" in claim.keys and "than" in facts.keys:
         return  # what is compared with what is looked at elsewhere
@@ -111,7 +108,7 @@ def _matches(
         for word in clause.own:
             if word in other.own:
                 shared += 1
-            elif (opposite := _opposite(word, other.own - claim.content, language)) and not (
+            elif (opposite := _opposite(word, other.own - claim.content)) and not (
                 _is_kept(word, clause, other, facts) or _is_range(word, claim, facts)
             ):
                 opposed.append((word, opposite))
@@ -122,7 +119,7 @@ def _matches(
         held = len(asked & other.own) + _INHERITED * len(asked & inherited)
         if rest <= 1:
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
-        ended = 0 if opposed or not question else len((clause.own ^ other.own) & language.ending)
+        ended = 0 if opposed or not question else len((clause.own ^ other.own) & english().ending)
         turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended + (turned and not clause.supposed)
         if opposed:
             turns += clause.optional + other.optional
@@ -183,9 +180,9 @@ def _heads(facts: SentenceFacts, clause: Clause, negation: int) -> list[str]:
 _HEADS = 2
 
 
-def _opposite(word: str, others: frozenset[str], language: Tables) -> str | None:
+def _opposite(word: str, others: frozenset[str]) -> str | None:
     """The word among others that says the opposite: by the table, or by its beginning."""
-    known = language.opposites.get(word)
+    known = english().opposites.get(word)
     if known and not known.isdisjoint(others):
         return min(known & others)
     rests = _stripped(word)

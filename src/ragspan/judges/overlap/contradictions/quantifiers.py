@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ragspan.judges.overlap.contradictions.aligning import Aligned
+from ragspan.judges.overlap.contradictions import Contradiction
+from ragspan.judges.overlap.contradictions.alignment import Aligned
 from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
-from ragspan.judges.overlap.contradictions.finding import Contradiction
 from ragspan.judges.overlap.contradictions.quantities import Quantity, same
 
 _ENOUGH = 0.65
@@ -48,7 +48,7 @@ _DUTIES = {
 _APART = frozenset({("must", "optional"), ("must", "may"), ("will", "may")})
 
 
-def find_other_scope(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
+def find_other_quantifier(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
     """The first bound, quantifier or modal verb of the claim in whose place the best sentences have another."""
     for one in aligned:
         if one.share < _ENOUGH or one.score < 0.8 * aligned[0].score:

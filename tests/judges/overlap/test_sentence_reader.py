@@ -6,10 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages import ENGLISH, language
-from ragspan.judges.overlap.reading import Reader
-from ragspan.judges.overlap.sentences import split_sentences
-from ragspan.judges.overlap.text import readable
+from ragspan.judges.overlap.sentences import SentenceReader, split_sentences
 
 PIECES = [
     *[
@@ -104,7 +103,7 @@ PIECES = [
     ],
     *["24.", "Mai", "Januar", "am", "1 000 000", "1\u202f000", "z.B.", "я", "Я.", "г.", "и", "1\u00a0234,5", "17h30"],
 ]
-texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
+texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join).map(str.strip)
 
 
 def read_plainly(text, of):
@@ -121,10 +120,10 @@ def letters(sentence):
 @example("1. Open. 2. Close at 5 pm - or at 6 p.m. sharp. It costs 20 per cent.\n- a\n- b")
 @example("- 1. It")
 @example("1)")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, derandomize=True)
 def test_a_text_has_the_sentences_and_the_keys_that_it_has_when_it_is_read_plainly(code, text):
     of = language(code)
-    reader = Reader(of)
+    reader = SentenceReader(of)
 
     for _ in range(2):  # the second time it knows the chunks
         read = reader.read(text)
@@ -137,7 +136,7 @@ def test_a_text_has_the_sentences_and_the_keys_that_it_has_when_it_is_read_plain
 
 
 def test_a_reader_forgets_what_it_knows_before_it_knows_too_much():
-    reader = Reader(ENGLISH)
+    reader = SentenceReader(ENGLISH)
 
     for start in range(0, 200_000, 10_000):
         text = " ".join(f"x{number}." for number in range(start, start + 10_000))

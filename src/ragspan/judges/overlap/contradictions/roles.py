@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from ragspan.judges.overlap.contradictions.aligning import Aligned, Aligner
-from ragspan.judges.overlap.contradictions.facts import SentenceFacts
-from ragspan.judges.overlap.contradictions.finding import Contradiction
-from ragspan.judges.overlap.contradictions.tables import english
-from ragspan.judges.overlap.text import is_number
+from ragspan.judges.overlap.contradictions import Contradiction
+from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
+from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, tells
+from ragspan.judges.overlap.keys import is_number
+from ragspan.judges.overlap.vocabulary import word_set
 
 _ENOUGH = 0.45
 _REST = 0.75
@@ -19,52 +20,11 @@ _AGENT, _PATIENT = "agent", "patient"
 _BEING = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "gets", "got"})
 _RELATIVE = frozenset({"who", "which", "that"})
 _DETERMINERS = frozenset({"the", "a", "an", "its", "his", "her", "their", "this", "these", "all", "some", "of"})
-_PREPOSITIONS = frozenset(
-    [
-        "by",
-        "in",
-        "at",
-        "on",
-        "from",
-        "to",
-        "for",
-        "with",
-        "as",
-        "into",
-        "onto",
-        "under",
-        "over",
-        "between",
-        "against",
-        "through",
-        "about",
-        "during",
-        "within",
-        "without",
-        "until",
-    ]
+_PREPOSITIONS = word_set(
+    "by in at on from to for with as into onto under over between against through about during within without until"
 )
-_ADVERBS = frozenset(
-    [
-        "twice",
-        "once",
-        "later",
-        "early",
-        "late",
-        "earlier",
-        "now",
-        "today",
-        "yesterday",
-        "home",
-        "daily",
-        "well",
-        "back",
-        "away",
-    ]
-)
-_BREAKS = frozenset(
-    ["than", "that", "which", "who", "whom", "whose", "so", "then", "after", "before", "while", "not", "no", "never"]
-)
+_ADVERBS = word_set("twice once later early late earlier now today yesterday home daily well back away")
+_BREAKS = word_set("than that which who whom whose so then after before while not no never")
 _OPENERS = (_DETERMINERS | _PREPOSITIONS | {"when", "if", "that", "whether", "no", "any", "each", "every"}) - {
     "by",
     "of",
@@ -311,3 +271,69 @@ def _is_infinitive(facts: SentenceFacts, at: int) -> bool:
     return (
         facts.keys[at : at + 1] != () and facts.keys[at] in facts.content and written.islower() and written[-1] != "s"
     )
+
+
+_ALIKE, _MORE_ALIKE = 0.6, 0.8
+_REACH = 8
+_OTHERS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
+_OTHERS["then"] = ("then", "before", "after")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The content words on either side of a word; what comes first, or is more, is `first`."""
+
+    first: frozenset[str]
+    second: frozenset[str]
+
+    def are_swapped(self, held: _Sides) -> bool:
+        return bool((self.first - held.first) & (held.second - self.second)) and bool(
+            (held.first - self.first) & (self.second - held.second)
+        )
+
+    def are_alike(self, held: _Sides) -> bool:
+        return bool(self.first & held.first) and bool(self.second & held.second)
+
+
+def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
+    """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
+    pivots = [word for word in _OTHERS if word in claim.keys]
+    for one in aligned if pivots else ():
+        if one.share < _ALIKE:
+            continue
+        for pivot in pivots:
+            other = next((word for word in _OTHERS[pivot] if word in one.facts.keys), None)
+            if other is None or (pivot != "than" and one.share < _MORE_ALIKE):
+                continue
+            said, held = _sides(claim, pivot), _sides(one.facts, other)
+            turned = pivot == "than" and _is_turned(claim, one.facts)
+            swapped = said.are_swapped(held)
+            if (turned and not swapped and said.are_alike(held)) or (swapped and not turned):
+                return Contradiction(kind="order", response=_around(claim, pivot), context=_around(one.facts, other))
+    return None
+
+
+def _sides(facts: SentenceFacts, pivot: str) -> _Sides:
+    at = facts.keys.index(pivot)
+    clause = next(clause for clause in facts.clauses if clause.start <= at < clause.end)
+    start, end = clause.start, clause.end
+    before, after = facts.keys[max(start, at - _REACH) : at], facts.keys[at + 1 : min(end, at + 1 + _REACH)]
+    if not at:  # "Before meals, take two."
+        end = min((place for place in facts.pauses if place), default=len(facts.keys))
+        before, after = facts.keys[end : end + _REACH], facts.keys[1:end]
+    sides = frozenset(filter(tells, before)), frozenset(filter(tells, after))
+    return _Sides(*(sides[::-1] if pivot == "after" else sides))
+
+
+def _is_turned(claim: SentenceFacts, facts: SentenceFacts) -> bool:
+    """True where one compares by the opposite of the other's word: larger, smaller."""
+    return any(
+        other in facts.keys and other not in claim.keys and word not in facts.keys
+        for word in claim.keys
+        for other in english().opposites.get(word, ())
+    )
+
+
+def _around(facts: SentenceFacts, pivot: str) -> str:
+    at = facts.keys.index(pivot)
+    return " ".join(facts.words[max(0, at - 4) : at + 5])

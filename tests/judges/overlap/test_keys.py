@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.text import is_content, is_number, key, keys, readable, tokens
+from ragspan.judges.overlap.keys import is_content, is_number, key, keys, readable, tokens
 
 
 @pytest.mark.parametrize(

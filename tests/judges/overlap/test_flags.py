@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ragspan.judges.overlap.conflicts import MAX_FLAGS, find_conflicts, read_topics
-from ragspan.judges.overlap.contexts import read_contexts
+from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.contradictions.flags import MAX_FLAGS, find_conflicts, read_topics
 
 BUSINESS = {
     "name": "Blue Door",
@@ -24,7 +24,7 @@ BUSINESS = {
 @pytest.fixture
 def conflicts():
     def of(sentence, *passages):
-        return find_conflicts(sentence, read_topics(read_contexts(passages or [json.dumps(BUSINESS)])))
+        return find_conflicts(sentence, read_topics(ContextReader().read(passages or [json.dumps(BUSINESS)])))
 
     return of
 
@@ -84,7 +84,7 @@ def test_a_flag_with_different_values_in_one_answer_contradicts_nothing(conflict
 def test_only_so_many_flags_are_compared():
     flags = {f"Feature{chr(first)}{chr(second)}": False for first in range(97, 123) for second in range(97, 123)}
 
-    assert 0 < len(read_topics(read_contexts([json.dumps(flags)]))) <= MAX_FLAGS
+    assert 0 < len(read_topics(ContextReader().read([json.dumps(flags)]))) <= MAX_FLAGS
 
 
 def test_prose_has_no_flags_to_contradict(conflicts):
