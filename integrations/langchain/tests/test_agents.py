@@ -53,18 +53,12 @@ def test_several_searches_count_in_the_order_of_the_prompt(captured):
     assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
 
 
-def test_an_agent_that_does_not_search(captured):
-    """A model answered, and no callback showed a document or an empty search result."""
-    search_agent("Good day to you!").invoke(user_says("Hello there!"), captured.config)
+@pytest.mark.parametrize(("script", "contexts"), [([], None), ([calls(search("weather"))], [])])
+def test_an_agent_that_does_not_search_or_finds_nothing(captured, script, contexts):
+    """Without a search no callback shows a document or an empty search result."""
+    search_agent(*script, "I do not know.").invoke(user_says("What of the weather?"), captured.config)
 
-    assert captured.answers() == [Answered("Hello there!", None, "Good day to you!")]
-
-
-def test_a_search_that_finds_nothing(captured):
-    agent = search_agent(calls(search("weather")), "I do not know.")
-    agent.invoke(user_says("What of the weather?"), captured.config)
-
-    assert captured.answers() == [Answered("What of the weather?", [], "I do not know.")]
+    assert captured.answers() == [Answered("What of the weather?", contexts, "I do not know.")]
 
 
 def test_a_retriever_tool_that_returns_text_only(captured):
@@ -189,7 +183,12 @@ def test_an_agent_that_answers_with_an_object(captured):
 # Agents that are called with a conversation
 
 
-def test_documents_of_an_earlier_turn_are_history(captured):
+@pytest.mark.parametrize(
+    ("asked", "query", "contexts"),
+    [("Thank you!", None, []), ("And the hoses?", "hose", [HOSE]), ("Three, really?", "pump", [PUMP])],
+    ids=["no search", "another search", "the same document again"],
+)
+def test_documents_of_an_earlier_turn_are_history(captured, asked, query, contexts):
     """The caller keeps the conversation and calls the agent with all of it."""
     earlier = calls(search("pump"))
     history = [
@@ -198,36 +197,7 @@ def test_documents_of_an_earlier_turn_are_history(captured):
         ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
         AIMessage(ANSWER),
     ]
-    agent = search_agent("You are welcome.")
-    agent.invoke({"messages": [*history, HumanMessage("Thank you!")]}, captured.config)
+    script = ["You are welcome."] if query is None else [calls(search(query)), "You are welcome."]
+    search_agent(*script).invoke({"messages": [*history, HumanMessage(asked)]}, captured.config)
 
-    assert captured.answers() == [Answered("Thank you!", [], "You are welcome.")]
-
-
-def test_a_new_search_after_earlier_turns(captured):
-    earlier = calls(search("pump"))
-    history = [
-        HumanMessage(QUESTION),
-        earlier,
-        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
-        AIMessage(ANSWER),
-    ]
-    agent = search_agent(calls(search("hose")), "From Lyon.")
-    agent.invoke({"messages": [*history, HumanMessage("And the hoses?")]}, captured.config)
-
-    assert captured.answers() == [Answered("And the hoses?", [HOSE], "From Lyon.")]
-
-
-def test_the_same_document_found_again_in_a_later_turn(captured):
-    """It stands in the history too, but it was found for this question as well."""
-    earlier = calls(search("pump"))
-    history = [
-        HumanMessage(QUESTION),
-        earlier,
-        ToolMessage(PUMP, tool_call_id=earlier.tool_calls[0]["id"], artifact=documents(PUMP)),
-        AIMessage(ANSWER),
-    ]
-    agent = search_agent(calls(search("pump")), "Yes, three.")
-    agent.invoke({"messages": [*history, HumanMessage("Three, really?")]}, captured.config)
-
-    assert captured.answers() == [Answered("Three, really?", [PUMP], "Yes, three.")]
+    assert captured.answers() == [Answered(asked, contexts, "You are welcome.")]

@@ -72,50 +72,57 @@ def test_a_completion_of_a_plain_language_model(captured, model, call):
     assert captured.answers() == [COMPLETE]
 
 
-def test_thinking_is_not_a_part_of_the_answer(captured):
-    message = AIMessage([{"type": "thinking", "thinking": "Three or four?"}, {"type": "text", "text": ANSWER}])
-    (PREPARED | PROMPT | chat_model(message)).invoke(QUESTION, captured.config)
+CITED = {"type": "text", "text": "three years.", "annotations": [{"type": "citation", "cited_text": "three years"}]}
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [{"type": "thinking", "thinking": "Three or four?"}, {"type": "text", "text": ANSWER}],
+        [{"type": "reasoning", "reasoning": "Three or four?"}, {"type": "text", "text": "It runs for "}, CITED],
+    ],
+    ids=["thinking", "reasoning"],
+)
+def test_thoughts_are_not_a_part_of_the_answer(captured, blocks):
+    (PREPARED | PROMPT | chat_model(AIMessage(blocks))).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [COMPLETE]
 
 
-def test_reasoning_blocks_are_not_a_part_of_the_answer(captured):
-    message = AIMessage(
-        [
-            {"type": "reasoning", "reasoning": "Three or four?"},
-            {"type": "text", "text": "It runs for "},
-            {
-                "type": "text",
-                "text": "three years.",
-                "annotations": [{"type": "citation", "cited_text": "three years"}],
-            },
-        ]
-    )
-    (PREPARED | PROMPT | chat_model(message)).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
+def says_json(text=None):
+    return PREPARED | PROMPT | chat_model(text or json.dumps(STRUCTURED))
 
 
+def says_it_by_a_tool_call(schema, **options):
+    model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(schema, **options)
+    return PREPARED | PROMPT | model
+
+
+OBJECTS = {
+    "parsed JSON": lambda: (says_json() | JsonOutputParser(), STRUCTURED),
+    "fenced JSON": lambda: (
+        says_json(f"```json\n{json.dumps(STRUCTURED, indent=2)}\n```") | JsonOutputParser(),
+        STRUCTURED,
+    ),
+    "parsed model": lambda: (says_json() | PydanticOutputParser(pydantic_object=Warranty), STRUCTURED),
+    "tool call": lambda: (says_it_by_a_tool_call(Warranty), STRUCTURED),
+    "tool call by a schema": lambda: (says_it_by_a_tool_call(Warranty.model_json_schema()), STRUCTURED),
+    "dataclass": lambda: (rag_chain() | (lambda text: Reply(text=text, pages=[1])), {"text": ANSWER, "pages": [1]}),
+    "true": lambda: (rag_chain() | (lambda text: True), True),
+    "number": lambda: (rag_chain() | (lambda text: 3), 3),
+    "fraction": lambda: (rag_chain() | (lambda text: 2.5), 2.5),
+}
+
+
+@pytest.mark.parametrize("made", OBJECTS.values(), ids=OBJECTS)
 @pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_parsed_json(captured, call):
-    program = PREPARED | PROMPT | chat_model(json.dumps(STRUCTURED)) | JsonOutputParser()
-    list(getattr(program, call)(QUESTION, captured.config))
+def test_an_answer_that_is_an_object(captured, made, call):
+    program, expected = made()
+    answered = getattr(program, call)(QUESTION, captured.config)
+    if call == "stream":
+        list(answered)
 
-    assert structured_answer(captured) == STRUCTURED
-
-
-def test_fenced_json(captured):
-    fenced = f"```json\n{json.dumps(STRUCTURED, indent=2)}\n```"
-    (PREPARED | PROMPT | chat_model(fenced) | JsonOutputParser()).invoke(QUESTION, captured.config)
-
-    assert structured_answer(captured) == STRUCTURED
-
-
-def test_a_parsed_model(captured):
-    program = PREPARED | PROMPT | chat_model(json.dumps(STRUCTURED)) | PydanticOutputParser(pydantic_object=Warranty)
-    program.invoke(QUESTION, captured.config)
-
-    assert structured_answer(captured) == STRUCTURED
+    assert structured_answer(captured) == expected
 
 
 def test_a_parsed_list(captured):
@@ -127,32 +134,10 @@ def test_a_parsed_list(captured):
     assert answer.response in ("pump\nfilter\nhose", '["pump", "filter", "hose"]', "pump, filter, hose")
 
 
-@pytest.mark.parametrize("schema", [Warranty, Warranty.model_json_schema()], ids=["model", "dictionary"])
-def test_structured_output_by_a_tool_call(captured, schema):
-    model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(schema)
-    (PREPARED | PROMPT | model).invoke(QUESTION, captured.config)
-
-    assert structured_answer(captured) == STRUCTURED
-
-
 def test_structured_output_with_the_raw_message(captured):
-    model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(Warranty, include_raw=True)
-    (PREPARED | PROMPT | model).invoke(QUESTION, captured.config)
+    says_it_by_a_tool_call(Warranty, include_raw=True).invoke(QUESTION, captured.config)
 
     assert structured_answer(captured)["parsed"] == STRUCTURED
-
-
-def test_a_dataclass(captured):
-    (rag_chain() | (lambda text: Reply(text=text, pages=[1]))).invoke(QUESTION, captured.config)
-
-    assert structured_answer(captured) == {"text": ANSWER, "pages": [1]}
-
-
-@pytest.mark.parametrize("value", [True, 3, 2.5])
-def test_a_plain_value(captured, value):
-    (rag_chain() | (lambda text: value)).invoke(QUESTION, captured.config)
-
-    assert structured_answer(captured) == value
 
 
 # In which field
@@ -209,30 +194,27 @@ def test_a_streamed_step_that_waits_for_the_whole_answer(captured):
 # Not the model's words
 
 
-def test_a_guard_that_replaces_the_answer(captured):
-    """The documents did reach a prompt, though nothing of the model's words reached the caller."""
-    (rag_chain() | (lambda text: "I must not talk about this.")).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, "I must not talk about this.")]
+def guarded(answer):
+    return "I must not talk about this."
 
 
-def test_a_judging_model_after_the_answer(captured):
-    """Its verdict lets the answer pass; the caller gets the answer."""
+def checked(verdict):
+    """A model judges the answer; where it objects, the caller gets something else."""
 
     def check(answer):
-        verdict = chat_model("yes").invoke(f"Is this polite? {answer}").text
-        return answer if verdict == "yes" else "I cannot say."
+        said = chat_model(verdict).invoke(f"Is this polite? {answer}").text
+        return answer if said == "yes" else "I cannot say."
 
+    return check
+
+
+@pytest.mark.parametrize(
+    ("check", "response"),
+    [(guarded, "I must not talk about this."), (checked("yes"), ANSWER), (checked("no"), "I cannot say.")],
+    ids=["guard", "passed", "replaced"],
+)
+def test_a_step_that_lets_the_answer_pass_or_replaces_it(captured, check, response):
+    """The documents did reach a prompt, even if nothing of the model's words reaches the caller."""
     (rag_chain() | check).invoke(QUESTION, captured.config)
 
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_judging_model_that_has_the_answer_replaced(captured):
-    def check(answer):
-        verdict = chat_model("no").invoke(f"Is this polite? {answer}").text
-        return answer if verdict == "yes" else "I cannot say."
-
-    (rag_chain() | check).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, "I cannot say.")]
+    assert captured.answers() == [Answered(QUESTION, FOUND, response)]

@@ -40,82 +40,57 @@ async def read(stream):
     return [chunk async for chunk in stream]
 
 
-def test_an_invoked_chain(captured):
-    rag_chain().invoke(QUESTION, captured.config)
+async def words():
+    yield "How long is the "
+    yield "warranty on the pump?"
+
+
+def manager_of(handlers):
+    return CallbackManager(handlers=handlers, inheritable_handlers=handlers)
+
+
+CALLS = {
+    "invoke": lambda config: rag_chain().invoke(QUESTION, config),
+    "ainvoke": lambda config: asyncio.run(rag_chain().ainvoke(QUESTION, config)),
+    "stream": lambda config: list(rag_chain().stream(QUESTION, config)),
+    "astream": lambda config: asyncio.run(read(rag_chain().astream(QUESTION, config))),
+    "astream_events v1": lambda config: asyncio.run(read(rag_chain().astream_events(QUESTION, config, version="v1"))),
+    "astream_events v2": lambda config: asyncio.run(read(rag_chain().astream_events(QUESTION, config, version="v2"))),
+    "astream_log": lambda config: asyncio.run(read(rag_chain().astream_log(QUESTION, config))),
+    "transform": lambda config: list(
+        rag_chain().transform(iter(["How long is the ", "warranty on the pump?"]), config)
+    ),
+    "atransform": lambda config: asyncio.run(read(rag_chain().atransform(words(), config))),
+    "bound to the chain": lambda config: rag_chain().with_config(config).invoke(QUESTION),
+    "bound and given": lambda config: rag_chain().with_config(config).invoke(QUESTION, config),
+    "bound and given to a stream": lambda config: list(rag_chain().with_config(config).stream(QUESTION, config)),
+    "bound to every part as well": lambda config: list(
+        rag_chain(retriever().with_config(config), chat_model().with_config(config)).stream(QUESTION, config)
+    ),
+    "twice in the list": lambda config: rag_chain().invoke(QUESTION, {"callbacks": config["callbacks"] * 2}),
+    "in a manager": lambda config: rag_chain().invoke(QUESTION, {"callbacks": manager_of(config["callbacks"])}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:astream_events version='v1'")
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_a_chain_that_is_called_in_any_way(captured, call):
+    call(captured.config)
 
     assert captured.answers() == [COMPLETE]
 
 
-async def test_an_asynchronously_invoked_chain(captured):
-    await rag_chain().ainvoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_streamed_chain_whose_input_comes_with_its_end(captured):
-    list(rag_chain().stream(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
+BATCHES = {
+    "batch": lambda chain, *given: chain.batch(*given),
+    "abatch": lambda chain, *given: asyncio.run(chain.abatch(*given)),
+    "batch_as_completed": lambda chain, *given: dict(chain.batch_as_completed(*given)),
+    "abatch_as_completed": lambda chain, *given: asyncio.run(read(chain.abatch_as_completed(*given))),
+}
 
 
-async def test_an_asynchronously_streamed_chain(captured):
-    await read(rag_chain().astream(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.filterwarnings("ignore:astream_events version='v1'")
-@pytest.mark.parametrize("version", ["v1", "v2"])
-async def test_a_chain_whose_events_are_streamed(captured, version):
-    await read(rag_chain().astream_events(QUESTION, captured.config, version=version))
-
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-async def test_a_chain_whose_log_is_streamed(captured):
-    await read(rag_chain().astream_log(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_chain_that_transforms_a_stream_of_input(captured):
-    list(rag_chain().transform(iter(["How long is the ", "warranty on the pump?"]), captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_a_chain_that_transforms_an_asynchronous_stream_of_input(captured):
-    async def words():
-        yield "How long is the "
-        yield "warranty on the pump?"
-
-    await read(rag_chain().atransform(words(), captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_each_question_of_a_batch_has_a_record(captured):
-    rag_chain(TopicRetriever()).batch([wanted.question for wanted in TOPICAL], captured.config)
-
-    assert captured.answers() == TOPICAL
-
-
-async def test_each_question_of_an_asynchronous_batch_has_a_record(captured):
-    await rag_chain(TopicRetriever()).abatch([wanted.question for wanted in TOPICAL], captured.config)
-
-    assert captured.answers() == InAnyOrder(TOPICAL)
-
-
-def test_a_batch_that_is_read_as_its_answers_are_ready(captured):
-    dict(rag_chain(TopicRetriever()).batch_as_completed([wanted.question for wanted in TOPICAL], captured.config))
-
-    assert captured.answers() == InAnyOrder(TOPICAL)
-
-
-async def test_an_asynchronous_batch_that_is_read_as_its_answers_are_ready(captured):
-    questions = [wanted.question for wanted in TOPICAL]
-    await read(rag_chain(TopicRetriever()).abatch_as_completed(questions, captured.config))
+@pytest.mark.parametrize("batch", BATCHES.values(), ids=BATCHES)
+def test_each_question_of_a_batch_has_a_record(captured, batch):
+    batch(rag_chain(TopicRetriever()), [wanted.question for wanted in TOPICAL], captured.config)
 
     assert captured.answers() == InAnyOrder(TOPICAL)
 
@@ -183,46 +158,6 @@ def test_a_chain_that_is_mapped_over_a_list_is_one_request(captured):
 # Ways to attach the handler
 
 
-def test_a_handler_that_is_bound_to_the_chain(captured):
-    rag_chain().with_config(callbacks=[captured.handler]).invoke(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_handler_that_is_bound_to_the_chain_and_given_with_the_call(captured):
-    rag_chain().with_config(captured.config).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_streamed_chain_with_the_handler_bound_and_given(captured):
-    list(rag_chain().with_config(captured.config).stream(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_handler_that_is_bound_to_every_part_as_well(captured):
-    source = retriever().with_config(captured.config)
-    model = chat_model().with_config(captured.config)
-    list(rag_chain(source, model).stream(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_handler_that_stands_twice_in_the_list(captured):
-    rag_chain().invoke(QUESTION, {"callbacks": [captured.handler, captured.handler]})
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_callback_manager_instead_of_a_list(captured):
-    manager = CallbackManager(handlers=[])
-    manager.add_handler(captured.handler, inherit=True)
-    rag_chain().invoke(QUESTION, {"callbacks": manager})
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_two_handlers_of_one_sink_see_one_request(captured, new_captures):
     other = new_captures(captured.sink)
     rag_chain().invoke(QUESTION, {"callbacks": [captured.handler, other.handler]})
@@ -256,27 +191,29 @@ def test_an_inner_call_with_another_handler_of_the_same_sink_is_no_second_reques
 # Many at a time
 
 
-def test_fifty_threads_share_a_handler_and_are_not_mixed(captured):
-    program = rag_chain(TopicRetriever())
-    questions = [f"{number}: {wanted.question}" for number, wanted in enumerate(TOPICAL * 17)][:50]
+def ask_in_threads(ask, _, questions):
     together = threading.Barrier(50)
 
-    def ask(question):
+    def wait_and_ask(question):
         together.wait(timeout=30)
-        return program.invoke(question, captured.config)
+        return ask(question)
 
     with ThreadPoolExecutor(50) as pool:
-        list(pool.map(ask, questions))
-
-    assert captured.answers() == InAnyOrder(
-        Answered(question, TOPICAL[number % 3].contexts, ANSWER) for number, question in enumerate(questions)
-    )
+        list(pool.map(wait_and_ask, questions))
 
 
-async def test_fifty_tasks_share_a_handler_and_are_not_mixed(captured):
-    program = rag_chain(TopicRetriever())
+def ask_in_tasks(_, ask, questions):
+    async def ask_all():
+        await asyncio.gather(*map(ask, questions))
+
+    asyncio.run(ask_all())
+
+
+@pytest.mark.parametrize("ask_all", [ask_in_threads, ask_in_tasks])
+def test_fifty_requests_share_a_handler_and_are_not_mixed(captured, ask_all):
+    program = rag_chain(TopicRetriever()).with_config(captured.config)
     questions = [f"{number}: {wanted.question}" for number, wanted in enumerate(TOPICAL * 17)][:50]
-    await asyncio.gather(*(program.ainvoke(question, captured.config) for question in questions))
+    ask_all(program.invoke, program.ainvoke, questions)
 
     assert captured.answers() == InAnyOrder(
         Answered(question, TOPICAL[number % 3].contexts, ANSWER) for number, question in enumerate(questions)
@@ -317,9 +254,3 @@ def test_an_answer_without_a_retriever_is_recorded_with_unknown_contexts(capture
     answer_chain().invoke({"context": "Something.", "question": QUESTION}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
-
-
-def test_a_bare_search_is_no_answer(captured):
-    retriever().invoke(QUESTION, captured.config)
-
-    assert captured.answers() == []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 
 import pytest
 from captures import Answered
-from langchain_core.exceptions import OutputParserException
 from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from rag_programs import (
@@ -26,73 +26,62 @@ from rag_programs import (
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 
 
-def test_a_retriever_that_raises(captured):
-    with contextlib.suppress(ConnectionError):
-        rag_chain(FailingRetriever()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], None, "error", "ConnectionError")]
+def die(text):
+    if text == "runs ":
+        raise ConnectionResetError
 
 
-def test_a_retriever_that_raises_in_a_stream(captured):
-    with contextlib.suppress(ConnectionError):
-        list(rag_chain(FailingRetriever()).stream(QUESTION, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, [], None, "error", "ConnectionError")]
+def dying():
+    return rag_chain(model=StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die))
 
 
-def test_a_model_that_raises(captured):
-    with contextlib.suppress(RuntimeError):
-        rag_chain(model=BrokenModel()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error", "RuntimeError")]
+def parsed():
+    return {"context": retriever() | join_texts, "question": RunnablePassthrough()} | PROMPT | chat_model()
 
 
-def test_a_model_that_dies_in_the_middle_of_a_stream(captured):
-    def die(text):
-        if text == "runs ":
-            raise ConnectionResetError
-
-    model = StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die)
-    with contextlib.suppress(ConnectionResetError):
-        list(rag_chain(model=model).stream(QUESTION, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, "It runs ", "error", "ConnectionResetError")]
+async def read(stream):
+    return [chunk async for chunk in stream]
 
 
-async def test_a_model_that_dies_in_the_middle_of_an_asynchronous_stream(captured):
-    def die(text):
-        if text == "runs ":
-            raise ConnectionResetError
+FAILURES = {
+    "retriever": (lambda *asked: rag_chain(FailingRetriever()).invoke(*asked), [], None, "ConnectionError"),
+    "retriever in a stream": (
+        lambda *asked: list(rag_chain(FailingRetriever()).stream(*asked)),
+        [],
+        None,
+        "ConnectionError",
+    ),
+    "model": (lambda *asked: rag_chain(model=BrokenModel()).invoke(*asked), FOUND, None, "RuntimeError"),
+    "model in a stream": (lambda *asked: list(dying().stream(*asked)), FOUND, "It runs ", "ConnectionResetError"),
+    "model in an asynchronous stream": (
+        lambda *asked: asyncio.run(read(dying().astream(*asked))),
+        FOUND,
+        "It runs ",
+        "ConnectionResetError",
+    ),
+    # The caller does not get the answer then. In a stream the function takes all of it before it returns.
+    "later step": (
+        lambda *asked: (rag_chain() | (lambda answer: 1 / 0)).invoke(*asked),
+        FOUND,
+        None,
+        "ZeroDivisionError",
+    ),
+    "later step in a stream": (
+        lambda *asked: list((rag_chain() | (lambda answer: 1 / 0)).stream(*asked)),
+        FOUND,
+        None,
+        "ZeroDivisionError",
+    ),
+    "parser": (lambda *asked: (parsed() | JsonOutputParser()).invoke(*asked), FOUND, None, "OutputParserException"),
+}
 
-    model = StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die)
-    with contextlib.suppress(ConnectionResetError):
-        async for _ in rag_chain(model=model).astream(QUESTION, captured.config):
-            pass
 
-    assert captured.answers() == [Answered(QUESTION, FOUND, "It runs ", "error", "ConnectionResetError")]
+@pytest.mark.parametrize(("ask", "contexts", "received", "error"), FAILURES.values(), ids=FAILURES)
+def test_a_part_that_fails(captured, ask, contexts, received, error):
+    with contextlib.suppress(Exception):
+        ask(QUESTION, captured.config)
 
-
-def test_a_later_step_that_raises_keeps_the_answer_from_the_caller(captured):
-    with contextlib.suppress(ZeroDivisionError):
-        (rag_chain() | (lambda answer: 1 / 0)).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error", "ZeroDivisionError")]
-
-
-def test_a_later_step_that_raises_before_it_has_streamed_anything(captured):
-    """The function takes the whole answer before it returns, so not a token reaches the reader."""
-    with contextlib.suppress(ZeroDivisionError):
-        list((rag_chain() | (lambda answer: 1 / 0)).stream(QUESTION, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error", "ZeroDivisionError")]
-
-
-def test_an_answer_that_cannot_be_parsed(captured):
-    program = {"context": retriever() | join_texts, "question": RunnablePassthrough()} | PROMPT | chat_model()
-    with contextlib.suppress(OutputParserException):
-        (program | JsonOutputParser()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "error", "OutputParserException")]
+    assert captured.answers() == [Answered(QUESTION, contexts, received, "error", error)]
 
 
 def test_a_model_that_fails_twice_before_a_fallback_answers(captured):

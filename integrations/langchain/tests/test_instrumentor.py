@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.metadata
 import threading
 
@@ -10,7 +11,7 @@ from captures import Answered, CollectingSink
 from langchain_core.runnables import RunnableLambda
 from lc_captures import ChainCaptures
 from openinference.instrumentation.langchain import LangChainInstrumentor
-from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain, retriever
+from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain
 
 from ragspan.defaults import set_default_engine
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
@@ -28,30 +29,29 @@ def instrumented(captured):
         instrumentor.uninstrument()
 
 
-def test_a_call_without_any_handler(captured, instrumented):
-    rag_chain().invoke(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_handler_that_is_passed_as_well(captured, instrumented, call):
-    list(getattr(rag_chain(), call)(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_an_asynchronous_call(captured, instrumented):
-    async for _ in rag_chain().astream(QUESTION):
-        pass
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_call_in_a_plain_thread(captured, instrumented):
+def in_a_thread(config):
     thread = threading.Thread(target=rag_chain().invoke, args=(QUESTION,))
     thread.start()
     thread.join()
+
+
+async def read():
+    async for _ in rag_chain().astream(QUESTION):
+        pass
+
+
+CALLS = {
+    "without a handler": lambda config: rag_chain().invoke(QUESTION),
+    "with a handler": lambda config: rag_chain().invoke(QUESTION, config),
+    "streamed with a handler": lambda config: list(rag_chain().stream(QUESTION, config)),
+    "asynchronous": lambda config: asyncio.run(read()),
+    "in a plain thread": in_a_thread,
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_each_call_is_one_record(captured, instrumented, call):
+    call(captured.config)
 
     assert captured.answers() == [COMPLETE]
 
@@ -72,27 +72,19 @@ def test_a_retriever_that_passes_no_callbacks_on(captured, instrumented):
     assert captured.answers() == [COMPLETE]
 
 
-def test_no_call_is_captured_any_more(captured, instrumented):
+def test_it_can_be_taken_off_and_put_on_again(captured, instrumented):
+    other = ChainCaptures(CollectingSink())
     instrumented.uninstrument()
     rag_chain().invoke(QUESTION)
-
     assert captured.answers() == []
 
-
-def test_instrumented_again(captured, instrumented):
-    instrumented.uninstrument()
     instrumented.instrument(sink=captured.sink)
     rag_chain().invoke(QUESTION)
-
     assert captured.answers() == [COMPLETE]
 
-
-def test_instrumented_again_with_another_sink(captured, instrumented):
-    other = ChainCaptures(CollectingSink())
     instrumented.uninstrument()
     instrumented.instrument(sink=other.sink)
     rag_chain().invoke(QUESTION)
-
     assert captured.answers() == []
     assert other.answers() == [COMPLETE]
 
@@ -148,9 +140,3 @@ def test_a_handler_without_a_sink_reports_to_the_default_engine():
         set_default_engine(previous)
 
     assert [capture.to_record().response for capture in sink.take()] == [ANSWER]
-
-
-def test_a_bare_search_of_an_instrumented_process_is_no_answer(captured, instrumented):
-    retriever().invoke(QUESTION)
-
-    assert captured.answers() == []

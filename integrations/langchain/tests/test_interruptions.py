@@ -37,28 +37,16 @@ def asking_retrieve(state: RagState):
     return {"context": found}
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_node_that_waits_for_approval(captured, call):
+@pytest.mark.parametrize("call", ["invoke", "stream", pytest.param("ainvoke", marks=config_reaches_async_functions)])
+async def test_a_node_that_waits_for_approval(captured, call):
     graph = rag_graph(asking_retrieve, checkpointer=InMemorySaver())
-    list(getattr(graph, call)({"question": QUESTION}, captured.thread()))
-
-    waiting = captured.answer()
-    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
-    assert not waiting.contexts
-
-    list(getattr(graph, call)(Command(resume="yes"), captured.thread()))
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-@config_reaches_async_functions
-async def test_a_node_that_waits_for_approval_in_asynchronous_code(captured):
-    graph = rag_graph(asking_retrieve, checkpointer=InMemorySaver())
-    await graph.ainvoke({"question": QUESTION}, captured.thread())
-    await graph.ainvoke(Command(resume="yes"), captured.thread())
+    for given in ({"question": QUESTION}, Command(resume="yes")):
+        called = getattr(graph, call)(given, captured.thread())
+        list(called) if call != "ainvoke" else await called
 
     waiting, resumed = captured.answers()
     assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
+    assert not waiting.contexts
     assert resumed == ON_THE_PUMP
 
 

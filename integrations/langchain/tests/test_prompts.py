@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from captures import Answered
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
@@ -27,51 +28,47 @@ from rag_programs import (
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 
 
-def asked(captured, source=None, formatter=join_texts):
-    """The contexts of a question to a chain with this retriever and this formatter."""
-    rag_chain(source, formatter=formatter).invoke(QUESTION, captured.config)
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, ANSWER, "complete")
-    return answer.contexts
-
-
 # Selected, ordered, changed
 
 
-def test_a_function_that_keeps_some_documents_in_another_order(captured):
-    source = retriever(PUMP, FILTER, MOTOR, HOSE) | (lambda found: [found[2], found[0]])
-
-    assert asked(captured, source) == [MOTOR, PUMP]
-
-
-def test_a_prompt_without_any_of_the_documents(captured):
-    assert asked(captured, formatter=lambda found: f"{len(found)} documents") == []
+def redacted(found):
+    for document in found:
+        document.page_content = "[redacted] " + document.page_content.split()[1]
+    return join_texts(found)
 
 
-def test_documents_with_the_same_text_count_once(captured):
-    assert asked(captured, retriever(PUMP, HOSE, PUMP)) == [PUMP, HOSE]
+def shortened(found):
+    """New documents: they reach the prompt, the retrieved ones do not."""
+    return documents(*(" ".join(document.page_content.split()[-4:]) for document in found))
 
 
-def test_documents_that_are_rewritten_in_place(captured):
-    def redact(found):
-        for document in found:
-            document.page_content = "[redacted] " + document.page_content.split()[1]
-        return join_texts(found)
+COURSES = {
+    "some in another order": (
+        retriever(PUMP, FILTER, MOTOR, HOSE) | (lambda found: [found[2], found[0]]),
+        join_texts,
+        [MOTOR, PUMP],
+    ),
+    "none shown": (None, lambda found: f"{len(found)} documents", []),
+    "the same text twice": (retriever(PUMP, HOSE, PUMP), join_texts, [PUMP, HOSE]),
+    "rewritten in place": (None, redacted, ["[redacted] pump", "[redacted] are", "[redacted] motor"]),
+    "replaced by summaries": (
+        retriever() | RunnableLambda(shortened),
+        join_texts,
+        ["the date of purchase.", "dried in the shade.", "watts at full load."],
+    ),
+    "more added": (
+        retriever(PUMP) | RunnableLambda(lambda found: [*found, *TopicRetriever().invoke("casing")]),
+        join_texts,
+        [PUMP, CASING],
+    ),
+}
 
-    assert asked(captured, formatter=redact) == ["[redacted] pump", "[redacted] are", "[redacted] motor"]
 
+@pytest.mark.parametrize(("source", "formatter", "contexts"), COURSES.values(), ids=COURSES)
+def test_what_a_program_does_with_documents_on_the_way(captured, source, formatter, contexts):
+    rag_chain(source, formatter=formatter).invoke(QUESTION, captured.config)
 
-def test_documents_that_are_replaced_by_summaries_of_the_programs_own(captured):
-    """New documents made by a step: they reached the prompt, the retrieved ones did not."""
-
-    def shorten(found):
-        return documents(*(" ".join(document.page_content.split()[-4:]) for document in found))
-
-    assert asked(captured, retriever() | RunnableLambda(shorten)) == [
-        "the date of purchase.",
-        "dried in the shade.",
-        "watts at full load.",
-    ]
+    assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
 
 
 def test_a_search_whose_result_a_later_search_replaces(captured):
@@ -121,52 +118,33 @@ def test_the_assistants_earlier_words_are_no_documents(captured):
     assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
 
 
-def test_documents_as_search_result_blocks(captured):
-    """Some providers take passages as content blocks, and cite them."""
+BLOCKS = {
+    "search results": lambda text: {
+        "type": "search_result",
+        "source": "manual.pdf",
+        "title": "Page",
+        "content": [{"type": "text", "text": text}],
+    },
+    "documents": lambda text: {
+        "type": "document",
+        "title": "Manual",
+        "source": {"type": "text", "media_type": "text/plain", "data": text},
+        "citations": {"enabled": True},
+    },
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+def test_documents_as_content_blocks(captured, block):
+    """Some providers take passages in this way, and cite them."""
 
     def messages(question):
-        blocks = [
-            {
-                "type": "search_result",
-                "source": "manual.pdf",
-                "title": f"Page {number}",
-                "content": [{"type": "text", "text": document.page_content}],
-            }
-            for number, document in enumerate(retriever().invoke(question))
-        ]
+        blocks = [block(document.page_content) for document in retriever().invoke(question)]
         return [HumanMessage([*blocks, {"type": "text", "text": question}])]
 
     (RunnableLambda(messages) | chat_model()).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [COMPLETE]
-
-
-def test_documents_as_document_blocks(captured):
-    def messages(question):
-        blocks = [
-            {
-                "type": "document",
-                "title": "Manual",
-                "source": {"type": "text", "media_type": "text/plain", "data": document.page_content},
-                "citations": {"enabled": True},
-            }
-            for document in retriever().invoke(question)
-        ]
-        return [HumanMessage([*blocks, {"type": "text", "text": question}])]
-
-    (RunnableLambda(messages) | chat_model()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-# Steps that hand documents on
-
-
-def test_a_search_per_document_that_is_added_to_the_first(captured):
-    def and_neighbours(found):
-        return [*found, *TopicRetriever().invoke("casing")]
-
-    assert asked(captured, retriever(PUMP) | RunnableLambda(and_neighbours)) == [PUMP, CASING]
 
 
 def test_documents_in_the_question_itself_are_the_users_words(captured):

@@ -54,24 +54,16 @@ def reviewed_graph(*nodes, **options):
 # The resumed request calls no model
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_draft_that_a_person_approves_has_its_documents(captured, call):
+@pytest.mark.parametrize("call", ["invoke", "stream", pytest.param("ainvoke", marks=config_reaches_async_functions)])
+async def test_a_draft_that_a_person_approves_has_its_documents(captured, call):
     graph = reviewed_graph()
     for given in ({"question": QUESTION}, Command(resume="yes")):
-        list(getattr(graph, call)(given, captured.thread()))
+        called = getattr(graph, call)(given, captured.thread())
+        list(called) if call != "ainvoke" else await called
 
     waiting, resumed = captured.answers()
     assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
     assert resumed == ON_THE_PUMP
-
-
-@config_reaches_async_functions
-async def test_an_approved_draft_in_asynchronous_code(captured):
-    graph = reviewed_graph()
-    await graph.ainvoke({"question": QUESTION}, captured.thread())
-    await graph.ainvoke(Command(resume="yes"), captured.thread())
-
-    assert captured.answers()[1] == ON_THE_PUMP
 
 
 def test_a_draft_that_a_person_replaces_keeps_the_documents_that_were_shown(captured):
@@ -82,25 +74,49 @@ def test_a_draft_that_a_person_replaces_keeps_the_documents_that_were_shown(capt
     assert captured.answers()[1] == Answered(QUESTION, [PUMP], "Four years.")
 
 
-def test_a_draft_before_a_breakpoint(captured):
+def breakpoint_graph():
     def publish(state: DraftState):
         return {}
 
-    graph = reviewed_graph(find, draft, publish, interrupt_before=["publish"])
-    graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke(None, captured.thread())
-
-    assert captured.answers()[1] == ON_THE_PUMP
+    return reviewed_graph(find, draft, publish, interrupt_before=["publish"])
 
 
-def test_a_draft_whose_documents_are_in_the_state(captured):
+def graph_with_documents():
     def review_answer(state: RagState):
         interrupt("Right?")
         return {}
 
-    graph = sequence(RagState, retrieve_node, answer_node, review_answer, checkpointer=InMemorySaver())
+    return sequence(RagState, retrieve_node, answer_node, review_answer, checkpointer=InMemorySaver())
+
+
+def graph_in_a_graph():
+    graph = StateGraph(DraftState)
+    graph.add_node("write", sequence(DraftState, find, draft, review))
+    graph.add_edge(START, "write")
+    return graph.compile(checkpointer=InMemorySaver())
+
+
+def note_graph():
+    """A model made notes before the interruption, and another one answers from these."""
+
+    def digest(state: DraftState):
+        return {"notes": chat_model("The manual grants three years.").invoke(state["notes"]).text}
+
+    def approve(state: DraftState):
+        interrupt("Write it?")
+        return {}
+
+    def write(state: DraftState):
+        return {"answer": chat_model().invoke(f"Notes: {state['notes']}").text}
+
+    return reviewed_graph(find, digest, approve, write)
+
+
+@pytest.mark.parametrize("make", [breakpoint_graph, graph_with_documents, graph_in_a_graph, note_graph])
+def test_what_was_found_before_the_interruption_counts(captured, make):
+    graph = make()
     graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke(Command(resume="yes"), captured.thread())
+    graph.invoke(None if make is breakpoint_graph else Command(resume="yes"), captured.thread())
 
     assert captured.answers()[1] == ON_THE_PUMP
 
@@ -118,36 +134,7 @@ def test_two_reviews_of_one_draft(captured):
     assert last == ON_THE_PUMP
 
 
-def test_a_draft_of_an_inner_graph(captured):
-    graph = StateGraph(DraftState)
-    graph.add_node("write", sequence(DraftState, find, draft, review))
-    graph.add_edge(START, "write")
-    compiled = graph.compile(checkpointer=InMemorySaver())
-    compiled.invoke({"question": QUESTION}, captured.thread())
-    compiled.invoke(Command(resume="yes"), captured.thread())
-
-    assert captured.answers()[1] == ON_THE_PUMP
-
-
 # It calls one
-
-
-def test_notes_that_a_model_made_before_the_interruption_have_their_documents(captured):
-    def digest(state: DraftState):
-        return {"notes": chat_model("The manual grants three years.").invoke(state["notes"]).text}
-
-    def approve(state: DraftState):
-        interrupt("Write it?")
-        return {}
-
-    def write(state: DraftState):
-        return {"answer": chat_model().invoke(f"Notes: {state['notes']}").text}
-
-    graph = reviewed_graph(find, digest, approve, write)
-    graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke(Command(resume="yes"), captured.thread())
-
-    assert captured.answers()[1] == ON_THE_PUMP
 
 
 def test_a_draft_that_is_written_anew_from_other_documents(captured):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import itertools
+import re
 
+import pytest
 from captures import Answered, InAnyOrder, until
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from lc_captures import all_but
@@ -38,57 +41,38 @@ async def cancel_when(waiting, request):
 # Streams that their reader leaves
 
 
-def test_a_stream_closed_early_is_aborted_with_what_was_read(captured):
-    chunks = rag_chain().stream(QUESTION, captured.config)
-    for _ in range(3):
-        next(chunks)
-    chunks.close()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
-
-
-async def test_an_asynchronous_stream_closed_early_is_aborted_with_what_was_read(captured):
-    await all_but(3, rag_chain().astream(QUESTION, captured.config))
-    await until(lambda: captured.sink.captures)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
+async def closed_after(count, stream, captured):
+    """Read so many chunks of a stream of either kind, then close it."""
+    if hasattr(stream, "aclose"):
+        await all_but(count, stream)
+        await until(lambda: captured.sink.captures)
+    else:
+        list(itertools.islice(stream, count))
+        stream.close()
 
 
-def test_a_stream_closed_after_one_chunk(captured):
-    chunks = rag_chain().stream(QUESTION, captured.config)
-    next(chunks)
-    chunks.close()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
+each_stream = pytest.mark.parametrize("stream", ["stream", "astream"])
 
 
-def test_a_stream_that_is_never_read_is_no_request(captured):
-    rag_chain().stream(QUESTION, captured.config).close()
+@each_stream
+@pytest.mark.parametrize("count", [1, 3])
+async def test_a_stream_closed_early_is_aborted_with_what_was_read(captured, stream, count):
+    await closed_after(count, getattr(rag_chain(), stream)(QUESTION, captured.config), captured)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(count), "aborted")]
+
+
+@each_stream
+async def test_a_stream_that_is_never_read_is_no_request(captured, stream):
+    await closed_after(0, getattr(rag_chain(), stream)(QUESTION, captured.config), captured)
 
     assert captured.answers() == []
 
 
-async def test_an_asynchronous_stream_that_is_never_read_is_no_request(captured):
-    await rag_chain().astream(QUESTION, captured.config).aclose()
-
-    assert captured.answers() == []
-
-
-def test_a_reader_who_stops_at_the_last_token_has_the_whole_answer(captured):
-    read = ""
-    chunks = rag_chain().stream(QUESTION, captured.config)
-    for chunk in chunks:
-        read += chunk
-        if read == ANSWER:
-            break
-    chunks.close()
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_a_reader_who_stops_an_asynchronous_stream_at_the_last_token_has_the_whole_answer(captured):
-    await all_but(len(first_chunks(99).split(" ")) * 2 - 1, rag_chain().astream(QUESTION, captured.config))
-    await until(lambda: captured.sink.captures)
+@each_stream
+async def test_a_reader_who_stops_at_the_last_token_has_the_whole_answer(captured, stream):
+    last = len(re.split(r"(\s)", ANSWER))
+    await closed_after(last, getattr(rag_chain(), stream)(QUESTION, captured.config), captured)
 
     assert captured.answers() == [COMPLETE]
 
@@ -206,18 +190,19 @@ async def test_a_stream_of_events_that_is_closed_among_the_tokens(captured):
 # Cancelled requests
 
 
-async def test_a_timeout_while_the_model_works(captured):
+@pytest.mark.parametrize(
+    ("chain", "contexts"),
+    [
+        (lambda waiting: rag_chain(model=HangingModel(waiting=waiting)), FOUND),
+        (lambda waiting: rag_chain(HangingRetriever(waiting=waiting)), []),
+    ],
+    ids=["model", "retriever"],
+)
+async def test_a_timeout_while_a_part_works(captured, chain, contexts):
     waiting = asyncio.Event()
-    await cancel_when(waiting, rag_chain(model=HangingModel(waiting=waiting.set)).ainvoke(QUESTION, captured.config))
+    await cancel_when(waiting, chain(waiting.set).ainvoke(QUESTION, captured.config))
 
-    assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
-
-
-async def test_a_timeout_while_the_retriever_works(captured):
-    waiting = asyncio.Event()
-    await cancel_when(waiting, rag_chain(HangingRetriever(waiting=waiting.set)).ainvoke(QUESTION, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, [], None, "aborted")]
+    assert captured.answers() == [Answered(QUESTION, contexts, None, "aborted")]
 
 
 async def test_one_of_many_requests_is_cancelled(captured):
