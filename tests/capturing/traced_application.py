@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from captures import Answered
 from opentelemetry.sdk.trace import ReadableSpan
 
 from ragspan import Outcome, ScoredRecord, ScoringEngine
@@ -50,6 +51,9 @@ class Application:
     def scored(self) -> Sequence[ScoredRecord]:
         assert self.engine.flush(timeout=10)
         return self.seen.scored
+
+    def answers(self) -> list[Answered]:
+        return [Answered.of(scored.record) for scored in self.scored()]
 
     def outcomes(self) -> list[Outcome]:
         return [scored.outcomes["context_adherence"] for scored in self.scored()]

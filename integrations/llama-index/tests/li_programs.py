@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -152,6 +152,27 @@ def engine_tool(name: str, *names: str, **options: Any) -> QueryEngineTool:
 def ask_model(prompt: str) -> str:
     """One call of the model, as a program makes it by itself."""
     return Settings.llm.complete(prompt).text
+
+
+# Ways to ask
+
+WAYS = ["query", "aquery", "streamed query", "streamed aquery"]
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+def answer_of(make: Callable[..., Any], question: Any, way: str) -> str:
+    """What a user gets of the engine that `make` builds with these options of a synthesizer, in one of the ways."""
+    options = {"streaming": True} if "streamed" in way else {}
+    return asyncio.run(_answer_of(make(**options), question, way.rsplit(maxsplit=1)[-1]))
+
+
+async def _answer_of(asked: Any, question: Any, method: str) -> str:
+    response = getattr(asked, method)(question)
+    response = await response if method.startswith("a") else response
+    stream = getattr(response, "response_gen", None)
+    if stream is None:
+        return str(response)
+    return await drained(stream) if hasattr(stream, "__anext__") else "".join(stream)
 
 
 # Reading streams

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 
 import pytest
@@ -16,10 +15,7 @@ from li_programs import (
     CELLO,
     HARP,
     QUESTION,
-    FixedRetriever,
-    drained,
     engine,
-    engine_over,
     engine_tool,
     token_by_token,
 )
@@ -28,8 +24,6 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
-COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 
 
 @pytest.fixture
@@ -137,31 +131,6 @@ def beside_openinference(request, new_captures, tracer_provider):
     instrumentor.uninstrument()
 
 
-def root_span(exporter, name):
-    (span,) = [span for span in exporter.get_finished_spans() if span.parent is None and span.name == name]
-    return span
-
-
-def test_a_query(beside_openinference):
-    engine().query(QUESTION)
-
-    assert beside_openinference.answers() == [COMPLETE]
-
-
-def test_a_stream(beside_openinference):
-    response = engine(streaming=True).query(QUESTION)
-
-    assert "".join(response.response_gen) == ANSWER
-    assert beside_openinference.answers() == [COMPLETE]
-
-
-async def test_an_asynchronous_stream(beside_openinference):
-    response = await engine(streaming=True).aquery(QUESTION)
-
-    assert await drained(response.response_gen) == ANSWER
-    assert beside_openinference.answers() == [COMPLETE]
-
-
 @pytest.mark.parametrize("mode", [pytest.param("compact", marks=token_by_token), "tree_summarize"])
 def test_a_stream_that_is_left(beside_openinference, mode):
     response_gen = engine(streaming=True, response_mode=mode).query(QUESTION).response_gen
@@ -179,52 +148,6 @@ def test_a_stream_that_is_never_read(beside_openinference):
 
     answer = beside_openinference.answer()
     assert (answer.question, answer.response or None, answer.status) == (QUESTION, None, "aborted")
-
-
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context", "condense_question"])
-def test_a_streamed_chat(beside_openinference, mode):
-    tokens = list(chat_engine(mode).stream_chat("The cello?").response_gen)
-
-    assert "".join(tokens) == ANSWER
-    assert beside_openinference.answers() == [Answered("The cello?", [CELLO], ANSWER)]
-
-
-async def test_an_agent(beside_openinference, model):
-    model.says(calls("search", input="cello"), ANSWER, "In the end.")
-    await ask(agent(engine_tool("search")), QUESTION)
-
-    assert beside_openinference.answers() == [Answered(QUESTION, [CELLO], "In the end.")]
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_a_query_that_fails(beside_openinference):
-    with contextlib.suppress(ConnectionError):
-        engine_over(FixedRetriever(ConnectionError("no database"))).query(QUESTION)
-
-    answer = beside_openinference.answer()
-    assert (answer.question, answer.status, answer.error_type) == (QUESTION, "error", "ConnectionError")
-
-
-def test_the_answer_belongs_under_the_run_span_of_openinference(beside_openinference, exporter):
-    engine().query(QUESTION)
-
-    span = root_span(exporter, "RetrieverQueryEngine.query")
-    assert anchored(beside_openinference.record()) == ids(span)
-
-
-def test_a_streamed_answer_belongs_under_the_run_span_of_openinference(beside_openinference, exporter):
-    list(engine(streaming=True).query(QUESTION).response_gen)
-
-    span = root_span(exporter, "RetrieverQueryEngine.query")
-    assert anchored(beside_openinference.record()) == ids(span)
-
-
-async def test_an_agents_answer_belongs_under_the_run_span_of_openinference(beside_openinference, model, exporter):
-    model.says("In the end.")
-    await ask(agent(engine_tool("search")), QUESTION)
-
-    span = root_span(exporter, "FunctionAgent.run")
-    assert anchored(beside_openinference.record()) == ids(span)
 
 
 def test_openinference_that_no_longer_instruments(beside_openinference, tracer):

@@ -8,7 +8,20 @@ import llama_index.core.instrumentation as instrument
 import pytest
 from captures import Answered
 from li_model import CompletionModel
-from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, engine_over, ids, index, node, retriever
+from li_programs import (
+    ANSWER,
+    CELLO,
+    HARP,
+    QUESTION,
+    answer_of,
+    each_way,
+    engine,
+    engine_over,
+    ids,
+    index,
+    node,
+    retriever,
+)
 from llama_index.core import PromptTemplate, Settings, SummaryIndex, get_response_synthesizer
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import QueryBundle
@@ -22,15 +35,9 @@ class Strings(BaseModel):
     count: int
 
 
-def test_a_query(captured):
-    engine().query(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_an_asynchronous_query(captured):
-    await engine().aquery(QUESTION)
-
+@each_way
+def test_a_query(captured, way):
+    assert answer_of(engine, QUESTION, way) == ANSWER
     assert captured.answers() == [COMPLETE]
 
 
@@ -40,20 +47,12 @@ def test_a_query_of_an_index(captured):
     assert captured.answers() == [COMPLETE]
 
 
-@pytest.mark.parametrize("ask", ["positional", "keyword"])
-def test_a_question_in_a_bundle(captured, ask):
+@pytest.mark.parametrize("bundle", [False, True])
+@pytest.mark.parametrize("by_keyword", [False, True])
+def test_a_question_in_any_form(captured, bundle, by_keyword):
     """A bundle may hold other texts for the search, such as an invented answer; the question is the user's."""
-    bundle = QueryBundle(QUESTION, custom_embedding_strs=["forty-seven strings"])
-    if ask == "positional":
-        engine().query(bundle)
-    else:
-        engine().query(str_or_query_bundle=bundle)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_question_by_keyword(captured):
-    engine().query(str_or_query_bundle=QUESTION)
+    asked = QueryBundle(QUESTION, custom_embedding_strs=["forty-seven strings"]) if bundle else QUESTION
+    engine().query(str_or_query_bundle=asked) if by_keyword else engine().query(asked)
 
     assert captured.answers() == [COMPLETE]
 
@@ -79,21 +78,17 @@ def test_a_model_that_only_completes(captured):
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "Four.")]
 
 
-def test_an_answer_of_a_class_of_the_applications_is_recorded_as_json(captured, model):
-    model.says('{"count": 4}')
-    engine("cello", output_cls=Strings, llm=CompletionModel(text='{"count": 4}')).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], '{"count":4}')]
-
-
-def test_an_answer_of_a_structured_model_is_recorded_as_json(captured):
-    engine("cello", llm=CompletionModel(text='{"count": 4}').as_structured_llm(Strings)).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], '{"count":4}')]
-
-
-async def test_an_asynchronous_answer_of_a_class_is_recorded_as_json(captured):
-    await engine("cello", output_cls=Strings, llm=CompletionModel(text='{"count": 4}')).aquery(QUESTION)
+@pytest.mark.parametrize("way", ["query", "aquery"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"output_cls": Strings, "llm": CompletionModel(text='{"count": 4}')},
+        {"llm": CompletionModel(text='{"count": 4}').as_structured_llm(Strings)},
+    ],
+    ids=["class", "structured model"],
+)
+def test_an_answer_of_a_class_of_the_applications_is_recorded_as_json(captured, options, way):
+    answer_of(lambda: engine("cello", **options), QUESTION, way)
 
     assert captured.answers() == [Answered(QUESTION, [CELLO], '{"count":4}')]
 
@@ -106,21 +101,12 @@ def test_a_prompt_of_the_applications_own(captured, model):
     assert captured.answers() == [COMPLETE]
 
 
-def test_nothing_was_found(captured, model):
-    engine_over(retriever_of_nothing()).query(QUESTION)
+@pytest.mark.parametrize("way", ["query", "aquery"])
+def test_nothing_was_found(captured, model, way):
+    answer_of(lambda: engine_over(SummaryIndex([]).as_retriever()), QUESTION, way)
 
     assert model.prompts == []
     assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
-
-
-async def test_nothing_was_found_by_an_asynchronous_query(captured):
-    await engine_over(retriever_of_nothing()).aquery(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
-
-
-def retriever_of_nothing():
-    return SummaryIndex([]).as_retriever()
 
 
 def test_a_retriever_without_embeddings(captured):

@@ -12,7 +12,8 @@ from li_programs import (
     HARP,
     OBOE,
     QUESTION,
-    drained,
+    answer_of,
+    each_way,
     engine,
     index,
     retriever,
@@ -50,27 +51,9 @@ def rewriting(**options):
 EXPECTED = Answered("And that one?", [OBOE], ANSWER)
 
 
-def test_a_question_that_is_rewritten(captured):
-    rewriting().query("And that one?")
-
-    assert captured.answers() == [EXPECTED]
-
-
-async def test_a_question_that_is_rewritten_in_asynchronous_code(captured):
-    await rewriting().aquery("And that one?")
-
-    assert captured.answers() == [EXPECTED]
-
-
-def test_a_stream_after_a_rewritten_question(captured):
-    list(rewriting(streaming=True).query("And that one?").response_gen)
-
-    assert captured.answers() == [EXPECTED]
-
-
-async def test_an_asynchronous_stream_after_a_rewritten_question(captured):
-    response = await rewriting(streaming=True).aquery("And that one?")
-    await drained(response.response_gen)
+@each_way
+def test_a_question_that_is_rewritten(captured, way):
+    answer_of(rewriting, "And that one?", way)
 
     assert captured.answers() == [EXPECTED]
 
@@ -114,23 +97,12 @@ class PassesAtLast(BaseEvaluator):
         return EvaluationResult(query=query, response=response, passing=passing, feedback="Too short.", score=0.0)
 
 
-def test_an_answer_that_passes_at_once(captured):
-    RetryQueryEngine(engine(), PassesAtLast(True)).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
-def test_an_answer_that_passes_at_the_second_attempt(captured, model):
+@pytest.mark.parametrize("way", ["query", "aquery"])
+@pytest.mark.parametrize("bad", [[], ["Bad."]], ids=["at once", "at the second attempt"])
+def test_an_answer_that_passes(captured, model, bad, way):
     """The second attempt is asked with the feedback in the question, by a second engine."""
-    model.says("Bad.", ANSWER)
-    RetryQueryEngine(engine(), PassesAtLast(False, True)).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
-async def test_a_second_attempt_in_asynchronous_code(captured, model):
-    model.says("Bad.", ANSWER)
-    await RetryQueryEngine(engine(), PassesAtLast(False, True)).aquery(QUESTION)
+    model.says(*bad, ANSWER)
+    answer_of(lambda: RetryQueryEngine(engine(), PassesAtLast(*[False for _ in bad], True)), QUESTION, way)
 
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
 

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from captures import Answered
 from li_model import first_tokens
-from li_programs import ANSWER, CELLO, DRUM, HARP, QUESTION, TopicRetriever, drained, engine, engine_tool, retriever
+from li_programs import (
+    ANSWER,
+    CELLO,
+    DRUM,
+    HARP,
+    QUESTION,
+    TopicRetriever,
+    answer_of,
+    each_way,
+    engine,
+    engine_tool,
+    retriever,
+)
 from llama_index.core import VectorStoreIndex
 from llama_index.core.objects import ObjectIndex
 from llama_index.core.query_engine import RouterQueryEngine, ToolRetrieverRouterQueryEngine
@@ -36,37 +49,15 @@ def combining_router(summarizer=None, **options):
     return RouterQueryEngine(LLMMultiSelector.from_defaults(), tools, summarizer=summarizer)
 
 
-def test_a_router_that_picks_one_engine(captured, model):
-    """Its engine returns the very response that the router does; that is one request."""
-    model.says(choice(2), ANSWER)
-    picking_router().query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP, DRUM], ANSWER)]
-
-
-async def test_an_asynchronous_router_that_picks_one_engine(captured, model):
-    model.says(choice(1), ANSWER)
-    await picking_router().aquery(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
+@each_way
 @pytest.mark.parametrize("mode", ["compact", "tree_summarize"])
-def test_a_router_over_streaming_engines(captured, model, mode):
-    model.says(choice(1), ANSWER)
-    response = picking_router(streaming=True, response_mode=mode).query(QUESTION)
+@pytest.mark.parametrize(("picked", "contexts"), [(1, [CELLO]), (2, [HARP, DRUM])])
+def test_a_router_that_picks_one_engine(captured, model, way, mode, picked, contexts):
+    """Its engine returns the very response that the router does; that is one request."""
+    model.says(choice(picked), ANSWER)
+    assert answer_of(partial(picking_router, response_mode=mode), QUESTION, way) == ANSWER
 
-    assert captured.answers() == []
-    assert "".join(response.response_gen) == ANSWER
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
-async def test_an_asynchronous_router_over_streaming_engines(captured, model):
-    model.says(choice(1), ANSWER)
-    response = await picking_router(streaming=True).aquery(QUESTION)
-
-    assert await drained(response.response_gen) == ANSWER
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
+    assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
 
 
 def test_a_routers_stream_that_is_left(captured, model):
@@ -88,12 +79,11 @@ def test_a_router_that_combines_two_engines(captured, model):
     assert set(answer.evidence) == {"cello", "harp"}
 
 
-async def test_an_asynchronous_router_that_combines_two_engines(captured, model):
+def test_an_asynchronous_router_that_combines_two_engines(captured, model):
     model.says(choice(1, 2), "Same.", "Same.", SUMMED_UP)
-    await combining_router().aquery(QUESTION)
+    answer_of(combining_router, QUESTION, "aquery")
 
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.response) == (QUESTION, ["Same.", "Same."], SUMMED_UP)
+    assert captured.answer().contexts == ["Same.", "Same."]
 
 
 def test_a_router_that_reads_the_streams_of_its_engines_itself(captured, model):
@@ -141,23 +131,18 @@ def test_a_selector_that_cannot_choose(captured, model):
     assert not answer.response
 
 
-def test_engines_that_a_retriever_finds(captured, model):
+@pytest.mark.parametrize(
+    ("count", "said", "contexts"),
+    [(1, [SUMMED_UP], [CELLO]), (2, ["Four.", "By a pedal.", SUMMED_UP], ["Four.", "By a pedal."])],
+)
+def test_engines_that_a_retriever_finds(captured, model, count, said, contexts):
+    model.says(*said)
     tools = [engine_tool("cello", "cello"), engine_tool("drum", "drum")]
     objects = ObjectIndex.from_objects(tools, index_cls=VectorStoreIndex)
-    ToolRetrieverRouterQueryEngine(objects.as_retriever(similarity_top_k=1)).query("About the drum?")
-
-    assert captured.answers() == [Answered("About the drum?", [DRUM], ANSWER)]
-
-
-def test_several_engines_that_a_retriever_finds(captured, model):
-    model.says("Four.", "By a pedal.", SUMMED_UP)
-    tools = [engine_tool("cello", "cello"), engine_tool("drum", "drum")]
-    objects = ObjectIndex.from_objects(tools, index_cls=VectorStoreIndex)
-    ToolRetrieverRouterQueryEngine(objects.as_retriever(similarity_top_k=2)).query("About the cello?")
+    ToolRetrieverRouterQueryEngine(objects.as_retriever(similarity_top_k=count)).query("About the cello?")
 
     answer = captured.answer()
-    assert (answer.question, answer.response) == ("About the cello?", SUMMED_UP)
-    assert answer.contexts == ["Four.", "By a pedal."]
+    assert (answer.question, answer.contexts, answer.response) == ("About the cello?", contexts, SUMMED_UP)
 
 
 def test_an_engine_made_for_the_node_that_a_retriever_finds(captured):

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from captures import Answered
-from li_programs import ANSWER, QUESTION, drained, engine_tool, topic_engine
+from li_programs import ANSWER, QUESTION, answer_of, each_way, engine_tool, topic_engine
 from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
 from llama_index.core.query_engine import MultiStepQueryEngine, SubQuestionQueryEngine
@@ -48,16 +48,13 @@ def compares(model):
     return model.says(plan("cello", "harp"), ANSWER, ANSWER, COMPARED)
 
 
-@pytest.mark.parametrize("use_async", [True, False])
-def test_sub_questions(captured, compares, use_async):
-    sub_question_engine(use_async=use_async).query(BOTH)
-
-    assert captured.answers() == [EXPECTED]
+def synthesizing(**options):
+    return sub_question_engine(response_synthesizer=get_response_synthesizer(**options), use_async=False)
 
 
-async def test_asynchronous_sub_questions(captured, compares):
-    await sub_question_engine().aquery(BOTH)
-
+@each_way
+def test_sub_questions(captured, compares, way):
+    assert answer_of(synthesizing, BOTH, way) == COMPARED
     assert captured.answers() == [EXPECTED]
 
 
@@ -74,23 +71,6 @@ def test_the_evidence_holds_the_passages_as_the_inner_models_saw_them(captured, 
     record = captured.record()
     assert all(passage.text.startswith("book: instruments") for passage in record.evidence)
     assert Counter(search.name for search in record.retrievals) == {"FixedRetriever": 2}
-
-
-def test_a_streamed_answer_from_sub_answers(captured, compares):
-    streaming = get_response_synthesizer(streaming=True, response_mode="tree_summarize")
-    response = sub_question_engine(use_async=False, response_synthesizer=streaming).query(BOTH)
-
-    assert captured.answers() == []
-    assert "".join(response.response_gen) == COMPARED
-    assert captured.answers() == [EXPECTED]
-
-
-async def test_an_asynchronously_streamed_answer_from_sub_answers(captured, compares):
-    streaming = get_response_synthesizer(streaming=True)
-    response = await sub_question_engine(response_synthesizer=streaming).aquery(BOTH)
-
-    assert await drained(response.response_gen) == COMPARED
-    assert captured.answers() == [EXPECTED]
 
 
 @pytest.mark.usefixtures("expected_failure")
@@ -142,15 +122,10 @@ def decomposes(model):
     return model.says("What is a cello?", "A low instrument.", "How is a harp played?", "By hand.", ANSWER)
 
 
-def test_several_steps(captured, decomposes):
-    step_by_step().query(QUESTION)
-
-    assert captured.answers() == [STEPS]
-
-
-async def test_several_steps_of_an_asynchronous_query(captured, decomposes):
-    """Its steps are synchronous all the same."""
-    await step_by_step().aquery(QUESTION)
+@pytest.mark.parametrize("way", ["query", "aquery", "streamed query"])
+def test_several_steps(captured, decomposes, way):
+    """The steps of an asynchronous query are synchronous all the same."""
+    answer_of(lambda **options: step_by_step(response_synthesizer=get_response_synthesizer(**options)), QUESTION, way)
 
     assert captured.answers() == [STEPS]
 
@@ -162,11 +137,3 @@ def test_steps_that_end_early(captured, model):
     assert captured.answers() == [
         Answered(QUESTION, STEPS.contexts[:1], ANSWER, evidence=("cello",)),
     ]
-
-
-def test_a_streamed_answer_of_several_steps(captured, decomposes):
-    streaming = get_response_synthesizer(streaming=True)
-    response = step_by_step(response_synthesizer=streaming).query(QUESTION)
-    list(response.response_gen)
-
-    assert captured.answers() == [STEPS]

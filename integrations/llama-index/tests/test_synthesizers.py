@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from captures import Answered
 from li_model import calls
-from li_programs import ANSWER, CELLO, HARP, OBOE, QUESTION, drained, engine, found, ids, retriever
+from li_programs import ANSWER, CELLO, HARP, OBOE, QUESTION, answer_of, each_way, engine, found, ids, retriever
 from llama_index.core import Settings, get_response_synthesizer
 from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
 from llama_index.core.schema import QueryBundle
@@ -15,34 +17,38 @@ WRITTEN_BY_MODEL = ["compact", "refine", "tree_summarize", "simple_summarize"]
 PIECES = f"Response 1: {ANSWER}\n---------------------\nResponse 2: {ANSWER}"
 
 
+@each_way
 @pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
-def test_an_answer_that_the_model_writes(captured, mode):
-    engine(response_mode=mode).query(QUESTION)
-
+def test_an_answer_that_the_model_writes(captured, mode, way):
+    assert answer_of(partial(engine, response_mode=mode), QUESTION, way) == ANSWER
     assert captured.answers() == [COMPLETE]
 
 
-@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
-async def test_an_asynchronous_answer_that_the_model_writes(captured, mode):
-    await engine(response_mode=mode).aquery(QUESTION)
+class ByHand:
+    """A synthesizer that is asked as an engine is."""
 
+    def __init__(self, nodes, **options):
+        self.nodes = nodes
+        self.synthesizer = get_response_synthesizer(**options)
+
+    def query(self, question):
+        return self.synthesizer.synthesize(question, nodes=self.nodes)
+
+    async def aquery(self, question):
+        return await self.synthesizer.asynthesize(query=QueryBundle(question), nodes=self.nodes)
+
+
+@each_way
+def test_a_synthesizer_by_hand(captured, way):
+    assert answer_of(partial(ByHand, found("cello", "harp")), QUESTION, way) == ANSWER
     assert captured.answers() == [COMPLETE]
 
 
-@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
-def test_a_streamed_answer_that_the_model_writes(captured, mode):
-    tokens = list(engine(response_mode=mode, streaming=True).query(QUESTION).response_gen)
+@each_way
+def test_a_synthesizer_without_passages(captured, way):
+    answer_of(partial(ByHand, []), QUESTION, way)
 
-    assert "".join(tokens) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.parametrize("mode", WRITTEN_BY_MODEL)
-async def test_an_asynchronously_streamed_answer_that_the_model_writes(captured, mode):
-    response = await engine(response_mode=mode, streaming=True).aquery(QUESTION)
-
-    assert await drained(response.async_response_gen()) == ANSWER
-    assert captured.answers() == [COMPLETE]
+    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
 
 
 @pytest.mark.parametrize(
@@ -90,18 +96,12 @@ def test_an_answer_that_streams_nothing_because_its_mode_cannot(captured):
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], str(response))]
 
 
-def test_an_answer_that_is_refined_from_one_passage_to_the_next(captured, model):
+@each_way
+def test_an_answer_that_is_refined_from_one_passage_to_the_next(captured, model, way):
     model.says("Draft.", ANSWER)
-    engine(response_mode="refine").query(QUESTION)
+    assert answer_of(partial(engine, response_mode="refine"), QUESTION, way) == ANSWER
 
     assert len(model.prompts) == 2
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_streamed_answer_that_is_refined_from_one_passage_to_the_next(captured, model):
-    model.says("Draft.", ANSWER)
-    list(engine(response_mode="refine", streaming=True).query(QUESTION).response_gen)
-
     assert captured.answers() == [COMPLETE]
 
 
@@ -141,27 +141,6 @@ def test_passages_that_the_application_chose_itself(captured):
     assert Answered.of(record) == Answered(QUESTION, [OBOE, CELLO], ANSWER)
 
 
-async def test_an_asynchronous_synthesizer_by_hand(captured):
-    nodes = await retriever().aretrieve(QUESTION)
-    await get_response_synthesizer().asynthesize(query=QueryBundle(QUESTION), nodes=nodes)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_streaming_synthesizer_by_hand(captured):
-    response = get_response_synthesizer(streaming=True).synthesize(QUESTION, found("cello", "harp"))
-    list(response.response_gen)
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_an_asynchronously_streaming_synthesizer_by_hand(captured):
-    response = await get_response_synthesizer(streaming=True).asynthesize(QUESTION, found("cello", "harp"))
-    await drained(response.response_gen)
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_the_engines_own_retrieve_and_synthesize(captured):
     asked = engine()
     bundle = QueryBundle(QUESTION)
@@ -177,20 +156,6 @@ def test_sources_that_are_only_listed_reached_no_prompt(captured):
 
     assert len(response.source_nodes) == 3
     assert captured.answer().contexts == [CELLO]
-
-
-def test_no_passages_at_all(captured):
-    get_response_synthesizer().synthesize(QUESTION, [])
-
-    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
-
-
-async def test_no_passages_at_all_for_a_stream(captured):
-    list(get_response_synthesizer(streaming=True).synthesize(QUESTION, []).response_gen)
-    response = await get_response_synthesizer(streaming=True).asynthesize(QUESTION, [])
-    await drained(response.response_gen)
-
-    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")] * 2
 
 
 def test_a_synthesizer_of_the_applications_own(captured):

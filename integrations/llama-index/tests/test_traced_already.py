@@ -6,10 +6,23 @@ import asyncio
 import gc
 
 import pytest
+from captures import Answered
 from li_agents import agent, ask
 from li_chats import chat_engine
 from li_model import calls
-from li_programs import ANSWER, QUESTION, FixedRetriever, drained, engine, engine_over, engine_tool, found
+from li_programs import (
+    ANSWER,
+    CELLO,
+    HARP,
+    QUESTION,
+    FixedRetriever,
+    answer_of,
+    drained,
+    engine,
+    engine_over,
+    engine_tool,
+    found,
+)
 from li_workflows import Answering
 from llama_index.core import get_response_synthesizer
 from llama_index.core.query_engine import SubQuestionQueryEngine
@@ -29,6 +42,7 @@ from ragspan import NotApplicable
 from ragspan_llama_index import RagspanLlamaIndexInstrumentor
 
 QUERY = "RetrieverQueryEngine.query"
+COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 
 
 @pytest.fixture(params=["attached before", "attached after"])
@@ -45,21 +59,12 @@ def beside_openinference(request, traced, handle):
         instrumentor.uninstrument()
 
 
-async def read_asynchronously():
-    response = await engine(streaming=True).aquery(QUESTION)
-    await drained(response.response_gen)
-
-
 CALLS = {
     "query": (lambda: engine().query(QUESTION), QUERY),
     "streamed query": (lambda: list(engine(streaming=True).query(QUESTION).response_gen), QUERY),
-    "aquery": (lambda: asyncio.run(_asynchronous_query()), "RetrieverQueryEngine.aquery"),
-    "streamed aquery": (lambda: asyncio.run(read_asynchronously()), "RetrieverQueryEngine.aquery"),
+    "aquery": (lambda: answer_of(engine, QUESTION, "aquery"), "RetrieverQueryEngine.aquery"),
+    "streamed aquery": (lambda: answer_of(engine, QUESTION, "streamed aquery"), "RetrieverQueryEngine.aquery"),
 }
-
-
-async def _asynchronous_query():
-    await engine().aquery(QUESTION)
 
 
 each_call = pytest.mark.parametrize(("call", "root"), CALLS.values(), ids=CALLS)
@@ -72,6 +77,7 @@ each_call = pytest.mark.parametrize(("call", "root"), CALLS.values(), ids=CALLS)
 def test_the_score_of_a_call(beside_openinference, call, root):
     call()
 
+    assert beside_openinference.answers() == [COMPLETE]
     assert beside_openinference.scored_spans() == [root]
     assert beside_openinference.span(root).parent is None
 
@@ -91,6 +97,7 @@ def test_the_score_of_a_streamed_chat(beside_openinference, mode):
     response = chat_engine(mode).stream_chat("The cello?")
     assert "".join(response.response_gen) == ANSWER
 
+    assert beside_openinference.answers() == [Answered("The cello?", [CELLO], ANSWER)]
     (root,) = beside_openinference.scored_spans()
     assert root.endswith("ChatEngine.stream_chat")
 
@@ -102,20 +109,16 @@ async def test_the_score_of_a_chat_that_streams_asynchronously(beside_openinfere
     assert beside_openinference.scored_spans() == ["ContextChatEngine.astream_chat"]
 
 
-async def test_the_score_of_an_agent(beside_openinference, model):
-    model.says(calls("search", input="cello"), ANSWER, "In the end.")
-    await ask(agent(engine_tool("search")), QUESTION)
-
-    assert beside_openinference.scored_spans() == ["FunctionAgent.run"]
-
-
-async def test_the_score_of_an_agent_whose_events_are_streamed(beside_openinference, model):
+@pytest.mark.parametrize("followed", [False, True])
+async def test_the_score_of_an_agent(beside_openinference, model, followed):
     model.says(calls("search", input="cello"), ANSWER, "In the end.")
     running = agent(engine_tool("search")).run(user_msg=QUESTION)
-    async for _ in running.stream_events():
-        pass
+    if followed:
+        async for _ in running.stream_events():
+            pass
     await running
 
+    assert beside_openinference.answers() == [Answered(QUESTION, [CELLO], "In the end.")]
     assert beside_openinference.scored_spans() == ["FunctionAgent.run"]
 
 
@@ -318,12 +321,6 @@ def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(trace
 
 
 # The spans of searches
-
-
-def test_a_search_knows_the_span_that_openinference_made_for_it(beside_openinference):
-    engine().query(QUESTION)
-
-    assert beside_openinference.retrieval_spans() == [ids(beside_openinference.span("FixedRetriever.retrieve"))]
 
 
 def test_each_search_of_a_streamed_chat_knows_its_own_span(beside_openinference):
