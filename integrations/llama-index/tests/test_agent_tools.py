@@ -21,6 +21,7 @@ from li_programs import (
     topic_engine,
 )
 from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.schema import MetadataMode
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 
@@ -30,66 +31,44 @@ ASKED = "Which has more strings, and why?"
 FINAL = "The harp, for it has no fingerboard."
 
 
-async def test_passages_that_the_agent_looks_up_itself(captured, model):
-    model.says(calls("look_up", input="cello"), FINAL)
-    await ask(agent(retriever_tool()), ASKED)
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(ASKED, [CELLO], FINAL)
-    assert ids(record.contexts) == ["cello"]
-
-
-async def test_passages_that_a_tool_leaves_out(captured, model):
-    model.says(calls("look_up", input="?"), FINAL)
-    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
-    await ask(agent(retriever_tool("cello", "harp", node_postprocessors=[cutoff])), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [CELLO], FINAL)]
-
-
-async def test_searches_one_after_another(captured, model):
-    model.says(calls("look_up", input="harp"), calls("look_up", input="cello"), FINAL)
-    await ask(agent(retriever_tool()), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP, CELLO], FINAL)]
-
-
-async def test_searches_at_the_same_time(captured, model):
-    model.says(calls("look_up", input="harp") + calls("look_up", input="cello"), FINAL)
-    await ask(agent(retriever_tool()), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP, CELLO], FINAL)]
-
-
-async def test_a_search_and_an_engine(captured, model):
-    model.says(calls("look_up", input="harp"), calls("search", input="oboe"), ANSWER, FINAL)
-    await ask(agent(retriever_tool(), engine_tool("search")), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP, OBOE], FINAL)]
-
-
-async def test_a_search_that_finds_nothing(captured, model):
-    model.says(calls("look_up", input="kazoo"), FINAL)
-    await ask(agent(retriever_tool()), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [], FINAL)]
-
-
-async def test_an_engine_that_streams(captured, model):
-    """The tool reads the stream for the agent, in a thread of its own."""
-    model.says(calls("search", input="harp"), ANSWER, FINAL)
-    await ask(agent(engine_tool("search", "harp", streaming=True)), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
-
-
-async def test_the_answer_of_a_tool_as_the_agents_own(captured, model):
+def direct():
     """With `return_direct` the agent adds nothing."""
-    model.says(calls("search", input="harp"), "Forty-seven.")
-    tool = QueryEngineTool.from_defaults(engine("harp"), name="search", return_direct=True)
-    await ask(agent(tool), ASKED)
+    return QueryEngineTool.from_defaults(engine("harp"), name="search", return_direct=True)
 
-    assert captured.answers() == [Answered(ASKED, [HARP], "Forty-seven.")]
+
+def cutting():
+    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
+    return retriever_tool("cello", "harp", node_postprocessors=[cutoff])
+
+
+LOOKS_UP_HARP, LOOKS_UP_CELLO = calls("look_up", input="harp"), calls("look_up", input="cello")
+SEARCHES = {
+    "one": ([retriever_tool], [LOOKS_UP_CELLO, FINAL], [CELLO]),
+    "passages left out by the tool": ([cutting], [calls("look_up", input="?"), FINAL], [CELLO]),
+    "one after another": ([retriever_tool], [LOOKS_UP_HARP, LOOKS_UP_CELLO, FINAL], [HARP, CELLO]),
+    "at the same time": ([retriever_tool], [LOOKS_UP_HARP + LOOKS_UP_CELLO, FINAL], [HARP, CELLO]),
+    "and an engine": (
+        [retriever_tool, lambda: engine_tool("search")],
+        [LOOKS_UP_HARP, calls("search", input="oboe"), ANSWER, FINAL],
+        [HARP, OBOE],
+    ),
+    "in vain": ([retriever_tool], [calls("look_up", input="kazoo"), FINAL], []),
+    # The tool reads the stream for the agent, in a thread of its own.
+    "by an engine that streams": (
+        [lambda: engine_tool("search", "harp", streaming=True)],
+        [calls("search", input="harp"), ANSWER, FINAL],
+        [HARP],
+    ),
+    "that answers for the agent": ([direct], [calls("search", input="harp"), FINAL], [HARP]),
+}
+
+
+@pytest.mark.parametrize(("tools", "said", "contexts"), SEARCHES.values(), ids=SEARCHES)
+async def test_a_search(captured, model, tools, said, contexts):
+    model.says(*said)
+    await ask(agent(*(make() for make in tools)), ASKED)
+
+    assert captured.answers() == [Answered(ASKED, contexts, FINAL)]
 
 
 # Functions as tools
@@ -123,46 +102,34 @@ async def test_an_asynchronous_function_that_says_what_it_found_and_hands_to_the
     assert ids(record.contexts) == ["harp"]
 
 
-@tools_know_their_run
-async def test_a_function_that_searches(captured, model):
-    def look_up(name: str) -> str:
-        return "\n".join(node.get_content() for node in TopicRetriever().retrieve(name))
-
-    model.says(calls("look_up", name="cello and harp"), FINAL)
-    await ask(agent(look_up), ASKED)
-
-    record = captured.record()
-    assert (record.question, record.response) == (ASKED, FINAL)
-    assert ids(record.contexts) == ["cello", "harp"]
+def searching(name: str) -> str:
+    return "\n".join(node.get_content(MetadataMode.LLM) for node in TopicRetriever().retrieve(name))
 
 
-@tools_know_their_run
-async def test_a_function_that_asks_an_engine(captured, model):
-    def look_up(name: str) -> str:
-        return str(topic_engine().query(name))
-
-    model.says(calls("look_up", name="harp"), ANSWER, FINAL)
-    await ask(agent(look_up), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
+def asking(name: str) -> str:
+    return str(topic_engine().query(name))
 
 
-async def test_a_function_that_has_a_chat(captured, model):
-    async def look_up(name: str) -> str:
-        return str(await chat_engine("context").achat(name))
-
-    model.says(calls("look_up", name="harp"), ANSWER, FINAL)
-    await ask(agent(look_up), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
+async def chatting(name: str) -> str:
+    return str(await chat_engine("context").achat(name))
 
 
-async def test_a_function_that_asks_another_agent(captured, model):
-    async def consult(question: str) -> str:
-        return str(await ask(agent(retriever_tool()), question))
+async def consulting(name: str) -> str:
+    return str(await ask(agent(retriever_tool()), name))
 
-    model.says(calls("consult", question="The harp?"), calls("look_up", input="harp"), "It has more.", FINAL)
-    await ask(agent(consult), ASKED)
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        pytest.param(searching, [], marks=tools_know_their_run),
+        pytest.param(asking, [ANSWER], marks=tools_know_their_run),
+        (chatting, [ANSWER]),
+        (consulting, [LOOKS_UP_HARP, "It has more."]),
+    ],
+)
+async def test_a_function_that_searches_or_asks(captured, model, function, said):
+    model.says(calls(function.__name__, name="harp"), *said, FINAL)
+    await ask(agent(function), ASKED)
 
     assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
 
@@ -182,47 +149,30 @@ async def test_a_function_that_searches_nothing(captured, model):
 # Tools that fail
 
 
+def failing(input: str) -> str:  # noqa: A002  as the model calls it
+    raise LookupError("no such page")
+
+
+NO_DATABASE = FixedRetriever(ConnectionError("no database"))
+FAILURES = {
+    "function": (lambda: failing, ("LookupError",)),
+    "search": (lambda: RetrieverTool.from_defaults(NO_DATABASE, name="failing"), ("ConnectionError",)),
+    "engine": (
+        lambda: QueryEngineTool.from_defaults(engine_over(NO_DATABASE), name="failing"),
+        ("ConnectionError",),
+    ),
+    "no such tool": (None, ()),
+}
+
+
 @pytest.mark.usefixtures("expected_failure")
-async def test_a_function_that_fails(captured, model):
+@pytest.mark.parametrize(("make", "swallowed"), FAILURES.values(), ids=FAILURES)
+async def test_a_tool_that_fails_before_another_one_finds(captured, model, make, swallowed):
     """The framework tells the model of it, which goes on; the user never sees the error."""
+    model.says(calls("failing", input="harp"), LOOKS_UP_HARP, FINAL)
+    await ask(agent(retriever_tool(), *([] if make is None else [make()])), ASKED)
 
-    def look_up(name: str) -> str:
-        raise LookupError("no such page")
-
-    model.says(calls("look_up", name="harp"), FINAL)
-    await ask(agent(look_up), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
-    assert tuple(answer.swallowed) == ("LookupError",)
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_a_search_that_fails_and_another_that_does_not(captured, model):
-    model.says(calls("broken", input="harp"), calls("look_up", input="harp"), FINAL)
-    broken = RetrieverTool.from_defaults(FixedRetriever(ConnectionError("no database")), name="broken")
-    await ask(agent(broken, retriever_tool()), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL, swallowed=("ConnectionError",))]
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_an_engine_that_fails(captured, model):
-    model.says(calls("search", input="harp"), FINAL)
-    tool = QueryEngineTool.from_defaults(engine_over(FixedRetriever(ConnectionError("no database"))), name="search")
-    await ask(agent(tool), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
-    assert tuple(answer.swallowed) == ("ConnectionError",)
-
-
-async def test_a_tool_that_the_agent_does_not_have(captured, model):
-    model.says(calls("guess", input="harp"), FINAL)
-    await ask(agent(retriever_tool()), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
+    assert captured.answers() == [Answered(ASKED, [HARP], FINAL, swallowed=swallowed)]
 
 
 # The user is asked something in between

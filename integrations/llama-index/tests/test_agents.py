@@ -35,28 +35,22 @@ async def test_an_agent_that_asks_an_engine(captured, searches, streaming):
     assert captured.answers() == [SEARCHED]
 
 
-async def test_an_agent_with_the_question_as_a_positional_argument(captured, searches):
-    await agent(engine_tool("search", "cello", "harp")).run(ASKED)
-
-    assert captured.answers() == [SEARCHED]
+TALK = [ChatMessage("Hello"), ChatMessage("Good morning", role="assistant")]
 
 
-async def test_an_agent_with_the_question_as_a_message(captured, searches):
-    await agent(engine_tool("search", "cello", "harp")).run(user_msg=ChatMessage(ASKED))
-
-    assert captured.answers() == [SEARCHED]
-
-
-async def test_an_agent_with_the_question_at_the_end_of_a_conversation(captured, searches):
-    history = [ChatMessage("Hello"), ChatMessage("Good morning", role="assistant"), ChatMessage(ASKED)]
-    await agent(engine_tool("search", "cello", "harp")).run(chat_history=history)
-
-    assert captured.answers() == [SEARCHED]
-
-
-async def test_an_agent_with_a_conversation_and_a_question(captured, searches):
-    history = [ChatMessage("Hello"), ChatMessage("Good morning", role="assistant")]
-    await ask(agent(engine_tool("search", "cello", "harp")), ASKED, chat_history=history)
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ([ASKED], {}),
+        ([], {"user_msg": ChatMessage(ASKED)}),
+        ([], {"chat_history": [*TALK, ChatMessage(ASKED)]}),
+        ([], {"user_msg": ASKED, "chat_history": TALK}),
+        ([ASKED], {"memory": ChatMemoryBuffer.from_defaults()}),
+    ],
+    ids=["positional", "message", "end of a conversation", "conversation and question", "memory"],
+)
+async def test_an_agent_with_a_question_in_any_form(captured, searches, given, named):
+    await agent(engine_tool("search", "cello", "harp")).run(*given, **named)
 
     assert captured.answers() == [SEARCHED]
 
@@ -70,18 +64,18 @@ async def test_an_agent_whose_events_the_application_follows(captured, searches)
     assert captured.answers() == [SEARCHED]
 
 
-async def test_an_agent_that_needs_no_tool(captured, model):
-    model.says("Good morning.")
-    await ask(agent(engine_tool("search", "cello")), "Hello")
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == ("Hello", "Good morning.", "complete")
-    assert not answer.contexts
-
-
-async def test_an_agent_without_tools(captured, model):
-    model.says("Good morning.")
-    await ask(agent(), "Hello")
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: agent(engine_tool("search", "cello")), "Good morning."),
+        (agent, "Good morning."),
+        (lambda: reasoning_agent(engine_tool("search", "cello")), concludes("Good morning.")),
+    ],
+    ids=["with a tool", "without tools", "that thinks"],
+)
+async def test_an_agent_that_needs_no_tool(captured, model, make, said):
+    model.says(said)
+    await ask(make(), "Hello")
 
     answer = captured.answer()
     assert (answer.question, answer.response, answer.status) == ("Hello", "Good morning.", "complete")
@@ -100,14 +94,6 @@ async def test_a_conversation_with_an_agent(captured, model):
         Answered("The cello?", [CELLO], "Four."),
         Answered("The other one?", [HARP], "Forty-seven."),
     ]
-
-
-async def test_an_agent_with_a_memory_of_the_applications(captured, searches):
-    memory = ChatMemoryBuffer.from_defaults()
-    await ask(agent(engine_tool("search", "cello", "harp")), ASKED, memory=memory)
-
-    assert captured.answers() == [SEARCHED]
-    assert [message.role.value for message in memory.get_all()] == ["user", "assistant", "tool", "assistant"]
 
 
 async def test_an_agent_with_instructions_and_a_state(captured, searches):
@@ -129,14 +115,6 @@ async def test_an_agent_that_writes_down_its_thoughts(captured, model, streaming
     await ask(reasoning_agent(engine_tool("search", "cello", "harp"), streaming=streaming), ASKED)
 
     assert captured.answers() == [SEARCHED]
-
-
-async def test_an_agent_that_thinks_and_needs_no_tool(captured, model):
-    model.says(concludes("Good morning."))
-    await ask(reasoning_agent(engine_tool("search", "cello")), "Hello")
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == ("Hello", "Good morning.")
 
 
 async def test_an_agent_that_writes_code(captured, model):

@@ -22,19 +22,20 @@ COMPLETE = Answered(SAID, [CELLO], ANSWER)
 each_mode = pytest.mark.parametrize("mode", SEARCHING_MODES)
 
 
+each_way = pytest.mark.parametrize("way", ["stream_chat", "astream_chat"])
+
+
+async def read(conversation, text, way, **options):
+    """What the reader of a streamed turn gets."""
+    if way == "stream_chat":
+        return "".join(conversation.stream_chat(text, **options).response_gen)
+    return await drained((await conversation.astream_chat(text, **options)).async_response_gen())
+
+
 @each_mode
-def test_a_streamed_turn(captured, mode):
-    tokens = list(chat_engine(mode).stream_chat(SAID).response_gen)
-
-    assert "".join(tokens) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-@each_mode
-async def test_an_asynchronously_streamed_turn(captured, mode):
-    response = await chat_engine(mode).astream_chat(SAID)
-
-    assert await drained(response.async_response_gen()) == ANSWER
+@each_way
+async def test_a_streamed_turn(captured, mode, way):
+    assert await read(chat_engine(mode), SAID, way) == ANSWER
     assert captured.answers() == [COMPLETE]
 
 
@@ -51,19 +52,10 @@ async def test_a_streamed_turn_without_a_search(captured):
 
 
 @pytest.mark.parametrize("mode", CONDENSING_MODES)
-def test_a_streamed_second_turn_is_condensed_for_the_search(captured, model, mode):
+@each_way
+async def test_a_streamed_second_turn_is_condensed_for_the_search(captured, model, mode, way):
     model.says(CONDENSED, "Of cane.")
-    list(chat_engine(mode).stream_chat(AGAIN, chat_history=after("Hello", "Good morning")).response_gen)
-
-    assert captured.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
-
-
-@pytest.mark.parametrize("mode", CONDENSING_MODES)
-async def test_an_asynchronously_streamed_second_turn_is_condensed_for_the_search(captured, model, mode):
-    model.says(CONDENSED, "Of cane.")
-    history = after("Hello", "Good morning")
-    response = await chat_engine(mode).astream_chat(AGAIN, chat_history=history)
-    await drained(response.async_response_gen())
+    await read(chat_engine(mode), AGAIN, way, chat_history=after("Hello", "Good morning"))
 
     assert captured.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
 
@@ -108,15 +100,12 @@ def test_a_streamed_turn_that_finds_nothing(captured):
     assert captured.answers() == [Answered("Hello", [], "Empty Response")]
 
 
-def test_a_streamed_turn_in_print(captured, capsys):
-    chat_engine("context").stream_chat(SAID).print_response_stream()
-
-    assert capsys.readouterr().out == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_an_asynchronously_streamed_turn_in_print(captured, capsys):
-    await (await chat_engine("context").astream_chat(SAID)).aprint_response_stream()
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_streamed_turn_in_print(captured, capsys, asynchronous):
+    if asynchronous:
+        await (await chat_engine("context").astream_chat(SAID)).aprint_response_stream()
+    else:
+        chat_engine("context").stream_chat(SAID).print_response_stream()
 
     assert capsys.readouterr().out == ANSWER
     assert captured.answers() == [COMPLETE]

@@ -20,16 +20,19 @@ CONDENSED = "What is an oboe?"
 COMPLETE = Answered(SAID, [CELLO], ANSWER)
 
 
+each_way = pytest.mark.parametrize("way", ["chat", "achat"])
+
+
+async def chatted(conversation, text, way, **options):
+    """One turn of a conversation, in one of the ways."""
+    said = getattr(conversation, way)(message=text, **options)
+    return await said if way == "achat" else said
+
+
+@each_way
 @pytest.mark.parametrize("mode", SEARCHING_MODES)
-def test_a_turn(captured, mode):
-    chat_engine(mode).chat(SAID)
-
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.parametrize("mode", SEARCHING_MODES)
-async def test_an_asynchronous_turn(captured, mode):
-    await chat_engine(mode).achat(message=SAID)
+async def test_a_turn(captured, mode, way):
+    await chatted(chat_engine(mode), SAID, way)
 
     assert captured.answers() == [COMPLETE]
 
@@ -58,24 +61,18 @@ async def test_a_turn_without_a_search(captured):
 # What the user means
 
 
+@each_way
 @pytest.mark.parametrize("mode", CONDENSING_MODES)
-def test_a_second_turn_is_condensed_for_the_search(captured, model, mode):
+async def test_a_second_turn_is_condensed_for_the_search(captured, model, mode, way):
     model.says(ANSWER, CONDENSED, "Of cane.")
     conversation = chat_engine(mode)
-    conversation.chat(SAID)
-    conversation.chat(AGAIN)
+    await chatted(conversation, SAID, way)
+    await chatted(conversation, AGAIN, way)
 
-    assert captured.answers() == [COMPLETE, Answered(AGAIN, [OBOE], "Of cane.")]
-
-
-@pytest.mark.parametrize("mode", CONDENSING_MODES)
-async def test_an_asynchronous_second_turn_is_condensed_for_the_search(captured, model, mode):
-    model.says(ANSWER, CONDENSED, "Of cane.")
-    conversation = chat_engine(mode)
-    await conversation.achat(SAID)
-    await conversation.achat(AGAIN)
-
-    assert captured.answers() == [COMPLETE, Answered(AGAIN, [OBOE], "Of cane.")]
+    first, second = captured.records()
+    assert Answered.of(first) == COMPLETE
+    assert Answered.of(second) == Answered(AGAIN, [OBOE], "Of cane.")
+    assert {search.query for search in second.retrievals} == {CONDENSED}
 
 
 @pytest.mark.parametrize("mode", CONDENSING_MODES)
@@ -95,16 +92,6 @@ def test_a_turn_that_finds_nothing_of_what_was_asked_before(captured):
     assert captured.answers() == [COMPLETE, Answered("Really?", [], "Empty Response")]
 
 
-def test_the_search_shows_the_condensed_question(captured, model):
-    model.says(ANSWER, CONDENSED, "Of cane.")
-    conversation = chat_engine("condense_plus_context")
-    conversation.chat(SAID)
-    conversation.chat(AGAIN)
-
-    _, second = captured.records()
-    assert [search.query for search in second.retrievals] == [CONDENSED]
-
-
 def test_a_conversation_that_starts_anew(captured):
     conversation = chat_engine("condense_plus_context")
     conversation.chat(SAID)
@@ -117,20 +104,12 @@ def test_a_conversation_that_starts_anew(captured):
 # What reaches the prompt
 
 
+@each_way
 @pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
-def test_a_turn_with_a_postprocessor(captured, mode):
+async def test_a_turn_with_a_postprocessor(captured, mode, way):
     cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
     source = FixedRetriever(found("cello", "harp"))
-    chat_engine(mode, source, node_postprocessors=[cutoff]).chat(SAID)
-
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
-async def test_an_asynchronous_turn_with_a_postprocessor(captured, mode):
-    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
-    source = FixedRetriever(found("cello", "harp"))
-    await chat_engine(mode, source, node_postprocessors=[cutoff]).achat(SAID)
+    await chatted(chat_engine(mode, source, node_postprocessors=[cutoff]), SAID, way)
 
     assert captured.answers() == [COMPLETE]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from captures import Answered
 from li_programs import (
     ANSWER,
@@ -14,6 +15,7 @@ from li_programs import (
     PASSAGES,
     QUESTION,
     TopicRetriever,
+    answer_of,
     engine,
     engine_over,
     found,
@@ -54,16 +56,9 @@ def test_the_fused_list_of_several_queries(captured, model):
     assert all(context.score < 0.1 for context in record.contexts)
 
 
-def test_queries_that_are_asked_at_the_same_time(captured, model):
-    engine_over(fused(model, "simple", use_async=True)).query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, ANSWER)
-    assert len(answer.contexts) == 2
-
-
-async def test_an_asynchronous_fusion(captured, model):
-    await engine_over(fused(model, "relative_score")).aquery(QUESTION)
+@pytest.mark.parametrize(("mode", "way"), [("simple", "query"), ("relative_score", "aquery")])
+def test_queries_that_are_asked_at_the_same_time(captured, model, mode, way):
+    answer_of(lambda: engine_over(fused(model, mode, use_async=True)), QUESTION, way)
 
     answer = captured.answer()
     assert (answer.question, answer.response) == (QUESTION, ANSWER)
@@ -134,59 +129,59 @@ def test_a_query_that_is_transformed_for_the_retrieval(captured, model):
     assert captured.answers() == [Answered("What of the harp?", [HARP], ANSWER)]
 
 
-def test_a_retriever_with_threads_of_its_own(captured):
+class Blunt(BaseRetriever):
+    """Fires no events of a retrieval."""
+
+    def retrieve(self, str_or_query_bundle):
+        return found("harp")
+
+    def _retrieve(self, query_bundle):
+        return []
+
+
+class Own(BaseRetriever):
+    """Finds what a function of the query finds."""
+
+    def __init__(self, find):
+        self.find = find
+        super().__init__()
+
+    def _retrieve(self, query_bundle):
+        return self.find(query_bundle)
+
+
+def in_threads(query):
     """Nothing tells that the searches in the pool belong to the request; they make no records of their own."""
-
-    class Hybrid(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            with ThreadPoolExecutor(2) as pool:
-                searches = [pool.submit(retriever(name).retrieve, query_bundle) for name in ("oboe", "cello")]
-                return [node for search in searches for node in search.result()]
-
-    engine_over(Hybrid()).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [OBOE, CELLO], ANSWER)]
+    with ThreadPoolExecutor(2) as pool:
+        searches = [pool.submit(retriever(name).retrieve, query) for name in ("oboe", "cello")]
+        return [node for search in searches for node in search.result()]
 
 
-def test_a_retriever_with_threads_of_its_own_that_ask_engines(captured):
-    """A query without a parent is a request as far as anyone can tell; the outer one keeps its own record."""
-
-    class Asking(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(retriever("oboe").retrieve, query_bundle).result()
-            return found("cello")
-
-    engine_over(Asking()).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
+def beside_threads(query):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(retriever("oboe").retrieve, query).result()
+    return found("cello")
 
 
-def test_a_retriever_that_overrides_the_public_method(captured):
-    """It fires no events of a retrieval."""
-
-    class Blunt(BaseRetriever):
-        def retrieve(self, str_or_query_bundle):
-            return found("harp")
-
-        def _retrieve(self, query_bundle):
-            return []
-
-    engine_over(Blunt()).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
+def joined(query):
+    return retriever("drum").retrieve(query) + retriever("cello").retrieve(query)
 
 
-async def test_a_retriever_without_an_asynchronous_method(captured):
-    """LlamaIndex runs the synchronous one for it."""
+@pytest.mark.parametrize(
+    ("source", "way", "contexts"),
+    [
+        (Own(in_threads), "query", [OBOE, CELLO]),
+        (Own(beside_threads), "query", [CELLO]),
+        (Own(joined), "query", [DRUM, CELLO]),
+        (Blunt(), "query", [HARP]),
+        (Own(lambda query: found("harp", "oboe")), "aquery", [HARP, OBOE]),  # LlamaIndex runs the synchronous method
+    ],
+    ids=["threads", "beside threads", "joined", "public method", "asynchronous"],
+)
+def test_a_retriever_of_the_programs_own(captured, source, way, contexts):
+    answer_of(lambda: engine_over(source), QUESTION, way)
 
-    class Synchronous(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            return found("harp", "oboe")
-
-    await engine_over(Synchronous()).aquery(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP, OBOE], ANSWER)]
+    assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
 
 
 def test_a_retriever_that_calls_another(captured):
@@ -215,16 +210,3 @@ def test_a_retriever_whose_nodes_have_no_ids_of_their_own(captured):
     record = captured.record()
     assert [context.text for context in record.contexts] == ["An anonymous passage."]
     assert ids(record.contexts) == ids(record.retrievals[0].contexts)
-
-
-def test_a_retriever_made_of_a_chain_of_retrievers(captured):
-    """Several searches whose results are joined by hand; the answer holds them in the order of the prompt."""
-
-    class Joined(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            return retriever("drum").retrieve(query_bundle) + retriever("cello").retrieve(query_bundle)
-
-    engine_over(Joined()).query(QUESTION)
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(QUESTION, [DRUM, CELLO], ANSWER)

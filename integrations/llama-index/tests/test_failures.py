@@ -7,7 +7,18 @@ import asyncio
 import pytest
 from captures import Answered, InAnyOrder, until
 from li_model import Hangs, calls
-from li_programs import ANSWER, CELLO, HARP, QUESTION, FixedRetriever, HangingRetriever, engine, engine_over, retriever
+from li_programs import (
+    ANSWER,
+    CELLO,
+    HARP,
+    QUESTION,
+    FixedRetriever,
+    HangingRetriever,
+    answer_of,
+    engine,
+    engine_over,
+    retriever,
+)
 from llama_index.core import get_response_synthesizer
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import QueryBundle
@@ -29,38 +40,31 @@ def test_a_retriever_that_fails(captured):
         engine_over(FixedRetriever(failure)).query(QUESTION)
 
     assert caught.value is failure
-    answer = captured.answer()
-    assert error(answer) == (QUESTION, None, "error", "ConnectionError")
-    assert not answer.contexts
+    record = captured.record()
+    assert error(Answered.of(record)) == (QUESTION, None, "error", "ConnectionError")
+    assert not record.contexts
+    (search,) = record.retrievals
+    assert (search.query, search.contexts, search.error_type) == (QUESTION, (), "ConnectionError")
 
 
-async def test_an_asynchronous_query_whose_retriever_fails(captured):
+def test_an_asynchronous_query_whose_retriever_fails(captured):
     with pytest.raises(ConnectionError):
-        await engine_over(FixedRetriever(ConnectionError("no database"))).aquery(QUESTION)
+        answer_of(lambda: engine_over(FixedRetriever(ConnectionError("no database"))), QUESTION, "aquery")
 
     assert error(captured.answer()) == (QUESTION, None, "error", "ConnectionError")
 
 
+@pytest.mark.parametrize("way", ["query", "aquery"])
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize", "accumulate"])
-def test_a_model_that_fails(captured, model, mode):
+def test_a_model_that_fails(captured, model, mode, way):
     """The passages had reached the synthesizer by then."""
     model.says(RuntimeError("overloaded"))
     with pytest.raises(RuntimeError):
-        engine(response_mode=mode).query(QUESTION)
+        answer_of(lambda: engine(response_mode=mode), QUESTION, way)
 
-    answer = captured.answer()
-    assert error(answer) == (QUESTION, None, "error", "RuntimeError")
-    assert answer.contexts == [CELLO, HARP]
-
-
-async def test_an_asynchronous_query_whose_model_fails(captured, model):
-    model.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        await engine().aquery(QUESTION)
-
-    answer = captured.answer()
-    assert error(answer) == (QUESTION, None, "error", "RuntimeError")
-    assert answer.contexts == [CELLO, HARP]
+    record = captured.record()
+    assert Answered.of(record) == Answered(QUESTION, [CELLO, HARP], None, "error", "RuntimeError")
+    assert {call.error_type for call in record.generations} == {"RuntimeError"}
 
 
 def test_a_synthesizer_by_hand_whose_model_fails(captured, model):
@@ -68,9 +72,7 @@ def test_a_synthesizer_by_hand_whose_model_fails(captured, model):
     with pytest.raises(RuntimeError):
         get_response_synthesizer().synthesize(QUESTION, retriever().retrieve(QUESTION))
 
-    answer = captured.answer()
-    assert error(answer) == (QUESTION, None, "error", "RuntimeError")
-    assert answer.contexts == [CELLO, HARP]
+    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], None, "error", "RuntimeError")]
 
 
 def test_a_mode_that_cannot_stream(captured):
@@ -78,23 +80,6 @@ def test_a_mode_that_cannot_stream(captured):
         engine(response_mode="accumulate", streaming=True).query(QUESTION)
 
     assert error(captured.answer()) == (QUESTION, None, "error", "ValueError")
-
-
-def test_a_failed_search_is_with_the_record(captured):
-    with pytest.raises(ConnectionError):
-        engine_over(FixedRetriever(ConnectionError("no database"))).query(QUESTION)
-
-    (search,) = captured.record().retrievals
-    assert (search.query, search.contexts, search.error_type) == (QUESTION, (), "ConnectionError")
-
-
-def test_a_failed_call_of_the_model_is_with_the_record(captured, model):
-    model.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        engine().query(QUESTION)
-
-    (call,) = captured.record().generations
-    assert call.error_type == "RuntimeError"
 
 
 def test_an_error_of_the_applications_own_class(captured):
@@ -134,21 +119,15 @@ def test_a_keyboard_interrupt_is_no_answer(captured):
 # Errors that the framework hides
 
 
+@pytest.mark.parametrize("way", ["query", "aquery"])
 @pytest.mark.parametrize("failure", [ValueError("no quota"), TypeError("no quota")], ids=["ValueError", "TypeError"])
-def test_an_error_that_becomes_an_empty_response(captured, model, failure):
+def test_an_error_that_becomes_an_empty_response(captured, model, failure, way):
     """Refining takes these for a model that did not keep to the format."""
     model.says(failure)
-    response = engine("cello").query(QUESTION)
+    response = answer_of(lambda: engine("cello"), QUESTION, way)
 
     name = type(failure).__name__
-    assert captured.answers() == [Answered(QUESTION, [CELLO], str(response), swallowed=(name,))]
-
-
-async def test_an_error_that_becomes_an_empty_response_in_asynchronous_code(captured, model):
-    model.says(ValueError("no quota"))
-    await engine("cello").aquery(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], "Empty Response", swallowed=("ValueError",))]
+    assert captured.answers() == [Answered(QUESTION, [CELLO], response, swallowed=(name,))]
 
 
 def test_an_error_for_one_of_two_passages(captured, model):

@@ -221,27 +221,28 @@ async def test_asking_the_model_alone(captured, model):
     assert captured.answers() == []
 
 
-def test_embedding_alone(captured):
+def embed(model):
     Settings.embed_model.get_query_embedding("Hello")
     Settings.embed_model.get_text_embedding_batch(["Hello", "Goodbye"])
 
-    assert captured.answers() == []
 
-
-def test_choosing_alone(captured, model):
+def choose(model):
     model.says('[{"choice": 1, "reason": "it fits"}]')
     LLMSingleSelector.from_defaults().select([ToolMetadata("Knows cellos.", name="cellos")], QUESTION)
 
-    assert captured.answers() == []
+
+def look_up(name: str) -> str:
+    return PASSAGES[name]
 
 
-def test_calling_a_function_of_the_models_alone(captured, model):
+def call_a_function(model):
     model.says(calls("look_up", name="cello"))
-
-    def look_up(name: str) -> str:
-        return PASSAGES[name]
-
     model.predict_and_call([FunctionTool.from_defaults(look_up)], QUESTION)
+
+
+@pytest.mark.parametrize("call", [embed, choose, call_a_function])
+def test_a_part_of_a_program_alone(captured, model, call):
+    call(model)
 
     assert captured.answers() == []
 
@@ -249,29 +250,16 @@ def test_calling_a_function_of_the_models_alone(captured, model):
 # The work of a judge
 
 
-def test_what_runs_under_suppressed_instrumentation(captured):
-    with suppressed():
-        engine().query(QUESTION)
-        list(engine(streaming=True).query(QUESTION).response_gen)
-
-    assert captured.answers() == []
-    assert captured.handler.open_spans == 0
-
-
-async def test_what_runs_under_suppressed_instrumentation_in_asynchronous_code(captured):
-    with suppressed():
-        response = await engine(streaming=True).aquery(QUESTION)
-    await drained(response.response_gen)
-
-    assert captured.answers() == []
-    assert captured.handler.open_spans == 0
-
-
-def test_a_request_beside_a_suppressed_one(captured):
+async def test_what_runs_under_suppressed_instrumentation(captured):
     with suppressed():
         engine().query("Suppressed?")
-    engine().query(QUESTION)
+        list(engine(streaming=True).query("Suppressed?").response_gen)
+        response = await engine(streaming=True).aquery("Suppressed?")
+    await drained(response.response_gen)
+    assert captured.answers() == []
+    assert captured.handler.open_spans == 0
 
+    engine().query(QUESTION)
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
 
 
