@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+pytest.register_assert_rewrite("lc_captures", "li_programs")
+
 _PATHS = ("/chat/completions", "/embeddings", "/responses", "/lettucedetect/spans")
 
 

@@ -11,9 +11,9 @@ from captures import Answered
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.types import Command
+from lc_captures import answers
 from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
@@ -123,13 +123,9 @@ def find_pages(query: str) -> list[Document]:
     return look_up(query)
 
 
-def test_a_tool_whose_documents_a_function_uses(captured):
-    def rag(question):
-        return chat_model().invoke(f"{join_texts(find_pages.invoke({'query': 'motor pump'}))}\n\n{question}").text
-
-    RunnableLambda(rag).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
+@answers(Answered(QUESTION, [MOTOR, PUMP], ANSWER))
+def test_a_tool_whose_documents_a_function_uses(question):
+    return chat_model().invoke(f"{join_texts(find_pages.invoke({'query': 'motor pump'}))}\n\n{question}").text
 
 
 def test_a_tool_that_updates_the_state_by_a_command(captured):

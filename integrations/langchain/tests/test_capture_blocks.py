@@ -11,8 +11,9 @@ from agent_programs import RagState, answer_node, calls, scripted_model, sequenc
 from captures import Answered
 from langchain.agents import create_agent
 from langchain.agents.middleware import dynamic_prompt
-from langchain_core.runnables import RunnableLambda, chain
+from langchain_core.runnables import chain
 from langchain_core.tools import tool
+from lc_captures import answers
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -165,25 +166,16 @@ async def test_documents_that_an_asynchronous_function_searches_for_itself(captu
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_texts_that_a_function_searches_for_itself(captured):
-    def answer(question):
-        record_contexts([PUMP, HOSE])
-        return ANSWER
-
-    RunnableLambda(answer).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+@answers(Answered(QUESTION, [PUMP, HOSE], ANSWER))
+def test_texts_that_a_function_searches_for_itself(question):
+    record_contexts([PUMP, HOSE])
+    return ANSWER
 
 
-def test_documents_beside_those_of_a_retriever(captured):
-    @chain
-    def with_more(question):
-        found = [*retriever(FILTER).invoke(question), *search_by_hand(question)]
-        return answer_chain().invoke({"context": join_texts(found), "question": question})
-
-    with_more.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [FILTER, PUMP], ANSWER)]
+@answers(Answered(QUESTION, [FILTER, PUMP], ANSWER))
+def test_documents_beside_those_of_a_retriever(question):
+    found = [*retriever(FILTER).invoke(question), *search_by_hand(question)]
+    return answer_chain().invoke({"context": join_texts(found), "question": question})
 
 
 @pytest.mark.parametrize("call", ["invoke", "stream"])

@@ -14,6 +14,7 @@ from langchain_core.runnables import (
     RunnablePassthrough,
     chain,
 )
+from lc_captures import answers
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -60,25 +61,15 @@ def answer_from(found, question):
 # Calls inside functions
 
 
-def test_a_function_that_calls_retriever_and_model(captured):
-    @chain
-    def rag(question):
-        return answer_from(retriever().invoke(question), question)
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
+@answers(COMPLETE)
+def test_a_function_that_calls_retriever_and_model(question):
+    return answer_from(retriever().invoke(question), question)
 
 
-def test_a_search_in_a_plain_pool_is_not_observable(captured):
-    @chain
-    def rag(question):
-        with ThreadPoolExecutor(1) as pool:
-            return answer_from(pool.submit(retriever().invoke, question).result(), question)
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+@answers(Answered(QUESTION, None, ANSWER))
+def test_a_search_in_a_plain_pool_is_not_observable(question):
+    with ThreadPoolExecutor(1) as pool:
+        return answer_from(pool.submit(retriever().invoke, question).result(), question)
 
 
 def test_a_step_that_finds_nothing_shows_an_empty_result(captured):

@@ -8,6 +8,7 @@ from agent_programs import sequence
 from captures import Answered
 from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.runnables import RunnablePassthrough, chain
+from lc_captures import answers
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -55,73 +56,46 @@ def test_a_grader_that_drops_a_document(captured):
     assert captured.answers() == [Answered(QUESTION, [PUMP, MOTOR], ANSWER)]
 
 
-def test_a_check_of_the_answer_against_the_documents(captured):
+@answers(Answered(QUESTION, [PUMP, FILTER], ANSWER))
+def test_a_check_of_the_answer_against_the_documents(question):
     """A judging model sees more documents than the answering one."""
 
-    @chain
-    def rag(question):
-        found = retriever().invoke(question)
-        answer = answer_chain().invoke({"context": join_texts(found[:2]), "question": question})
-        say("grounded")(f"Is this grounded? {answer}\n{join_texts(found)}")
-        return answer
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
+    found = retriever().invoke(question)
+    answer = answer_chain().invoke({"context": join_texts(found[:2]), "question": question})
+    say("grounded")(f"Is this grounded? {answer}\n{join_texts(found)}")
+    return answer
 
 
 # Only to search with
 
 
-def test_a_passage_that_a_model_makes_up_to_search_with(captured):
-    @chain
-    def rag(question):
-        passage = say("A hose and a motor are kept dry.")(f"Write a passage on: {question}")
-        return answer_chain().invoke({"context": join_texts(TopicRetriever().invoke(passage)), "question": question})
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE, MOTOR], ANSWER)]
+@answers(Answered(QUESTION, [HOSE, MOTOR], ANSWER))
+def test_a_passage_that_a_model_makes_up_to_search_with(question):
+    passage = say("A hose and a motor are kept dry.")(f"Write a passage on: {question}")
+    return answer_chain().invoke({"context": join_texts(TopicRetriever().invoke(passage)), "question": question})
 
 
-def test_a_plan_whose_steps_are_answered_one_by_one(captured):
-    @chain
-    def rag(question):
-        steps = say("1. look at the pump\n2. look at the hose")(f"Plan: {question}").splitlines()
-        reports = [
-            rag_chain(TopicRetriever(), chat_model(f"{step}: done, all is fine.")).invoke(step) for step in steps
-        ]
-        return say(ANSWER)(f"{question}\n" + "\n".join(reports))
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+@answers(Answered(QUESTION, [PUMP, HOSE], ANSWER))
+def test_a_plan_whose_steps_are_answered_one_by_one(question):
+    steps = say("1. look at the pump\n2. look at the hose")(f"Plan: {question}").splitlines()
+    reports = [rag_chain(TopicRetriever(), chat_model(f"{step}: done, all is fine.")).invoke(step) for step in steps]
+    return say(ANSWER)(f"{question}\n" + "\n".join(reports))
 
 
-def test_an_answer_that_was_thrown_away(captured):
+@answers(Answered(QUESTION, [PUMP], ANSWER))
+def test_an_answer_that_was_thrown_away(question):
     """The first answer was found wanting; the second one rests on another search."""
 
-    @chain
-    def rag(question):
-        rag_chain(retriever(FILTER), chat_model("It has no warranty at all.")).invoke(question)
-        return rag_chain(retriever(PUMP)).invoke(question)
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
+    rag_chain(retriever(FILTER), chat_model("It has no warranty at all.")).invoke(question)
+    return rag_chain(retriever(PUMP)).invoke(question)
 
 
-def test_the_same_answer_twice_from_different_documents(captured):
+@answers(Answered(QUESTION, [HOSE], "I do not know."))
+def test_the_same_answer_twice_from_different_documents(question):
     """The caller got the second one."""
 
-    @chain
-    def rag(question):
-        rag_chain(retriever(FILTER), chat_model("I do not know.")).invoke(question)
-        return rag_chain(retriever(HOSE), chat_model("I do not know.")).invoke(question)
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE], "I do not know.")]
+    rag_chain(retriever(FILTER), chat_model("I do not know.")).invoke(question)
+    return rag_chain(retriever(HOSE), chat_model("I do not know.")).invoke(question)
 
 
 # Documents that the answering model sees only through what earlier calls made of them, and calls that only judge
@@ -133,16 +107,11 @@ COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 # Digested
 
 
-def test_notes_on_each_document_before_the_answer(captured):
-    @chain
-    def rag(question):
-        note = say("Three years of warranty.", "Wash it monthly.", "Four hundred watts.")
-        notes = [note(f"Note the main point: {found.page_content}") for found in retriever().invoke(question)]
-        return say(ANSWER)(f"{question}\nNotes:\n" + "\n".join(notes))
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
+@answers(COMPLETE)
+def test_notes_on_each_document_before_the_answer(question):
+    note = say("Three years of warranty.", "Wash it monthly.", "Four hundred watts.")
+    notes = [note(f"Note the main point: {found.page_content}") for found in retriever().invoke(question)]
+    return say(ANSWER)(f"{question}\nNotes:\n" + "\n".join(notes))
 
 
 def test_notes_that_were_taken_at_the_same_time(captured):
@@ -155,17 +124,10 @@ def test_notes_that_were_taken_at_the_same_time(captured):
     assert (answer.question, set(answer.contexts), answer.response) == (QUESTION, set(FOUND), ANSWER)
 
 
-def test_partial_answers_that_are_joined_without_a_model(captured):
-    @chain
-    def rag(question):
-        part = say("It runs for three years.", "It draws four hundred watts.")
-        return " ".join(part(f"{topic}?\n{join_texts(TopicRetriever().invoke(topic))}") for topic in ("pump", "motor"))
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [
-        Answered(QUESTION, [PUMP, MOTOR], "It runs for three years. It draws four hundred watts.")
-    ]
+@answers(Answered(QUESTION, [PUMP, MOTOR], "It runs for three years. It draws four hundred watts."))
+def test_partial_answers_that_are_joined_without_a_model(question):
+    part = say("It runs for three years.", "It draws four hundred watts.")
+    return " ".join(part(f"{topic}?\n{join_texts(TopicRetriever().invoke(topic))}") for topic in ("pump", "motor"))
 
 
 def test_partial_answers_in_a_list_of_points(captured):
@@ -181,30 +143,20 @@ def test_partial_answers_in_a_list_of_points(captured):
     assert answer.contexts == [PUMP, MOTOR]
 
 
-def test_a_draft_that_is_criticised_and_revised(captured):
-    @chain
-    def rag(question):
-        draft = rag_chain(model=chat_model("It runs for some years, perhaps three.")).invoke(question)
-        critique = say("Be more precise about the number.")(f"Criticise this draft: {draft}")
-        return say(ANSWER)(f"Revise.\nDraft: {draft}\nCritique: {critique}")
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
+@answers(COMPLETE)
+def test_a_draft_that_is_criticised_and_revised(question):
+    draft = rag_chain(model=chat_model("It runs for some years, perhaps three.")).invoke(question)
+    critique = say("Be more precise about the number.")(f"Criticise this draft: {draft}")
+    return say(ANSWER)(f"Revise.\nDraft: {draft}\nCritique: {critique}")
 
 
-def test_a_draft_that_is_revised_with_a_second_search(captured):
+@answers(Answered(QUESTION, [PUMP, HOSE], ANSWER))
+def test_a_draft_that_is_revised_with_a_second_search(question):
     """The documents of the draft and those of the revision both stand behind the answer."""
 
-    @chain
-    def rag(question):
-        draft = rag_chain(retriever(PUMP), chat_model("It runs for some years, perhaps three.")).invoke(question)
-        more = join_texts(TopicRetriever().invoke("hose"))
-        return say(ANSWER)(f"Improve the draft.\nDraft: {draft}\nMore: {more}")
-
-    rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+    draft = rag_chain(retriever(PUMP), chat_model("It runs for some years, perhaps three.")).invoke(question)
+    more = join_texts(TopicRetriever().invoke("hose"))
+    return say(ANSWER)(f"Improve the draft.\nDraft: {draft}\nMore: {more}")
 
 
 def test_a_translation_of_the_answer(captured):

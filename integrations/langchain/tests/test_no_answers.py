@@ -11,9 +11,10 @@ from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser, StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnablePassthrough, chain
+from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
 from langchain_core.tools import tool
+from lc_captures import answers
 from rag_programs import ANSWER, FOUND, PROMPT, QUESTION, chat_model, documents, join_texts, rag_chain, retriever
 
 import ragspan
@@ -133,14 +134,9 @@ async def test_the_events_of_a_remote_program_are_not_its_answer(captured):
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
-def test_a_remote_program_as_a_step(captured):
-    @chain
-    def program(question):
-        return f"{RemoteRunnable().invoke(question)} Ask again!"
-
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, f"{ANSWER} Ask again!")]
+@answers(Answered(QUESTION, None, f"{ANSWER} Ask again!"))
+def test_a_remote_program_as_a_step(question):
+    return f"{RemoteRunnable().invoke(question)} Ask again!"
 
 
 # Answers that are objects

@@ -23,6 +23,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
+from lc_captures import answers
 from rag_programs import (
     ANSWER,
     FOUND,
@@ -186,16 +187,11 @@ def test_two_answers_in_fields_are_one_object_with_the_documents_of_both(capture
     assert captured.answers() == [Answered(QUESTION, [PUMP, MOTOR], expected)]
 
 
-def test_an_answer_in_capitals_is_still_the_models(captured):
-    @chain
-    def program(question):
-        answer = rag_chain().invoke(question)
-        chat_model("Is it long? Is it short?").invoke("Write questions on warranties.")
-        return answer.upper()
-
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER.upper())]
+@answers(Answered(QUESTION, FOUND, ANSWER.upper()))
+def test_an_answer_in_capitals_is_still_the_models(question):
+    answer = rag_chain().invoke(question)
+    chat_model("Is it long? Is it short?").invoke("Write questions on warranties.")
+    return answer.upper()
 
 
 # Interruptions

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import importlib.metadata
+import inspect
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
+from captures import Answered, Captures
 from llama_index.core import Settings, VectorStoreIndex, get_response_synthesizer
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.query_engine import CustomQueryEngine, RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from llama_index.core.tools import QueryEngineTool
@@ -152,6 +154,50 @@ def engine_tool(name: str, *names: str, **options: Any) -> QueryEngineTool:
 def ask_model(prompt: str) -> str:
     """One call of the model, as a program makes it by itself."""
     return Settings.llm.complete(prompt).text
+
+
+# Programs as tests
+
+
+class ByHand(CustomQueryEngine):
+    """Answers with what a function of the question returns."""
+
+    answer: Any
+
+    def custom_query(self, query_str: str) -> Any:
+        return self.answer(query_str)
+
+
+def by_hand(answer: Callable[[str], Any]) -> BaseQueryEngine:
+    return ByHand(answer=answer)
+
+
+def answers(expected: Answered, *, said: Sequence[Any] = ()) -> Any:
+    """Makes a test of a function of the question, or of an asynchronous one of a workflow's start event.
+
+    It runs in an engine or a workflow, and this answer is captured. `said` are the model's lines.
+    """
+
+    def test_of(program: Callable[[Any], Any]) -> Any:
+        def test(captured: Captures) -> None:
+            if said:
+                Settings.llm.says(*said)
+            if inspect.iscoroutinefunction(program):
+                asyncio.run(_run(program))
+            else:
+                by_hand(program).query(QUESTION)
+
+            assert captured.answers() == [expected]
+
+        return test
+
+    return test_of
+
+
+async def _run(program: Callable[[Any], Any]) -> None:
+    from li_workflows import one_step
+
+    await one_step(program).run(query=QUESTION)
 
 
 # Ways to ask

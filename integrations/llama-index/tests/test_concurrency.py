@@ -40,11 +40,9 @@ def threads(function):
 
 
 def test_queries_in_threads(captured, expected):
-    asked = topic_engine()
-    threads(asked.query)
+    threads(topic_engine().query)
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0
 
 
 def test_streams_in_threads(captured, expected):
@@ -52,7 +50,6 @@ def test_streams_in_threads(captured, expected):
     threads(lambda question: list(asked.query(question).response_gen))
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0
 
 
 def test_streams_that_other_threads_read(captured, expected):
@@ -64,8 +61,6 @@ def test_streams_that_other_threads_read(captured, expected):
             pool.submit(contextvars.Context().run, list, stream)
 
     assert captured.answers() == expected
-    del streams, stream
-    assert captured.handler.open_spans == 0
 
 
 async def test_queries_in_tasks(captured, expected):
@@ -73,7 +68,6 @@ async def test_queries_in_tasks(captured, expected):
     await asyncio.gather(*(asked.aquery(question) for question in QUESTIONS))
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0
 
 
 async def test_streams_in_tasks(captured, expected):
@@ -87,7 +81,6 @@ async def test_streams_in_tasks(captured, expected):
     await asyncio.gather(*(read(question) for question in QUESTIONS))
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0
 
 
 async def test_queries_that_tasks_run_in_threads(captured, expected):
@@ -95,7 +88,6 @@ async def test_queries_that_tasks_run_in_threads(captured, expected):
     await asyncio.gather(*(asyncio.to_thread(asked.query, question) for question in QUESTIONS))
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0
 
 
 async def test_all_of_these_at_once(captured, expected):
@@ -116,7 +108,6 @@ async def test_all_of_these_at_once(captured, expected):
     await asyncio.gather(*(ways[number % 4](question) for number, question in enumerate(QUESTIONS)))
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0
 
 
 def test_event_loops_in_several_threads(captured, expected):
@@ -135,4 +126,3 @@ def test_event_loops_in_several_threads(captured, expected):
         loop.join()
 
     assert captured.answers() == expected
-    assert captured.handler.open_spans == 0

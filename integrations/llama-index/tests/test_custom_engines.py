@@ -11,6 +11,8 @@ from li_programs import (
     OBOE,
     QUESTION,
     TopicRetriever,
+    answer_of,
+    answers,
     ask_model,
     engine,
     found,
@@ -45,30 +47,20 @@ class OwnSynthesis(CustomQueryEngine):
         return await get_response_synthesizer().asynthesize(query_str, nodes[1:])
 
 
-def test_an_engine_with_a_prompt_of_its_own(captured):
-    OwnPrompt().query(QUESTION)
+@pytest.mark.parametrize("way", ["query", "aquery"])
+@pytest.mark.parametrize("asked", [QUESTION, QueryBundle(QUESTION)], ids=["text", "bundle"])
+def test_an_engine_with_a_prompt_of_its_own(captured, way, asked):
+    """It has no asynchronous method."""
+    answer_of(OwnPrompt, asked, way)
 
     record = captured.record()
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
     assert ids(record.contexts) == ["cello", "harp"]
 
 
-async def test_an_asynchronous_engine_without_an_asynchronous_method(captured):
-    await OwnPrompt().aquery(QueryBundle(QUESTION))
-
-    record = captured.record()
-    assert (record.question, record.response) == (QUESTION, ANSWER)
-    assert ids(record.contexts) == ["cello", "harp"]
-
-
-def test_an_engine_that_synthesizes(captured):
-    OwnSynthesis().query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
-async def test_an_asynchronous_engine_that_synthesizes(captured):
-    await OwnSynthesis().aquery(QUESTION)
+@pytest.mark.parametrize("way", ["query", "aquery"])
+def test_an_engine_that_synthesizes(captured, way):
+    answer_of(OwnSynthesis, QUESTION, way)
 
     assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
 
@@ -83,52 +75,25 @@ def test_an_engine_that_asks_another(captured):
     assert captured.answers() == [Answered("And that one?", [OBOE], f"Gladly: {ANSWER}")]
 
 
-def test_an_engine_that_asks_several_others(captured, model):
+@answers(Answered(QUESTION, [CELLO, HARP], "Four. Forty-seven."), said=["Four.", "Forty-seven."])
+def test_an_engine_that_asks_several_others(query):
     """All that they found reached the answer, in the order of the searches."""
-    model.says("Four.", "Forty-seven.")
-
-    class Comparing(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return f"{engine('cello').query('Cello?')} {engine('harp').query('Harp?')}"
-
-    Comparing().query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, "Four. Forty-seven.")
+    return f"{engine('cello').query('Cello?')} {engine('harp').query('Harp?')}"
 
 
-def test_an_engine_that_needs_neither_search_nor_model(captured):
-    class Fixed(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return "Ask at the desk."
-
-    Fixed().query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, "Ask at the desk.", "complete")
-    assert not answer.contexts
+@answers(Answered(QUESTION, None, "Ask at the desk."))
+def test_an_engine_that_needs_neither_search_nor_model(query):
+    return "Ask at the desk."
 
 
-def test_an_engine_that_asks_the_model_alone(captured):
-    class NoSearch(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return ask_model(query_str)
-
-    NoSearch().query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, ANSWER)
-    assert not answer.contexts
+@answers(Answered(QUESTION, None, ANSWER))
+def test_an_engine_that_asks_the_model_alone(query):
+    return ask_model(query)
 
 
-def test_an_engine_that_returns_sources_which_its_model_never_saw(captured):
-    class WithSources(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return Response(ask_model(query_str), source_nodes=retriever().retrieve(query_str))
-
-    WithSources().query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+@answers(Answered(QUESTION, [], ANSWER))
+def test_an_engine_that_returns_sources_which_its_model_never_saw(query_str):
+    return Response(ask_model(query_str), source_nodes=retriever().retrieve(query_str))
 
 
 def test_an_engine_that_streams_what_the_model_says(captured):
@@ -157,14 +122,9 @@ def test_an_engine_that_passes_the_stream_of_another_on(captured):
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
 
 
-def test_an_engine_that_reads_the_stream_of_another_itself(captured):
-    class Reading(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return "".join(engine(streaming=True).query(query_str).response_gen).upper()
-
-    Reading().query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER.upper())]
+@answers(Answered(QUESTION, [CELLO, HARP], ANSWER.upper()))
+def test_an_engine_that_reads_the_stream_of_another_itself(query_str):
+    return "".join(engine(streaming=True).query(query_str).response_gen).upper()
 
 
 def test_an_engine_of_the_base_class(captured):
@@ -218,11 +178,6 @@ def test_an_engine_that_handles_the_failure_of_another(captured):
     assert (answer.question, answer.response, answer.status) == (QUESTION, "Please try again.", "complete")
 
 
-def test_an_engine_that_finds_nothing(captured):
-    class Empty(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return ask_model(f"{TopicRetriever().retrieve('nothing')} {query_str}")
-
-    Empty().query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+@answers(Answered(QUESTION, [], ANSWER))
+def test_an_engine_that_finds_nothing(query_str):
+    return ask_model(f"{TopicRetriever().retrieve('nothing')} {query_str}")

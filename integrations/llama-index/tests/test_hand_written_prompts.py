@@ -14,7 +14,9 @@ from li_programs import (
     PASSAGES,
     QUESTION,
     TopicRetriever,
+    answers,
     ask_model,
+    by_hand,
     engine,
     engine_tool,
     found,
@@ -27,7 +29,6 @@ from llama_index.core import ComposableGraph, Document, Settings, SummaryIndex, 
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.tools import QueryEngineTool
 
@@ -35,16 +36,6 @@ import ragspan
 
 LONG = "The lute was brought to Europe by travelling musicians, who played it with a quill. " * 3
 ENOUGH = "It is a long and thorough answer about the strings of instruments."
-
-
-def by_hand(answer):
-    """An engine that answers with what this function of the question returns."""
-
-    class ByHand(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return answer(query_str)
-
-    return ByHand()
 
 
 def both(query):
@@ -133,15 +124,11 @@ def test_nodes_none_of_which_reach_the_model(captured):
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
 
 
-def test_what_is_found_after_the_answer_does_not_count(captured):
-    def answer(query):
-        said = ask_model(f"{retriever('cello').retrieve(query)[0].get_content(MetadataMode.LLM)} {query}")
-        retriever("harp").retrieve(said)
-        return said
-
-    by_hand(answer).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
+@answers(Answered(QUESTION, [CELLO], ANSWER))
+def test_what_is_found_after_the_answer_does_not_count(query):
+    said = ask_model(f"{retriever('cello').retrieve(query)[0].get_content(MetadataMode.LLM)} {query}")
+    retriever("harp").retrieve(said)
+    return said
 
 
 def test_a_block_of_plain_code(captured):
@@ -155,33 +142,25 @@ def test_a_block_of_plain_code(captured):
 # What earlier models and engines said
 
 
-def test_partial_answers_of_a_model(captured, model):
+@answers(
+    Answered(QUESTION, [CELLO, HARP], "The harp has more of them."),
+    said=["The cello has four strings.", "The harp has forty-seven.", "The harp has more of them."],
+)
+def test_partial_answers_of_a_model(query):
     """Each was given a passage of its own, and the last prompt holds their words only."""
-    model.says("The cello has four strings.", "The harp has forty-seven.", "The harp has more of them.")
 
-    def answer(query):
-        nodes = retriever("cello", "harp").retrieve(query)
-        notes = [ask_model(f"{node.get_content(MetadataMode.LLM)}\n{query}") for node in nodes]
-        return ask_model("\n".join(notes))
-
-    by_hand(answer).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "The harp has more of them.")]
+    nodes = retriever("cello", "harp").retrieve(query)
+    notes = [ask_model(f"{node.get_content(MetadataMode.LLM)}\n{query}") for node in nodes]
+    return ask_model("\n".join(notes))
 
 
-def test_a_grade_brings_no_passage(captured, model):
-    model.says("yes", "no", "It has four.", "yes")
-
-    def answer(query):
-        nodes = retriever("cello", "harp").retrieve(query)
-        kept = [node for node in nodes if ask_model(f"Relevant? {node.get_content(MetadataMode.LLM)}") == "yes"]
-        said = ask_model(f"Say yes or no.\n{kept[0].get_content(MetadataMode.LLM)}\n{query}")
-        ask_model(f"Is this grounded? {said}")
-        return said.upper()
-
-    by_hand(answer).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], "IT HAS FOUR.")]
+@answers(Answered(QUESTION, [CELLO], "IT HAS FOUR."), said=["yes", "no", "It has four.", "yes"])
+def test_a_grade_brings_no_passage(query):
+    nodes = retriever("cello", "harp").retrieve(query)
+    kept = [node for node in nodes if ask_model(f"Relevant? {node.get_content(MetadataMode.LLM)}") == "yes"]
+    said = ask_model(f"Say yes or no.\n{kept[0].get_content(MetadataMode.LLM)}\n{query}")
+    ask_model(f"Is this grounded? {said}")
+    return said.upper()
 
 
 def test_an_engine_whose_answer_is_polished(captured, model):
@@ -191,16 +170,10 @@ def test_an_engine_whose_answer_is_polished(captured, model):
     assert captured.answers() == [Answered(QUESTION, [CELLO], ENOUGH)]
 
 
-def test_an_engine_whose_answer_is_dropped(captured, model):
-    model.says("Nobody knows this.", ENOUGH)
-
-    def answer(query):
-        engine("cello").query(query)
-        return ask_model(f"{retriever('harp').retrieve(query)[0].get_content(MetadataMode.LLM)} {query}")
-
-    by_hand(answer).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP], ENOUGH)]
+@answers(Answered(QUESTION, [HARP], ENOUGH), said=["Nobody knows this.", ENOUGH])
+def test_an_engine_whose_answer_is_dropped(query):
+    engine("cello").query(query)
+    return ask_model(f"{retriever('harp').retrieve(query)[0].get_content(MetadataMode.LLM)} {query}")
 
 
 @pytest.mark.parametrize("streamed", [False, True])

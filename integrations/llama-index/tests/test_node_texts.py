@@ -28,37 +28,30 @@ def ask_about(*nodes, **options):
     )
 
 
-def test_metadata_hidden_from_the_model_is_not_part_of_the_text(captured):
-    ask_about(TextNode(text=TEXT, metadata={"page": 3, "key": "secret"}, excluded_llm_metadata_keys=["key"]))
-
-    assert captured.answer().contexts == [f"page: 3\n\n{TEXT}"]
-
-
-def test_a_template_of_the_node_shapes_the_text(captured):
-    ask_about(
-        TextNode(
-            text=TEXT,
-            metadata={"page": 3, "part": "strings"},
-            text_template="<{content}> from {metadata_str}",
-            metadata_template="{key}={value}",
-            metadata_seperator="; ",
-        )
-    )
-
-    assert captured.answer().contexts == [f"<{TEXT}> from page=3; part=strings"]
+HIDDEN = {"metadata": {"page": 3, "key": "secret"}, "excluded_llm_metadata_keys": ["key"]}
+TEMPLATE = {
+    "metadata": {"page": 3, "part": "strings"},
+    "text_template": "<{content}> from {metadata_str}",
+    "metadata_template": "{key}={value}",
+    "metadata_seperator": "; ",
+}
 
 
-def test_a_node_without_metadata_is_its_text(captured):
-    ask_about(TextNode(text=TEXT))
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        ({}, TEXT),
+        ({"metadata": {"page": 3}}, f"page: 3\n\n{TEXT}"),
+        (HIDDEN, f"page: 3\n\n{TEXT}"),
+        (TEMPLATE, f"<{TEXT}> from page=3; part=strings"),
+    ],
+    ids=["no metadata", "metadata", "hidden metadata", "template"],
+)
+def test_the_text_is_the_one_that_the_model_is_shown(captured, model, fields, shown):
+    ask_about(TextNode(text=TEXT, **fields))
 
-    assert captured.answer().contexts == [TEXT]
-
-
-def test_the_nodes_own_text_stands_in_every_prompt(captured, model):
-    ask_about(TextNode(text=TEXT, metadata={"page": 3}))
-
-    (text,) = captured.answer().contexts
-    assert text in model.prompts[-1]
+    assert captured.answer().contexts == [shown]
+    assert shown in model.prompts[-1]
 
 
 def test_a_document_used_as_a_node(captured):

@@ -14,6 +14,7 @@ from li_programs import (
     HARP,
     QUESTION,
     TopicRetriever,
+    answers,
     ask_model,
     drained,
     engine,
@@ -266,14 +267,10 @@ async def test_a_step_with_a_prompt_of_its_own(captured):
     assert ids(record.contexts) == ["cello", "harp"]
 
 
-async def test_a_step_that_says_what_it_hands_to_the_model(captured):
-    async def answer(event):
-        ragspan.record_contexts(["A page from elsewhere."])
-        return ask_model(event.query)
-
-    await one_step(answer).run(query=QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, ["A page from elsewhere."], ANSWER)]
+@answers(Answered(QUESTION, ["A page from elsewhere."], ANSWER))
+async def test_a_step_that_says_what_it_hands_to_the_model(event):
+    ragspan.record_contexts(["A page from elsewhere."])
+    return ask_model(event.query)
 
 
 async def test_two_engines_one_after_the_other(captured, model):
