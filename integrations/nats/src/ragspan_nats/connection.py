@@ -1,9 +1,9 @@
 """The connection to the broker, which is made again as long as it is needed, and the streams and the consumer.
 
 Guarantees:
-- `client` waits until there is a connection. One second after a failed attempt, another one follows. nats-py reconnects by itself,
-  but closes its client for good if a server refuses a connected client, and waits up to a quarter of an hour for bytes that a
-  dead network does not take. Such a client is replaced.
+- `client` waits until there is a connection. One second after a failed attempt, another one follows. Each connection has a
+  client of nats-py of its own: to reconnect, nats-py would first wait, up to a quarter of an hour, for bytes that a dead network
+  does not take, and it gives up for good if a server refuses it.
 - Each new connection is prepared before anybody gets its client.
 - If the address or a certificate authority asks for encryption, no secret is sent without it.
 - No log line holds a secret, and none is written more than once a minute.
@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from nats.aio.client import Client, Srv
+from nats.aio.client import Client
 from nats.errors import Error, UnexpectedEOF
 
 from ragspan.throttled_log import ThrottledLog
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT = 5  # seconds
 _PAUSE = 1  # seconds between attempts
 _PING_INTERVAL = 10  # seconds; after two pings without an answer the connection counts as lost
-_STUCK = 15.0  # seconds without a connection and without a failed attempt; one attempt takes less
 _CLOSE_TIMEOUT = 2.0  # seconds
 _PENDING_BYTES = 8 * 1024 * 1024  # that nats-py holds for the socket: more than one message of any size
 _EXISTS = 10058  # error code: the stream exists, with other settings than ours
@@ -53,8 +51,8 @@ class BrokerClient(Client):
 
     - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
       can leave that out and would get the password.
-    - If a server no longer lets us in, each attempt to reconnect leaves its socket open until it is garbage collected.
     - A server stores any bytes as headers. Some of them make the client stop reading for good.
+    - A connection that a dead network ends raises when it is closed, in a task that nobody awaits.
 
     Args:
         must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
@@ -63,11 +61,6 @@ class BrokerClient(Client):
     def __init__(self, *, must_encrypt: bool) -> None:
         super().__init__()
         self._must_encrypt = must_encrypt
-
-    async def _connect_to_server(self, s: Srv) -> None:
-        if self._transport:
-            self._transport.close()  # type: ignore[no-untyped-call]
-        await super()._connect_to_server(s)
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:  # noqa: FBT001, FBT002 - the base's signature
         if self._must_encrypt:
@@ -84,6 +77,10 @@ class BrokerClient(Client):
             return await super()._process_headers(headers)
         except Exception:  # noqa: BLE001 - whatever invalid headers cause; the message is read without headers
             return None
+
+    async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002 - likewise
+        with contextlib.suppress(OSError):
+            await super()._close(status, do_cbs)
 
 
 class BrokerConnection:
@@ -109,20 +106,17 @@ class BrokerConnection:
         self._log = log
         self._prepare = prepare
         self._client: Client | None = None
-        self._prepared: Client | None = None
+        self._is_prepared = False
         self._opening: asyncio.Task[None] | None = None
-        self._last_failure = 0.0
         self._closing: set[asyncio.Task[None]] = set()
-
-    @property
-    def is_up(self) -> bool:
-        """Whether the broker is connected, as far as the client knows."""
-        return self._client is not None and self._client.is_connected
+        self._discovered: list[str] = []
+        """Other servers of the cluster, as the last server named them."""
 
     @property
     def ready_client(self) -> Client | None:
         """The client, if it is connected and prepared now."""
-        return self._client if self.is_up and self._client is self._prepared else None
+        client = self._client
+        return client if client is not None and client.is_connected and self._is_prepared else None
 
     async def client(self) -> Client:
         """The client, as soon as it is connected and prepared.
@@ -140,7 +134,7 @@ class BrokerConnection:
 
     def prepare_again(self) -> None:
         """Prepare the client once more before its next use: the streams or the consumer may be gone."""
-        self._prepared = None
+        self._is_prepared = False
 
     async def close(self) -> None:
         """Close the connection. What was published is sent before, if the broker takes it within two seconds."""
@@ -153,52 +147,45 @@ class BrokerConnection:
 
     async def _open(self) -> None:
         """Connect and prepare."""
-        began = time.monotonic()
         while self.ready_client is None:
             client = self._client
-            if client is None or client.is_closed:
+            if client is None or not client.is_connected:
                 await self._connect()
-            elif client.is_connected:
+            else:
                 if self._prepare is not None:
                     await self._prepare(client)
-                self._prepared = client
-            elif time.monotonic() - max(began, self._last_failure) > _STUCK:
-                self._client = None  # another one replaces it; it closes when it can
-                self._closing_of(client)
-            else:
-                await asyncio.sleep(_PAUSE / 10)  # it reconnects by itself
+                self._is_prepared = True
 
     async def _connect(self) -> None:
+        if self._client is not None:
+            self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
+            self._discovered = [server.geturl() for server in self._client.discovered_servers]
+        self._client, self._is_prepared = None, False
+        options = self._access.options()
+        options["servers"] += self._discovered
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
-
-        async def lost() -> None:
-            if client is self._client:
-                self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
-                self.prepare_again()
-
         try:
             await client.connect(
-                **self._access.options(),
+                **options,
                 name=self._name,
-                allow_reconnect=True,
-                max_reconnect_attempts=-1,
+                allow_reconnect=False,
+                max_reconnect_attempts=-1,  # of servers that cannot be reached: the first connection is awaited
                 reconnect_time_wait=_PAUSE,
                 connect_timeout=_CONNECT_TIMEOUT,
                 ping_interval=_PING_INTERVAL,
                 pending_size=_PENDING_BYTES,
                 flush_timeout=_CONNECT_TIMEOUT,
                 error_cb=self._failed,
-                disconnected_cb=lost,
             )
         except Exception as error:  # noqa: BLE001 - the next attempt may succeed, whatever it was
             await self._failed(error)
             self._closing_of(client)
             await asyncio.sleep(_PAUSE)
-            return
         except BaseException:  # cancelled; the client would go on connecting
             await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
             raise
-        self._client = client
+        else:
+            self._client = client
 
     def _closing_of(self, client: Client) -> asyncio.Task[None]:
         # In its own task: nats-py may wait for one thing in two places, and a cancellation of one wait cancels the other.
@@ -208,8 +195,7 @@ class BrokerConnection:
         return closing
 
     async def _failed(self, error: Exception) -> None:
-        self._last_failure = time.monotonic()
-        if isinstance(error, UnexpectedEOF):  # `lost` logs it
+        if isinstance(error, UnexpectedEOF):  # the next attempt logs that the connection is lost
             return
         # The error's full text is not logged: it may hold an address with its password.
         said = str(error).lower()

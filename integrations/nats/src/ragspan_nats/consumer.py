@@ -171,10 +171,6 @@ class Consumer:
         return self._connection.ready_client is not None
 
     @property
-    def is_connected(self) -> bool:
-        return self._connection.is_up
-
-    @property
     def longest_request(self) -> float:
         """Seconds for which messages of a request may still come."""
         return self._expiry + _MARGIN if self.is_ready else 0.0

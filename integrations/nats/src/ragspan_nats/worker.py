@@ -300,13 +300,12 @@ class Worker:
         pause = longest
         while True:
             await asyncio.sleep(pause)
-            if not self._consumer.is_connected:
-                continue
             try:
                 asked: float | None = await asyncio.wait_for(do(), longest)
                 pause = min(asked or longest, longest)
             except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
-                self._log.trouble(what, "the broker could not be asked (%s): %s", what, type(error).__name__)
+                if self._consumer.is_ready:
+                    self._log.trouble(what, "the broker could not be asked (%s): %s", what, type(error).__name__)
 
     async def _give_back(self) -> None:
         """Give back what has not ended."""
