@@ -1,13 +1,19 @@
-"""What it costs to read a record that somebody else wrote, whatever it holds."""
+"""What is written of a record, and what it costs to read one that somebody else wrote, whatever it holds."""
 
+import datetime as dt
+import enum
 import json
 import time
 import tracemalloc
+import types
+import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ragspan import Generation, RagRecord, RecordError, Retrieval, RetrievedContext
-from ragspan.record_json import MAX_CONTEXTS, MAX_DEPTH, MAX_JSON, MAX_STEPS, MAX_VALUES
+from ragspan import Generation, RagRecord, RecordError, Reranking, Retrieval, RetrievedContext
+from ragspan.record_json import MAX_CONTEXTS, MAX_DEPTH, MAX_JSON, MAX_STEPS, MAX_VALUES, plain
 
 ROOM = MAX_JSON - 200
 
@@ -153,3 +159,46 @@ def test_what_is_refused_is_not_shown(text):
 def test_a_score_that_is_too_large_for_a_float_is_none():
     assert RetrievedContext(text="c", score=10**400).score is None
     assert RagRecord.from_json(record_with(contexts='[{"text":"c","score":1e999}]')).contexts[0].score is None
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Word(str):
+    __slots__ = ()
+
+
+texts = st.text(alphabet=st.characters(exclude_categories=()), max_size=30)  # lone surrogates as well
+scalars = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | texts
+odd = (
+    st.sampled_from([Colour.RED, Word("w"), object(), b"bytes", {1, 2}, dt.date(2026, 1, 1), uuid.UUID(int=1)])
+    | st.dictionaries(texts, scalars, max_size=2).map(types.MappingProxyType)
+    | st.dictionaries(st.integers() | st.booleans(), scalars, max_size=2)
+)
+values = st.recursive(
+    scalars | odd, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=6
+)
+
+
+@given(
+    text=texts,
+    score=st.none() | st.floats(),
+    metadata=st.dictionaries(texts, scalars, max_size=3) | st.dictionaries(texts, values, max_size=3),
+    place=st.sampled_from(["metadata", "contexts", "evidence", "retrievals", "given", "reranked"]),
+)
+def test_the_quick_writer_writes_what_the_slow_one_does_wherever_metadata_is(text, score, metadata, place):
+    """The quick one would write dates, sets and bytes, where the slow one writes the name of their type."""
+    context = RetrievedContext(text=text, score=score, metadata=metadata)
+    times = {"started_ns": 1, "ended_ns": 2}
+    held = {
+        "metadata": {"metadata": metadata},
+        "contexts": {"contexts": (context,)},
+        "evidence": {"evidence": (context,)},
+        "retrievals": {"retrievals": (Retrieval(name=text, query=text, contexts=(context,), **times),)},
+        "given": {"rerankings": (Reranking(name=text, query=None, given=(context,), contexts=(), **times),)},
+        "reranked": {"rerankings": (Reranking(name=text, query=None, given=(), contexts=(context,), **times),)},
+    }[place]
+    record = RagRecord(**{"question": text, "contexts": None, "response": Word(text)} | held)
+
+    assert json.loads(record.to_json()) == json.loads(json.dumps(plain(record)))

@@ -10,21 +10,26 @@ import socket
 import pytest
 from brokers import until
 
+from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan_nats import command
 from ragspan_nats import worker as worker_module
 from ragspan_nats.command import HealthPage
-from ragspan_nats.settings import WorkerOptions
-from ragspan_nats.worker import WorkerStats
+from ragspan_nats.settings import BrokerAccess, WorkerOptions
+from ragspan_nats.worker import Worker, WorkerStats
 
-WELL = WorkerStats(ready=True)
+COUNTS = {"in_flight": 0, "acknowledged": 0, "nacked": {}, "dead_lettered": {}}
+
+
+def well():
+    return WorkerStats(ready=True)
 
 
 @pytest.fixture
 def make_page():
     made = []
 
-    def make(look=lambda: WELL, address="127.0.0.1:0"):
+    def make(look=well, address="127.0.0.1:0"):
         made.append(HealthPage(address, look))
         made[-1].start()
         return made[-1]
@@ -32,6 +37,21 @@ def make_page():
     yield make
     for page in made:
         page.stop()
+
+
+@pytest.fixture
+def connect():
+    """Makes connections to a page, and ends them."""
+    made = []
+
+    def make(page):
+        host, port = page.address.rsplit(":", 1)
+        made.append(socket.create_connection((host, int(port)), timeout=20))
+        return made[-1]
+
+    yield make
+    for connection in made:
+        connection.close()
 
 
 def ask(page, path):
@@ -54,42 +74,21 @@ def ask(page, path):
 def test_the_status_says_whether_all_is_well(make_page, is_alive, is_ready, healthz, readyz):
     page = make_page(lambda: WorkerStats(alive=is_alive, ready=is_ready))
 
-    counts = {"in_flight": 0, "acknowledged": 0, "nacked": {}, "dead_lettered": {}}
-    assert ask(page, "/healthz") == (healthz, {"alive": is_alive, "ready": is_ready, **counts})
+    assert ask(page, "/healthz") == (healthz, {"alive": is_alive, "ready": is_ready, **COUNTS})
     assert ask(page, "/readyz?probe=1")[0] == readyz
+    assert ask(page, "/metrics") == (404, {"error": "there are /healthz and /readyz"})
 
 
-def test_another_address_is_told_which_there_are(make_page):
-    assert ask(make_page(), "/metrics") == (404, {"error": "there are /healthz and /readyz"})
-
-
-def test_who_hangs_up_early_or_says_nothing_disturbs_nobody(make_page, capfd):
+def test_who_hangs_up_early_or_says_nothing_disturbs_nobody(make_page, connect, capfd):
     page = make_page()
-    host, port = page.address.rsplit(":", 1)
-    silent = socket.create_connection((host, int(port)), timeout=20)
-    rude = socket.create_connection((host, int(port)), timeout=20)
+    connect(page)
+    rude = connect(page)
     rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, not a farewell
     rude.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
     rude.close()
 
     assert [ask(page, "/healthz")[0] for _ in range(3)] == [200] * 3
-    silent.close()
     assert capfd.readouterr().err == ""
-
-
-@pytest.fixture
-def connect():
-    """Makes connections to a page, and ends them."""
-    made = []
-
-    def make(page):
-        host, port = page.address.rsplit(":", 1)
-        made.append(socket.create_connection((host, int(port)), timeout=20))
-        return made[-1]
-
-    yield make
-    for connection in made:
-        connection.close()
 
 
 def test_there_is_a_bound_on_connections_and_silent_ones_end(make_page, connect, monkeypatch):
@@ -121,9 +120,9 @@ def test_requests_of_other_kinds_are_answered_without_a_word_in_the_log(make_pag
 
 
 @pytest.mark.parametrize("address", ["8080", "localhost", "localhost:http", "127.0.0.1:", "127.0.0.1:99999", ":-1", ""])
-def test_an_address_that_is_none_is_named(address):
+def test_an_invalid_address_is_named(address):
     with pytest.raises(ConfigurationError, match="health page") as refusal:
-        HealthPage(address, lambda: WELL)
+        HealthPage(address, well)
     assert address in str(refusal.value)
 
 
@@ -131,14 +130,26 @@ def test_an_address_that_is_taken_is_named(make_page):
     page = make_page()
 
     with pytest.raises(ConfigurationError, match=f"cannot be served at {page.address}"):
-        HealthPage(page.address, lambda: WELL)
+        HealthPage(page.address, well)
+
+
+@pytest.fixture
+def worker_of(monkeypatch):
+    """Workers that print what they export."""
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+
+    def make(broker):
+        options = WorkerOptions(drain_timeout=0.0, ack_wait=3.0)
+        return Worker(BrokerAccess(url=broker.url), Settings(), options=options)
+
+    return make
 
 
 async def test_a_loop_that_hangs_is_seen_and_so_is_its_recovery(make_page, broker, monkeypatch, worker_of):
     """A real worker, whose event loop a test brings to a standstill."""
     monkeypatch.setattr(worker_module, "_TICK", 0.05)
     monkeypatch.setattr(worker_module, "_HANGS", 2.0)
-    worker = worker_of(broker, options=WorkerOptions(drain_timeout=0.0, ack_wait=3.0))
+    worker = worker_of(broker)
     page = make_page(worker.stats)
     running = asyncio.create_task(worker.run())
     await asyncio.to_thread(until, lambda: ask(page, "/readyz")[0] == 200)
@@ -158,28 +169,12 @@ async def test_a_loop_that_hangs_is_seen_and_so_is_its_recovery(make_page, broke
 
 
 async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make_broker, worker_of):
-    worker = worker_of(make_broker(), options=WorkerOptions(drain_timeout=0.0))
+    worker = worker_of(make_broker())
     page = make_page(worker.stats)
     running = asyncio.create_task(worker.run())
 
-    assert await asyncio.to_thread(ask, page, "/healthz") == (
-        200,
-        {"alive": True, "ready": False, "in_flight": 0, "acknowledged": 0, "nacked": {}, "dead_lettered": {}},
-    )
+    found = await asyncio.to_thread(ask, page, "/healthz")
+    assert found == (200, {"alive": True, "ready": False, **COUNTS})
     assert (await asyncio.to_thread(ask, page, "/readyz"))[0] == 503
     worker.stop()
     await asyncio.wait_for(running, 20)
-
-
-@pytest.fixture
-def worker_of(monkeypatch):
-    """Workers that print what they export."""
-    from ragspan.config import Settings
-    from ragspan_nats.settings import BrokerAccess, Stream
-
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-
-    def make(broker, *, options):
-        return worker_module.Worker(BrokerAccess(url=broker.url), Settings(), options=options, stream=Stream())
-
-    return make

@@ -298,7 +298,7 @@ class TestNativeScores:
             left = list(answers)
 
             def flush(self, timeout):
-                answer = self.left.pop(0)
+                answer = self.left.pop(0) if self.left else True
                 if isinstance(answer, BaseException):
                     raise answer
                 return answer

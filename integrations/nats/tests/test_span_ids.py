@@ -19,11 +19,12 @@ from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import SpanAnchor
 
 COUNT = "ragspan.delivery.count"
-ALL_NAMES = {"invoke_workflow answer", "retrieval store", "chat small"}
+NAMES = ["invoke_workflow answer", "retrieval store", "chat small"]
+SEARCH = a_record().retrievals[0]
 
 
-def spans_of(record, *, number=1, outcomes=None, maker=None):
-    return (maker or SpanMaker()).score(record, outcomes, number=number)
+def spans_of(record, *, outcomes=None, maker=None, **about):
+    return (maker or SpanMaker()).score(record, outcomes, **about)
 
 
 @pytest.mark.parametrize("parent", [None, PARENT], ids=["without a parent", "with a parent"])
@@ -31,10 +32,15 @@ def test_a_record_has_the_same_ids_whenever_it_is_delivered(parent):
     first = spans_of(a_record(parent=parent))
     again = spans_of(a_record(parent=parent), number=3)
 
-    assert set(ids_of(first)) == ALL_NAMES
+    assert set(ids_of(first)) == set(NAMES)
     assert ids_of(first) == ids_of(again)
-    assert len({span_id for _, span_id in ids_of(first).values()}) == len(ALL_NAMES)
+    assert len({span_id for _, span_id in ids_of(first).values()}) == len(NAMES)
     assert len({trace_id for trace_id, _ in ids_of(first).values()}) == 1
+    spans = {span.name: span for span in first}
+    answer = spans.pop(NAMES[0])
+    assert {span.parent.span_id for span in spans.values()} == {answer.context.span_id}
+    if parent is not None:
+        assert (answer.context.trace_id, answer.parent.span_id) == (PARENT.trace_id, PARENT.span_id)
 
 
 def test_records_that_are_scored_at_the_same_time_keep_their_ids_apart():
@@ -46,20 +52,10 @@ def test_records_that_are_scored_at_the_same_time_keep_their_ids_apart():
     assert ids_of(maker.emit(first, one)) == ids_of(spans_of(one))
 
 
-def test_the_answer_stands_below_its_parent_and_all_else_below_the_answer():
-    spans = {span.name: span for span in spans_of(a_record(parent=PARENT))}
-
-    answer = spans.pop("invoke_workflow answer")
-    assert (answer.context.trace_id, answer.parent.span_id) == (PARENT.trace_id, PARENT.span_id)
-    assert {span.parent.span_id for span in spans.values()} == {answer.context.span_id}
-
-
 def test_searches_of_the_same_name_have_ids_of_their_own():
-    search = a_record().retrievals[0]
-    spans = spans_of(a_record(retrievals=(search, search, search)))
+    spans = spans_of(a_record(retrievals=(SEARCH, SEARCH, SEARCH)))
 
-    searches = [span.context.span_id for span in spans if span.name == "retrieval store"]
-    assert len(set(searches)) == 3
+    assert len({span.context.span_id for span in spans if span.name == "retrieval store"}) == 3
 
 
 def test_an_evaluation_has_its_id_whatever_other_metrics_there_are():
@@ -67,8 +63,7 @@ def test_an_evaluation_has_its_id_whatever_other_metrics_there_are():
     score, silent = Score(value=1.0), NotApplicable(reason="budget_exhausted")
 
     def ids(**outcomes):
-        maker = SpanMaker(spans="scores")
-        return ids_of(spans_of(a_record(parent=PARENT), outcomes=outcomes, maker=maker))
+        return ids_of(spans_of(a_record(parent=PARENT), outcomes=outcomes, maker=SpanMaker(spans="scores")))
 
     all_three = ids(adherence=score, completeness=score, faithfulness=score)
     fewer = ids(adherence=silent, completeness=score, faithfulness=score)
@@ -79,14 +74,11 @@ def test_an_evaluation_has_its_id_whatever_other_metrics_there_are():
     assert len(fewer) == 2
 
 
-@pytest.mark.parametrize(
-    ("number", "earlier", "counts"), [(1, 0, {None}), (2, 0, {2}), (5, 0, {5}), (1, 5, {6}), (2, 3, {5})]
-)
-def test_every_span_says_which_delivery_it_is_of_unless_it_is_the_first(number, earlier, counts):
-    spans = SpanMaker().score(a_record(), number=number, earlier=earlier)
+@pytest.mark.parametrize(("number", "earlier", "count"), [(1, 0, None), (2, 0, 2), (5, 0, 5), (1, 5, 6), (2, 3, 5)])
+def test_every_span_says_which_delivery_it_is_of_unless_it_is_the_first(number, earlier, count):
+    spans = spans_of(a_record(), number=number, earlier=earlier)
 
-    assert len(spans) == 3
-    assert {span.attributes.get(COUNT) for span in spans} == counts
+    assert [span.attributes.get(COUNT) for span in spans] == [count] * 3
 
 
 @given(record_id=st.text(min_size=1), name=st.text(max_size=50))
@@ -99,9 +91,8 @@ def test_no_id_is_zero_whatever_a_record_is_called(record_id, name):
 
 def test_a_record_whose_id_looks_like_more_has_ids_of_its_own():
     """What an id is made of cannot be shifted from one of its parts to another."""
-    search = a_record().retrievals[0]
     one = a_record("x", name="a b", retrievals=())
-    other = a_record("b x", name="a", retrievals=(search,))
+    other = a_record("b x", name="a", retrievals=(SEARCH,))
 
     ids = [span_id for record in (one, other) for _, span_id in ids_of(spans_of(record)).values()]
     assert len(set(ids)) == len(ids)
@@ -115,22 +106,25 @@ def test_a_delivery_that_comes_to_nothing_leaves_no_span_behind():
     assert delivery.spans == []
 
 
+class Watching(Sampler):
+    """Decides so, and notes what it was asked."""
+
+    def __init__(self, decision):
+        self.decision = decision
+        self.seen = []
+
+    def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=()):
+        self.seen.append((name, dict(attributes)))
+        return SamplingResult(self.decision, attributes)
+
+    def get_description(self):
+        return "Watching"
+
+
+@pytest.mark.parametrize("sampler", [ParentBased(ALWAYS_OFF), Watching(Decision.RECORD_ONLY)], ids=["off", "recording"])
 @pytest.mark.parametrize("parent", [SpanAnchor(trace_id=1, span_id=2, trace_flags=0), None])
-def test_an_answer_that_is_not_sampled_has_nothing_to_export(parent):
-    sampler = ParentBased(ALWAYS_OFF)
-
+def test_an_answer_that_is_not_sampled_has_nothing_to_export(sampler, parent):
     assert spans_of(a_record(parent=parent), maker=SpanMaker(sampler=sampler)) == []
-
-
-def test_what_is_recorded_but_not_sampled_is_not_exported():
-    class RecordingOnly(Sampler):
-        def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=()):
-            return SamplingResult(Decision.RECORD_ONLY, attributes)
-
-        def get_description(self):
-            return "RecordingOnly"
-
-    assert spans_of(a_record(), maker=SpanMaker(sampler=RecordingOnly())) == []
 
 
 def test_a_sampler_keeps_and_drops_whole_traces_and_the_same_ones_each_time():
@@ -146,15 +140,8 @@ def test_a_sampler_keeps_and_drops_whole_traces_and_the_same_ones_each_time():
 
 
 def test_a_sampler_sees_what_it_would_see_without_us():
-    seen = []
+    sampler = Watching(Decision.RECORD_AND_SAMPLE)
+    spans_of(a_record(), maker=SpanMaker(sampler=sampler))
 
-    class Watching(TraceIdRatioBased):
-        def should_sample(self, parent_context, trace_id, name, kind=None, attributes=None, links=()):
-            seen.append((name, dict(attributes)))
-            return super().should_sample(parent_context, trace_id, name, kind, attributes, links)
-
-    maker = SpanMaker(sampler=Watching(1.0))
-    spans_of(a_record(), maker=maker)
-
-    assert [name for name, _ in seen] == ["invoke_workflow answer", "retrieval store", "chat small"]
-    assert seen[0][1]["ragspan.record_id"] == "record-1"
+    assert [name for name, _ in sampler.seen] == NAMES
+    assert sampler.seen[0][1]["ragspan.record_id"] == "record-1"

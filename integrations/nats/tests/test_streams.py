@@ -12,6 +12,8 @@ from ragspan_nats.connection import ensure_consumer, ensure_streams
 from ragspan_nats.settings import Stream, WorkerOptions
 
 STREAM = Stream()
+NO_SECONDS = [0, -1, float("nan"), float("inf"), True, "5", None]
+NO_SIZES = [0, -1, 2.5, float("nan"), True, "5", None]
 
 
 def info(broker, stream):
@@ -29,23 +31,23 @@ def test_all_names_follow_from_the_streams():
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a" * 65, "naïve", "a\n"])
-def test_a_name_that_can_be_no_streams_is_refused(name):
+def test_a_name_that_no_stream_can_have_is_refused(name):
     with pytest.raises(ConfigurationError, match="stream is"):
         Stream(name=name)
 
 
-@pytest.mark.parametrize("name", ["max_age", "duplicate_window", "dead_letter_age"])
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "5", None])
-def test_limits_of_time_are_seconds(name, value):
-    with pytest.raises(ConfigurationError, match=f"{name} is .*, but should be a number of seconds, more than 0"):
-        Stream(**{name: value})
-
-
-@pytest.mark.parametrize("name", ["max_records", "max_bytes", "dead_letter_bytes", "replicas"])
-@pytest.mark.parametrize("value", [0, -1, 2.5, float("nan"), True, "5", None])
-def test_limits_of_size_are_whole_numbers(name, value):
-    with pytest.raises(ConfigurationError, match=f"{name} is .*, but should be a whole number"):
-        Stream(**{name: value})
+@pytest.mark.parametrize(
+    ("names", "values", "wanted"),
+    [
+        (["max_age", "duplicate_window", "dead_letter_age"], NO_SECONDS, "a number of seconds, more than 0"),
+        (["max_records", "max_bytes", "dead_letter_bytes", "replicas"], NO_SIZES, "a whole number"),
+    ],
+)
+def test_a_limit_that_is_none_is_named(names, values, wanted):
+    for name in names:
+        for value in values:
+            with pytest.raises(ConfigurationError, match=f"{name} is .*, but should be {wanted}"):
+                Stream(**{name: value})
 
 
 def test_limits_may_come_from_the_environment(monkeypatch):
@@ -64,8 +66,10 @@ def test_a_limit_of_the_environment_that_is_none_is_named(monkeypatch, name, val
         Stream.from_environment()
 
 
-def test_missing_streams_are_made(broker):
+def test_missing_streams_are_made_and_existing_ones_left_alone(broker):
     ensure(broker, max_bytes=1_000_000, max_age=7200.0, duplicate_window=60.0, dead_letter_bytes=50_000)
+    broker.publish(STREAM.records, b"kept")
+    ensure(broker, max_bytes=2_000_000)
 
     records, dead = info(broker, STREAM.name).config, info(broker, STREAM.dead_stream).config
     assert records.subjects == [STREAM.records]
@@ -74,14 +78,6 @@ def test_missing_streams_are_made(broker):
     assert (records.storage, records.num_replicas) == (StorageType.FILE, 1)
     assert dead.subjects == [STREAM.dead_letters]
     assert (dead.retention, dead.discard, dead.max_bytes) == (RetentionPolicy.LIMITS, DiscardPolicy.OLD, 50_000)
-
-
-def test_streams_that_are_there_are_left_alone(broker):
-    ensure(broker, max_bytes=1_000_000)
-    broker.publish(STREAM.records, b"kept")
-    ensure(broker, max_bytes=2_000_000)
-
-    assert info(broker, STREAM.name).config.max_bytes == 1_000_000
     assert [message.payload for message in broker.messages(STREAM.name)] == [b"kept"]
 
 
@@ -94,7 +90,7 @@ def test_many_may_make_the_streams_at_the_same_time(broker):
     assert broker.stream(STREAM.name).messages == 0
 
 
-def test_the_workers_share_a_consumer_that_gives_a_record_up_never(broker):
+def test_the_workers_share_a_consumer_that_never_gives_a_record_up(broker):
     ensure(broker)
 
     async def consumer(client):

@@ -1,4 +1,4 @@
-"""What becomes of a record with these outcomes, and of the records after it."""
+"""How the delivery of a scored record ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan_nats.consumer import ACKNOWLEDGE
 from ragspan_nats.scoring import verdict_on
 from ragspan_nats.settings import BACK_OFF, WorkerOptions
 
@@ -14,76 +13,51 @@ SCORE = Score(value=0.5)
 SILENT = NotApplicable(reason="no_contexts")
 INVALID = MetricFailure(error_type="InvalidVerdict", message="no JSON")
 TIMEOUT = MetricFailure(error_type="timeout", message="no outcome within 60 s")
-OPTIONS = WorkerOptions(max_deliveries=3)
 
 
-def verdict(*outcomes, number=1, options=OPTIONS):
+def verdict(*outcomes, number=1, max_deliveries=3):
     named = {f"metric-{place}": outcome for place, outcome in enumerate(outcomes)}
-    return verdict_on(scored(a_record(), named), number, options)
+    return verdict_on(scored(a_record(), named), number, WorkerOptions(max_deliveries=max_deliveries))
 
 
 @pytest.mark.parametrize(
-    "outcomes",
-    [(SCORE,), (SCORE, INVALID), (INVALID,), (SILENT, SILENT), (SCORE, TIMEOUT), ()],
-    ids=[
-        "scores",
-        "a failure among them",
-        "nothing but a failure",
-        "nothing applies",
-        "one metric too slow",
-        "no metrics",
+    ("what", "outcomes", "first", "last"),
+    [
+        ("scores", (SCORE,), "acknowledged", "acknowledged"),
+        ("a failure among scores", (SCORE, INVALID), "acknowledged", "acknowledged"),
+        ("nothing but a failure", (INVALID,), "acknowledged", "acknowledged"),
+        ("nothing applies", (SILENT, SILENT), "acknowledged", "acknowledged"),
+        ("one metric too slow", (SCORE, TIMEOUT), "acknowledged", "acknowledged"),
+        ("no metrics", (), "acknowledged", "acknowledged"),
+        ("an outage", (OUTAGE,), "nacked", "dead_lettered"),
+        ("an outage of some", (SCORE, OUTAGE), "nacked", "acknowledged"),
+        ("an outage beside a failure", (INVALID, OUTAGE), "nacked", "dead_lettered"),
+        ("an outage beside silence", (SILENT, OUTAGE), "nacked", "dead_lettered"),
+        ("all too slow", (TIMEOUT, TIMEOUT), "nacked", "dead_lettered"),
+        ("all that apply too slow", (SILENT, TIMEOUT), "nacked", "dead_lettered"),
     ],
 )
-@pytest.mark.parametrize("number", [1, 3, 9])
-def test_a_record_is_done_with_unless_the_service_failed(outcomes, number):
-    assert verdict(*outcomes, number=number) is ACKNOWLEDGE
+def test_only_a_failing_service_brings_a_record_again_until_its_last_delivery(what, outcomes, first, last):
+    for number, ending in ((1, first), (2, first), (3, last), (9, last)):
+        found = verdict(*outcomes, number=number)
+        assert (found.ending, found.reason) == (ending, None if ending == "acknowledged" else "judge_outage")
 
 
-@pytest.mark.parametrize(
-    "outcomes",
-    [(OUTAGE,), (SCORE, OUTAGE), (INVALID, OUTAGE), (SILENT, OUTAGE), (TIMEOUT, TIMEOUT), (SILENT, TIMEOUT)],
-    ids=["all", "some", "beside a failure", "beside silence", "all too slow", "all that apply too slow"],
-)
-def test_a_record_comes_again_when_the_service_failed(outcomes):
-    found = verdict(*outcomes)
+def test_it_comes_again_later_each_time():
+    delays = [verdict(OUTAGE, number=number, max_deliveries=100).delay for number in (1, 2, 3, 4, 5, 20)]
 
-    assert (found.ending, found.reason) == ("nacked", "judge_outage")
+    assert delays == [*BACK_OFF, BACK_OFF[-1], BACK_OFF[-1]] == sorted(delays)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 20])
-def test_it_comes_again_later_each_time(number):
-    found = verdict(OUTAGE, number=number, options=WorkerOptions(max_deliveries=100))
-
-    assert found.delay == BACK_OFF[min(number, len(BACK_OFF)) - 1]
-    assert sorted(BACK_OFF) == list(BACK_OFF)
-
-
-@pytest.mark.parametrize("number", [3, 4])
-def test_the_last_delivery_keeps_the_scores_that_are_there(number):
-    assert verdict(SCORE, OUTAGE, number=number) is ACKNOWLEDGE
-
-
-@pytest.mark.parametrize("number", [3, 4])
-def test_the_last_delivery_without_any_score_is_put_aside(number):
-    found = verdict(SILENT, OUTAGE, INVALID, number=number)
-
-    assert (found.ending, found.reason) == ("dead_lettered", "judge_outage")
-
-
-def test_the_detail_names_the_kinds_of_errors_and_no_text():
+def test_the_detail_names_the_kinds_of_errors_and_no_text_and_is_bounded():
     other = MetricFailure(error_type="RateLimitError", message="prompt: the secret", outage=True)
-
-    detail = verdict(OUTAGE, other, OUTAGE, SCORE).detail
-
-    assert detail == "3 of 4 metrics failed: APIConnectionError, RateLimitError"
-
-
-def test_a_detail_is_bounded():
     many = [MetricFailure(error_type=f"Error{number:095}", message="", outage=True) for number in range(50)]
 
+    detail = verdict(OUTAGE, other, OUTAGE, SCORE).detail
+    assert detail == "3 of 4 metrics failed: APIConnectionError, RateLimitError"
     assert len(verdict(*many).detail) <= 200
 
 
-@pytest.mark.parametrize(("given", "room"), [({}, 256), ({"concurrency": 100}, 400)])
-def test_there_is_room_for_what_is_scored_and_for_what_waits_for_its_export(given, room):
-    assert WorkerOptions(**given).room == room
+@pytest.mark.parametrize(("concurrency", "room"), [(16, 256), (100, 400)])
+def test_there_is_room_for_what_is_scored_and_for_what_waits_for_its_export(concurrency, room):
+    assert WorkerOptions(concurrency=concurrency).room == room

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -132,6 +132,11 @@ class Delivery:
             payload=message.data,
             headers=message.headers or {},
         )
+
+    @property
+    def key(self) -> Hashable:
+        """Identifies it where its spans wait for their export."""
+        return self
 
     @property
     def is_nacked(self) -> bool:

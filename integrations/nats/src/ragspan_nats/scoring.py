@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -34,12 +34,12 @@ from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, Failed, ScoreWriter, WriteResult
 from ragspan.delivery.spans import ExportError, RetryingSpanExporter
 from ragspan.engine import Dropped
-from ragspan.engine._threads import DaemonThreads, call_guarded
+from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import AnswerHandle, OTelEmitter, semconv
-from ragspan.telemetry.base import EmitHandle, ScoreEmitter
+from ragspan.telemetry.base import EmitHandle, Emitter, ScoreEmitter
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Reason, Verdict
@@ -116,12 +116,8 @@ class FleetScoring:
             writer.deliver_with(_for_what_is_in_flight(writer.delivery, options))
         self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._span_writer = SpanWriter(
-            exporters, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
+            exporters, self._others, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
         )
-        self._threads = DaemonThreads(1, name="ragspan-flush")
-        self._flushing = asyncio.Lock()
-        self._finished, self._flushed = 0, 0
-        """Number of records that the other emitters were given, and how many of the first of them are flushed."""
         self._started = _Started(settings.score_wait)
         self._engine = engine_from(settings, self._providers, emitters=[self._started])
 
@@ -152,14 +148,13 @@ class FleetScoring:
             return self._failed(delivery, "emitter_error", "an emitter raised; the log says what")
         for other in self._others:
             self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
-        self._finished += 1
-        if not await self._in_time(_are_written([self._span_writer.put(delivery.spans)])):
+        if not await self._are_written([self._span_writer.put(delivery)]):
             return self._failed(delivery, "export_failed", "the backend did not take its spans in time")
         statuses = [self._emit(writer, scored) for writer in self._writers]
         written = [status for status in statuses if status is not None]
         if len(written) < len(statuses):
             return self._failed(delivery, "emitter_error", "a native writer raised; the log says what")
-        if not await self._in_time(self._are_delivered(written, self._finished)):
+        if not await self._are_written(written):
             return self._failed(delivery, "export_failed", "its native scores were not taken in time")
         return ACKNOWLEDGE
 
@@ -179,32 +174,18 @@ class FleetScoring:
             if provider is not None:
                 await asyncio.to_thread(provider.shutdown)
 
-    async def _in_time(self, waiting: Awaitable[bool]) -> bool:
-        try:
-            return await asyncio.wait_for(waiting, self._options.export_retry_timeout)
-        except asyncio.TimeoutError:
-            return False
+    async def _are_written(self, statuses: Sequence[DeliveryStatus]) -> bool:
+        """Wait until all of it is written or finally refused. False if something is given up, or takes too long.
 
-    async def _are_delivered(self, written: Sequence[DeliveryStatus], finished: int) -> bool:
-        """Wait until writers have written this, and the other emitters everything up to record `finished`.
-
-        One flush of the other emitters serves many records.
+        A score whose span is not found for ten seconds is waited for no longer. Its writer goes on looking.
         """
-        while self._others and self._flushed < finished:
-            async with self._flushing:
-                given = self._finished
-                if self._flushed < finished and await asyncio.wrap_future(self._threads.submit(self._flush)):
-                    self._flushed = given
+        deadline = Deadline(self._options.export_retry_timeout)
+        while deadline.remaining:
+            states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
+            if "lost" in states or "waiting" not in states:
+                return "lost" not in states
             await asyncio.sleep(_PAUSE)
-        return await _are_written(written)
-
-    def _flush(self) -> bool:
-        have_flushed = True
-        for other in self._others:
-            answer, error = call_guarded(other.flush, _FLUSH)
-            self._note(other, error)
-            have_flushed &= bool(answer)
-        return have_flushed
+        return False
 
     def _emit(self, writer: ScoreWriter, scored: ScoredRecord) -> DeliveryStatus | None:
         status, error = call_guarded(writer.emit_with_status, scored)
@@ -217,18 +198,6 @@ class FleetScoring:
 
     def _failed(self, delivery: Delivery, reason: Reason, detail: str) -> Verdict:
         return Verdict(ending="nacked", reason=reason, detail=detail, delay=self._options.back_off(delivery.number))
-
-
-async def _are_written(statuses: Sequence[DeliveryStatus]) -> bool:
-    """Wait until all of it is written or finally refused. False if something was given up.
-
-    A score whose span is not found for ten seconds is waited for no longer. Its writer goes on looking.
-    """
-    while True:
-        states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
-        if "lost" in states or "waiting" not in states:
-            return "lost" not in states
-        await asyncio.sleep(_PAUSE)
 
 
 def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:
@@ -335,35 +304,36 @@ class NamingSampler(Sampler):
         return self._sampler.get_description()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Spans:
-    """The spans of one record."""
-
-    spans: Sequence[ReadableSpan]
-    size: int = 1
-
-    @property
-    def key(self) -> int:
-        return id(self)
-
-
 class SpanWriter:
-    """Exports the spans of records. All exporters have to take them."""
+    """Exports the spans of deliveries. All exporters have to take them, and all other emitters have to flush.
+
+    Args:
+        exporters: of spans.
+        others: emitters that were given the records before. One flush serves all records of a batch.
+        retry_window: seconds for which a record is tried again.
+        meter_provider: counts what became of the records.
+    """
 
     def __init__(
-        self, exporters: Sequence[SpanExporter], *, retry_window: float, meter_provider: MeterProvider
+        self,
+        exporters: Sequence[SpanExporter],
+        others: Sequence[Emitter],
+        *,
+        retry_window: float,
+        meter_provider: MeterProvider,
     ) -> None:
         self._exporters = exporters
+        self._others = others
         options = DeliveryOptions(
-            queue_size=2**30, queue_bytes=2**30, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
+            queue_size=2**30, queue_bytes=2**40, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
         )
-        self._sender: BatchSender[_Spans] = BatchSender(
-            options, write=self.write, name="exporter", items="records", meter_provider=meter_provider
+        self._sender: BatchSender[Delivery] = BatchSender(
+            options, write=self._write, name="exporter", items="records", meter_provider=meter_provider
         )
 
-    def put(self, spans: Sequence[ReadableSpan]) -> DeliveryStatus:
-        """Export these together. An answer whose trace is not sampled has none."""
-        return self._sender.put([_Spans(spans)] if spans else [])
+    def put(self, delivery: Delivery) -> DeliveryStatus:
+        """Export the delivery's spans together. An answer whose trace is not sampled has none."""
+        return self._sender.put([delivery] if delivery.spans or self._others else [])
 
     def shutdown(self) -> None:
         """Start no further export, and shut the exporters down, which also ends an export under way."""
@@ -371,7 +341,7 @@ class SpanWriter:
         for exporter in self._exporters:
             call_guarded(exporter.shutdown)
 
-    def write(self, batch: Sequence[_Spans]) -> Sequence[WriteResult]:
+    def _write(self, batch: Sequence[Delivery]) -> Sequence[WriteResult]:
         """Export a batch. If it is not taken, export its records one by one.
 
         Raises:
@@ -388,9 +358,11 @@ class SpanWriter:
                 raise ExportError
         return results
 
-    def _is_taken(self, batch: Sequence[_Spans]) -> bool:
+    def _is_taken(self, batch: Sequence[Delivery]) -> bool:
+        if not all(call_guarded(other.flush, _FLUSH)[0] for other in self._others):
+            return False
         spans = [span for one in batch for span in one.spans]
-        have_taken = [_export(exporter, spans) for exporter in self._exporters]  # all of them get the spans
+        have_taken = [_export(exporter, spans) for exporter in self._exporters if spans]  # all of them get the spans
         return all(have_taken)
 
 

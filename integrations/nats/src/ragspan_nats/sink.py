@@ -236,20 +236,20 @@ class Publishing:
         self._keeper: asyncio.Task[None] | None = None
 
     async def score(self, item: Item) -> None:
-        """Publish one item."""
+        """Publish one item, as often as necessary."""
         limit = Deadline(self.retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
-        if await self._client(connection, limit) is None:
-            self.queue.end(item, Dropped(reason=self._obstacle(connection)))
-            return
-        if time.monotonic() - self._worked_until < _CLOSE:
-            time.sleep(_BREATH)  # noqa: ASYNC251 - frees the interpreter; this loop has nothing else to do
-        record = await self._redaction.record_of(item)
-        message = None if record is None else self._message_of(item, record)
-        self._worked_until = time.monotonic()
-        if message is not None:
-            reason = await self._publish(connection, message, limit)
-            self.queue.end(item, None if reason is None else Dropped(reason=reason))
+        message: Message | None = None
+        while (client := await self._client(connection, limit)) is not None:
+            message = message or await self._message_of(item)
+            if message is None:
+                return
+            refusal = await self._try(connection, client, message)
+            if refusal is None or refusal == "too_large":
+                self.queue.end(item, None if refusal is None else Dropped(reason=refusal))
+                return
+        reason = "broker_unavailable" if connection.ready_client is None else self._last_refusal
+        self.queue.end(item, Dropped(reason=reason))
 
     def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         self._redaction.close()
@@ -262,8 +262,16 @@ class Publishing:
         """The keeper closes the connection when it is cancelled. The next worker makes its own."""
         self._connection = None
 
-    def _message_of(self, item: Item, record: RagRecord) -> Message | None:
-        """The record as a message; None if the item has ended without one."""
+    async def _message_of(self, item: Item) -> Message | None:
+        """The item's record as a message; None if the item has ended without one."""
+        if time.monotonic() - self._worked_until < _CLOSE:
+            time.sleep(_BREATH)  # noqa: ASYNC251 - frees the interpreter; this loop has nothing else to do
+        record = await self._redaction.record_of(item)
+        message = None if record is None else self._written(item, record)
+        self._worked_until = time.monotonic()
+        return message
+
+    def _written(self, item: Item, record: RagRecord) -> Message | None:
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         record = record if self._shows_texts else record.without_step_texts()
         message, error = call_guarded(lambda: message_of(record, compress_above=self.compress_above))
@@ -286,27 +294,21 @@ class Publishing:
                     await asyncio.wait_for(connection.client(), limit.remaining)
         return None
 
-    def _obstacle(self, connection: BrokerConnection) -> DropReason:
-        """Why a record could not be published in time."""
-        return "broker_unavailable" if connection.ready_client is None else self._last_refusal
-
-    async def _publish(self, connection: BrokerConnection, message: Message, limit: Deadline) -> DropReason | None:
-        """Publish until the stream has the message: None, or why that did not succeed."""
-        while (client := await self._client(connection, limit)) is not None:
-            refusal = "too_large" if message.size > client.max_payload else await self._try(connection, client, message)
-            if refusal is None:
-                self._backoff.succeeded()
-                return None
-            if refusal == "too_large":
-                self.log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
-                return refusal
+    async def _try(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
+        """Publish once: None if the stream has the message, else why not. After a pause it may be tried again."""
+        refusal = "too_large" if message.size > client.max_payload else await self._refusal(connection, client, message)
+        if refusal is None:
+            self._backoff.succeeded()
+        elif refusal == "too_large":
+            self.log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
+        else:
             self._backoff.refused()
             self._last_refusal = refusal
             self.queue.record_error("publish")
-        return self._obstacle(connection)
+        return refusal
 
-    async def _try(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
-        """Publish once: None if the stream has the message, `broker_unavailable` for all that may change by itself."""
+    async def _refusal(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
+        """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
         from nats.js.errors import APIError, NoStreamResponseError
 
         if not await _has_room(client):
