@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections import deque
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from score_server import ScoreServer
 
 from ragspan.delivery import BatchRejected, Unavailable
 from ragspan.delivery.http import Endpoint, HttpClient, ServerError, in_parallel, retry_after
 
 
-class Server:
-    """Answers as its script says: a status, a body and headers a request; a function hangs."""
+class Server(ScoreServer):
+    keeps_connections = True
 
-    def __init__(self):
-        self.script = deque()
-        self.headers = []
-        self.connections = set()
-        self.released = threading.Event()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                server.headers.append(self.headers)
-                server.connections.add(self.client_address)
-                reply = server.script.popleft() if server.script else (200, "{}", {})
-                if callable(reply):
-                    reply()
-                    return
-                status, body, headers = (*reply, {})[:3]
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body.encode())
-
-            def log_message(self, *args):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def close(self):
-        self.released.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def reply_to(self, request):
+        return 200, {}
 
 
 @pytest.fixture
@@ -83,6 +47,30 @@ def test_connections_are_kept_open(server):
     client.close()
 
     assert len(server.connections) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_the_child_of_a_fork_has_a_connection_of_its_own(server):
+    client = HttpClient(Endpoint(url=server.url))
+    client.call("GET", "/")
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = 0 if client.call("GET", "/").is_ok else 1
+        finally:
+            os._exit(status)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    client.call("GET", "/")
+    client.close()
+    assert len(server.connections) == 2
+
+
+def test_what_cannot_be_json_is_rejected(server):
+    with pytest.raises(BatchRejected):
+        HttpClient(Endpoint(url=server.url)).call("POST", "/", json={"value": float("nan")})
 
 
 @pytest.mark.parametrize(
@@ -138,20 +126,21 @@ def test_a_status_says_whether_the_batch_or_the_server_is_the_reason(server, cal
 
 
 def test_a_server_that_gives_no_sign_of_life_has_timed_out(server, call):
-    server.script.append(server.released.wait)
+    server.script.append(server.hangs)
 
     with pytest.raises(TimeoutError):
         call(timeout=0.1)
 
 
 def test_an_exception_names_no_address(server, call):
-    server.close()
+    server.stop()
 
     with pytest.raises(Unavailable) as raised:
         call(headers={"authorization": "secret"})
 
     assert str(raised.value) == "ConnectionError"
     assert raised.value.__suppress_context__
+    server.start()
 
 
 def test_a_netrc_file_does_not_replace_the_authorization(server, call, tmp_path, monkeypatch):
@@ -160,7 +149,7 @@ def test_a_netrc_file_does_not_replace_the_authorization(server, call, tmp_path,
 
     call(headers={"authorization": "Bearer t"})
 
-    assert server.headers[0]["authorization"] == "Bearer t"
+    assert server.requests[0].headers["authorization"] == "Bearer t"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
 
 class Request(NamedTuple):
     method: str
@@ -27,11 +29,15 @@ class ScoreServer:
     """Answers requests by `reply_to`, unless `script` has a reply for the next one.
 
     A reply is a status, or a status with a body and headers, or a function of the request that gives one; None stands for what
-    the server would do. Spans are taken at every path to `/v1/traces`. A request that a backend would not understand is refused, and fails the test at its end.
+    the server would do. Spans are taken at every path to `/v1/traces`. A request that a backend would not understand is refused,
+    and fails the test at its end.
     """
+
+    keeps_connections = False
 
     def __init__(self):
         self.requests = []
+        self.connections = set()
         self.mistakes = []
         self.script = deque()
         self._released = threading.Event()
@@ -45,8 +51,8 @@ class ScoreServer:
     def reply_to(self, request):
         raise NotImplementedError
 
-    def take_spans(self, body):
-        """Spans as an exporter sends them."""
+    def take_span(self, span, headers):
+        """A span as an exporter sends it, and the headers of its request."""
 
     def start(self):
         """Listen, at the same address as before."""
@@ -73,14 +79,18 @@ class ScoreServer:
         return 503
 
     def _reply(self, request):
-        if request.path.endswith("/v1/traces"):
-            self.take_spans(gzip.decompress(request.body) if "content-encoding" in request.headers else request.body)
-            return 200, "", {"Content-Type": "application/x-protobuf"}
-        self.requests.append(request)
-        reply = self.script.popleft() if self.script else None
-        if callable(reply):
-            reply = reply(request)
         try:
+            if request.path.endswith("/v1/traces"):
+                is_packed = "content-encoding" in request.headers
+                body = gzip.decompress(request.body) if is_packed else request.body
+                for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                    for span in (span for scope in resource.scope_spans for span in scope.spans):
+                        self.take_span(span, request.headers)
+                return 200, "", {"Content-Type": "application/x-protobuf"}
+            self.requests.append(request)
+            reply = self.script.popleft() if self.script else None
+            if callable(reply):
+                reply = reply(request)
             return self.reply_to(request) if reply is None else reply
         except Exception as error:
             self.mistakes.append(error)
@@ -91,23 +101,25 @@ class ScoreServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
 
             def handle_any(self):
+                server.connections.add(self.client_address)
                 address = urlsplit(self.path)
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 reply = server._reply(Request(self.command, address.path, parse_qs(address.query), headers, body))
                 status, content, more = (reply, "", {}) if isinstance(reply, int) else (*reply, {})[:3]
                 data = (content if isinstance(content, str) else json.dumps(content)).encode()
+                closing = {} if server.keeps_connections else {"Connection": "close"}
                 try:
                     self.send_response(status)
-                    for name, value in {**more, "Content-Length": len(data), "Connection": "close"}.items():
+                    for name, value in {**more, "Content-Length": len(data), **closing}.items():
                         self.send_header(name, str(value))
                     self.end_headers()
                     self.wfile.write(data)
                 except ConnectionError:
-                    pass  # a client that timed out has hung up
-                self.close_connection = True
+                    self.close_connection = True  # a client that timed out has hung up
 
             do_GET = do_POST = do_PATCH = handle_any
 

@@ -12,6 +12,7 @@ import os
 import pickle
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from ragspan.outcomes import Score
 from ragspan.telemetry import is_suppressed
 
 PATIENCE = 20.0
+DOCTOR = ("-m", "ragspan.cli", "doctor", "--timeout", "20")
 APPLICATION = Path(__file__).parents[1] / "applications" / "configured.py"
 
 
@@ -39,7 +41,7 @@ class WriterLaw:
 
         assert writer.flush(PATIENCE)
         assert server.scores == {"faithfulness": 0.5}
-        assert (writer.stats().delivered, len(server.requests)) == (1, 2)
+        assert (writer.stats().delivered, len(server.script)) == (1, 0)
 
     @pytest.mark.parametrize("status", [429, 503])
     def test_a_server_may_say_for_how_long_it_wants_to_be_left_alone(self, server, make_writer, make_scored, status):
@@ -86,14 +88,14 @@ class WriterLaw:
         assert writer.flush(PATIENCE)
         assert server.number_of_scores == 2
 
-    def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, secret, caplog):
+    def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, backend, caplog):
         server.script.extend([401, 500, 503])
         writer = make_writer()
         writer.emit(make_scored())
         writer.flush(PATIENCE)
 
         assert caplog.messages
-        assert secret not in caplog.text + repr(writer) + repr(writer.client.endpoint)
+        assert backend.secret not in caplog.text + repr(writer) + repr(writer.client.endpoint)
 
     def test_its_requests_are_not_the_applications(self, server, make_writer, make_scored, caplog):
         """An instrumentation of Requests asks whether it should look away, and a log at level INFO shows none of them."""
@@ -107,7 +109,7 @@ class WriterLaw:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(requests.Session, "send", watching)
             writer = make_writer()
-            writer.emit(make_scored())
+            writer.emit(make_scored({name: Score(value=0.5) for name in "abcdefgh"}))
             assert writer.flush(PATIENCE)
 
         assert seen == {True}
@@ -122,7 +124,9 @@ class WriterLaw:
             copy.emit(make_scored())
             assert copy.flush(PATIENCE)
             assert server.scores == {"faithfulness": 0.5}
-            assert (copy.delivery, copy.client.endpoint) == (delivery, writer.client.endpoint)
+            told = [one.name for one in fields(writer) if one.init]
+            assert [getattr(copy, name) for name in told] == [getattr(writer, name) for name in told]
+            assert copy.client.endpoint == writer.client.endpoint
         finally:
             copy.shutdown(PATIENCE)
 
@@ -131,52 +135,65 @@ class WriterLaw:
         with pytest.raises(ConfigurationError, match=f"^{option} "):
             make_writer(**{option: value})
 
-    def test_what_is_no_address_is_refused_without_showing_it(self, make_writer, address_option):
-        with pytest.raises(ConfigurationError, match=f"^{address_option} ") as raised:
-            make_writer(**{address_option: "pass:word@nowhere"})
+    def test_what_is_no_address_is_refused_without_showing_it(self, make_writer, backend):
+        with pytest.raises(ConfigurationError, match=f"^{backend.address} ") as raised:
+            make_writer(**{backend.address: "pass:word@nowhere"})
         assert "word" not in str(raised.value)
 
-    def test_importing_it_loads_no_http_client(self, make_writer):
-        package = type(make_writer()).__module__.partition(".")[0]
+    def test_a_shutdown_closes_its_connections(self, server, make_writer, make_scored):
+        server.keeps_connections = True
+        writer = make_writer()
+        writer.emit(make_scored())
+        writer.shutdown(PATIENCE)
+
+        adapter = writer.client._session.get_adapter(server.url)
+        assert server.scores == {"faithfulness": 0.5}
+        assert len(adapter.poolmanager.pools) == 0
+
+    def test_importing_it_loads_no_http_client(self, backend):
+        package = backend.writer.__module__.partition(".")[0]
         program = f"import sys, {package}; print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
-        heavy = {"httpx", "requests", "openai", "langchain_core", package.removeprefix("ragspan_")}
+        heavy = {
+            "httpx",
+            "requests",
+            "openai",
+            "langchain_core",
+            "opentelemetry.exporter",
+            package.removeprefix("ragspan_"),
+        }
         assert not heavy & set(done.stdout.split())
 
     @pytest.mark.slow
-    def test_a_name_and_variables_bring_a_programs_scores_there(self, server, make_writer, environment):
-        emitters = ["otel", make_writer().name]
+    def test_a_name_and_variables_bring_a_programs_scores_there(self, server, backend):
+        emitters = ["otel", backend.writer.name]
 
-        done = run_with(environment, server, APPLICATION, json.dumps([{"emitters": emitters}]))
+        done = run_with(backend.variables(server.url), server, APPLICATION, json.dumps([{"emitters": emitters}]))
 
         assert (done.returncode, done.stderr) == (0, "")
         assert set(server.scores) >= {"faithfulness", "completeness", "context_adherence"}
 
     @pytest.mark.slow
-    def test_the_doctor_names_the_address_and_says_whether_the_scores_are_taken(
-        self, server, make_writer, environment, secret
-    ):
-        name = make_writer().name
-        doctor = ("-m", "ragspan.cli", "doctor", "--timeout", "20")
-        done = run_with({**environment, "RAGSPAN_EMITTERS": f"otel,{name}"}, server, *doctor)
+    def test_the_doctor_names_the_address_and_says_whether_the_scores_are_taken(self, server, backend):
+        name = backend.writer.name
+        variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{name}"}
+        done = run_with(variables, server, *DOCTOR)
 
         assert done.returncode == 0, done.stdout
         assert f"ok       {name} at {server.url} has taken 4 scores" in done.stdout
-        assert secret not in done.stdout
+        assert backend.secret not in done.stdout
 
     @pytest.mark.slow
-    def test_the_doctor_names_a_key_that_is_missing(self, server, make_writer, environment):
-        name = make_writer().name
-        key = next(variable for variable in environment if variable.endswith("KEY"))
-        given = {**environment, key: "", "RAGSPAN_EMITTERS": f"otel,{name}"}
-        done = run_with(given, server, "-m", "ragspan.cli", "doctor", "--timeout", "20")
+    def test_the_doctor_names_a_variable_that_is_missing(self, server, backend):
+        given = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{backend.writer.name}"}
+        done = run_with({**given, backend.needed: ""}, server, *DOCTOR)
 
         assert done.returncode == 2
-        assert f"set {key}" in done.stdout
+        assert f"set {backend.needed}" in done.stdout
 
 
-def run_with(environment, server, *arguments):
+def run_with(variables, server, *arguments):
     """Run Python with these variables; spans go to the server, too."""
     return subprocess.run(
         [sys.executable, *arguments],
@@ -184,5 +201,5 @@ def run_with(environment, server, *arguments):
         text=True,
         check=False,
         timeout=120,
-        env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "COLUMNS": "200"} | environment,
+        env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "COLUMNS": "200"} | variables,
     )

@@ -7,13 +7,9 @@ import re
 
 import pytest
 from score_server import ScoreServer
+from writer_fixtures import Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
 
-from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
 from ragspan_datadog import DatadogEvaluations
-
-ANSWER = SpanAnchor(trace_id=0x0AF7651916CD43DD8448EB211C80319C, span_id=0xB7AD6B7169203331)
-ENDED_NS = 1_763_900_000_123_456_789
 
 _FIELDS = {
     "event_kind": str,
@@ -91,59 +87,18 @@ class FakeDatadog(ScoreServer):
         return 202, ""
 
 
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "*")
-    names = ("API_KEY", "SITE", "LLMOBS_ML_APP", "LLMOBS_OVERRIDE_ORIGIN", "SERVICE")
-    for name in (*(f"DD_{name}" for name in names), "OTEL_SERVICE_NAME", "RAGSPAN_EXPLANATIONS"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
-def server():
-    made = FakeDatadog()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def make_writer(server):
-    writers = []
-
-    def make(**options):
-        given = {"base_url": server.url, "api_key": "dd-secret", "ml_app": "support", **options}
-        writers.append(DatadogEvaluations(**given))
-        return writers[-1]
-
-    yield make
-    for writer in writers:
-        writer.shutdown(0.1)
-
-
-@pytest.fixture
-def environment(server):
-    return {"DD_LLMOBS_OVERRIDE_ORIGIN": server.url, "DD_API_KEY": "dd-secret", "DD_LLMOBS_ML_APP": "support"}
-
-
-@pytest.fixture
-def secret():
-    return "dd-secret"
-
-
-@pytest.fixture
-def address_option():
-    return "base_url"
-
-
-@pytest.fixture
-def make_scored():
-    """The outcomes of an answer."""
-
-    def make(outcomes=None, *, span=ANSWER, record_id="record-1"):
-        record = RagRecord(
-            question="q", contexts=["c"], response="r", record_id=record_id, started_ns=1, ended_ns=ENDED_NS
-        )
-        outcomes = {"faithfulness": Score(value=0.5, threshold=0.8)} if outcomes is None else outcomes
-        return ScoredRecord(record=record, outcomes=outcomes, span=span)
-
-    return make
+def backend():
+    return Backend(
+        server=FakeDatadog,
+        writer=DatadogEvaluations,
+        address="base_url",
+        arguments={"api_key": "dd-secret", "ml_app": "support"},
+        variables=lambda url: {
+            "DD_LLMOBS_OVERRIDE_ORIGIN": url,
+            "DD_API_KEY": "dd-secret",
+            "DD_LLMOBS_ML_APP": "support",
+        },
+        needed="DD_API_KEY",
+        secret="dd-secret",
+    )

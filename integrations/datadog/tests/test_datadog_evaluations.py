@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from writer_fixtures import ANSWER
 from writer_law import PATIENCE
 
 from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.records import SpanAnchor
 from ragspan_datadog import DatadogEvaluations
 from ragspan_datadog.emitter import label_of
 
@@ -15,9 +17,9 @@ from ragspan_datadog.emitter import label_of
 def written(server, make_writer, make_scored):
     """The evaluations that Datadog has after these outcomes were emitted, by label."""
 
-    def write(outcomes=None, **options):
+    def write(outcomes=None, *, span=ANSWER, **options):
         writer = make_writer(**options)
-        writer.emit(make_scored(outcomes))
+        writer.emit(make_scored(outcomes, span=span))
         assert writer.flush(PATIENCE)
         return {metric["label"]: metric for metric in server.evaluations}
 
@@ -26,8 +28,9 @@ def written(server, make_writer, make_scored):
 
 def test_an_evaluation_is_joined_to_the_answers_span_with_all_that_is_known(written):
     score = Score(value=0.25, threshold=0.5, explanation="two claims are made up", judge="openai:gpt-4o-mini")
+    span = SpanAnchor(trace_id=0x0AF7651916CD43DD8448EB211C80319C, span_id=0xB7AD6B7169203331)
 
-    found = written({"faithfulness": score}, explanations=True)["faithfulness"]
+    found = written({"faithfulness": score}, span=span, explanations=True)["faithfulness"]
 
     assert found["join_on"]["span"] == {
         "span_id": "13235353014750950193",

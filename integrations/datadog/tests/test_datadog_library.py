@@ -29,7 +29,7 @@ LLMObs.disable()
 """
 
 
-def test_the_librarys_evaluation_is_ours_but_for_two_tags(server, make_writer, make_scored, environment):
+def test_the_librarys_evaluation_is_ours_but_for_two_tags(server, make_writer, make_scored, backend):
     writer = make_writer(explanations=True)
     writer.emit(
         make_scored({"faithfulness": Score(value=0.25, threshold=0.5, explanation="made up", judge="openai:x")})
@@ -38,7 +38,11 @@ def test_the_librarys_evaluation_is_ours_but_for_two_tags(server, make_writer, m
     (ours,) = server.evaluations
     server.evaluations.clear()
 
-    variables = {**environment, "DD_TRACE_ENABLED": "false", "DD_INSTRUMENTATION_TELEMETRY_ENABLED": "false"}
+    variables = {
+        **backend.variables(server.url),
+        "DD_TRACE_ENABLED": "false",
+        "DD_INSTRUMENTATION_TELEMETRY_ENABLED": "false",
+    }
     done = run_with(variables, server, "-c", PROGRAM, json.dumps(ours))
 
     assert done.returncode == 0, done.stderr

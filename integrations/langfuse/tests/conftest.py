@@ -8,13 +8,9 @@ from datetime import datetime
 
 import pytest
 from score_server import ScoreServer
+from writer_fixtures import Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
 
-from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
 from ragspan_langfuse import LangfuseScores
-
-ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
-ENDED_NS = 1_763_900_000_123_456_789
 
 _FIELDS = {
     "id": str,
@@ -111,63 +107,18 @@ class FakeLangfuse(ScoreServer):
         self.stored[score["id"], score["name"], timestamp[:10]] = {**score, "timestamp": timestamp}
 
 
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "*")
-    for name in ("BASE_URL", "HOST", "PUBLIC_KEY", "SECRET_KEY", "TRACING_ENVIRONMENT"):
-        monkeypatch.delenv(f"LANGFUSE_{name}", raising=False)
-    monkeypatch.delenv("RAGSPAN_EXPLANATIONS", raising=False)
-
-
 @pytest.fixture
-def server():
-    made = FakeLangfuse()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def make_writer(server):
-    writers = []
-
-    def make(**options):
-        given = {"base_url": server.url, "public_key": "pk-lf-1", "secret_key": "sk-lf-secret", **options}
-        writers.append(LangfuseScores(**given))
-        return writers[-1]
-
-    yield make
-    for writer in writers:
-        writer.shutdown(0.1)
-
-
-@pytest.fixture
-def environment(server):
-    return {
-        "LANGFUSE_BASE_URL": server.url,
-        "LANGFUSE_PUBLIC_KEY": "pk-lf-1",
-        "LANGFUSE_SECRET_KEY": "sk-lf-secret",
-    }
-
-
-@pytest.fixture
-def secret():
-    return "sk-lf-secret"
-
-
-@pytest.fixture
-def address_option():
-    return "base_url"
-
-
-@pytest.fixture
-def make_scored():
-    """The outcomes of an answer."""
-
-    def make(outcomes=None, *, span=ANSWER, record_id="record-1"):
-        record = RagRecord(
-            question="q", contexts=["c"], response="r", record_id=record_id, started_ns=1, ended_ns=ENDED_NS
-        )
-        outcomes = {"faithfulness": Score(value=0.5, threshold=0.8)} if outcomes is None else outcomes
-        return ScoredRecord(record=record, outcomes=outcomes, span=span)
-
-    return make
+def backend():
+    return Backend(
+        server=FakeLangfuse,
+        writer=LangfuseScores,
+        address="base_url",
+        arguments={"public_key": "pk-lf-1", "secret_key": "sk-lf-secret"},
+        variables=lambda url: {
+            "LANGFUSE_BASE_URL": url,
+            "LANGFUSE_PUBLIC_KEY": "pk-lf-1",
+            "LANGFUSE_SECRET_KEY": "sk-lf-secret",
+        },
+        needed="LANGFUSE_PUBLIC_KEY",
+        secret="sk-lf-secret",
+    )

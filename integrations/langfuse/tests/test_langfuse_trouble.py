@@ -19,8 +19,7 @@ class TestTroubleWithEarlierVersions(WriterLaw):
     def is_earlier(self, server):
         server.version = 3
 
-    test_what_the_server_does_not_take_now_is_tried_again = None  # it is asked for lists first: one request more
-    test_the_doctor_names_a_key_that_is_missing = None  # before any server is asked
+    test_the_doctor_names_a_variable_that_is_missing = None  # before any server is asked
 
 
 @pytest.mark.parametrize("version", [3, 4])

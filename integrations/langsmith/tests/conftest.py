@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timezone
 
 import pytest
 from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
 from langsmith.schemas import FeedbackCreate
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from score_server import ScoreServer
+from writer_fixtures import Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
 
-from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
 from ragspan_langsmith import LangSmithFeedback
 
-ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 RUN = "00000000-0000-0000-0000-0000000000b2"
 PROJECT = "11111111-1111-4111-8111-111111111111"
 INFO = {
@@ -80,10 +76,8 @@ class FakeLangSmith(ScoreServer):
                 return self._change(path.rpartition("/")[2], request.content)
         return 404, "<h1>Not Found</h1>"
 
-    def take_spans(self, body):
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            for span in (span for scope in resource.scope_spans for span in scope.spans):
-                self.runs.add(str(langsmith_run_id_from_otel_span_id(span.span_id)))
+    def take_span(self, span, headers):
+        self.runs.add(str(langsmith_run_id_from_otel_span_id(span.span_id)))
 
     def _create(self, content):
         assert set(content) <= FEEDBACK
@@ -106,55 +100,18 @@ class FakeLangSmith(ScoreServer):
         return 200, self.feedback[feedback_id]
 
 
-@pytest.fixture(autouse=True)
-def bare_environment(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "*")
-    for name in [name for name in os.environ if name.startswith(("LANGSMITH_", "LANGCHAIN_", "RAGSPAN_"))]:
-        monkeypatch.delenv(name)
-
-
 @pytest.fixture
-def server():
-    made = FakeLangSmith()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def make_writer(server):
-    writers = []
-
-    def make(**options):
-        writers.append(LangSmithFeedback(**{"api_url": server.url, "api_key": "ls-secret", **options}))
-        return writers[-1]
-
-    yield make
-    for writer in writers:
-        writer.shutdown(0.1)
-
-
-@pytest.fixture
-def environment(server):
-    return {"LANGSMITH_ENDPOINT": server.url, "LANGSMITH_API_KEY": "ls-secret", "LANGSMITH_PROJECT": "support"}
-
-
-@pytest.fixture
-def secret():
-    return "ls-secret"
-
-
-@pytest.fixture
-def address_option():
-    return "api_url"
-
-
-@pytest.fixture
-def make_scored():
-    """The outcomes of an answer."""
-
-    def make(outcomes=None, *, span=ANSWER, record_id="record-1", run_id=None):
-        record = RagRecord(question="q", contexts=["c"], response="r", record_id=record_id, run_id=run_id)
-        outcomes = {"faithfulness": Score(value=0.5, threshold=0.8)} if outcomes is None else outcomes
-        return ScoredRecord(record=record, outcomes=outcomes, span=span)
-
-    return make
+def backend():
+    return Backend(
+        server=FakeLangSmith,
+        writer=LangSmithFeedback,
+        address="api_url",
+        arguments={"api_key": "ls-secret"},
+        variables=lambda url: {
+            "LANGSMITH_ENDPOINT": url,
+            "LANGSMITH_API_KEY": "ls-secret",
+            "LANGSMITH_PROJECT": "support",
+        },
+        needed="LANGSMITH_API_KEY",
+        secret="ls-secret",
+    )

@@ -45,8 +45,8 @@ def test_scores_are_on_the_run_of_langsmiths_tracer_without_any_span(server, mak
 
 
 @pytest.mark.slow
-def test_variables_alone_bring_runs_and_scores_of_a_program_there(server, environment):
-    variables = {**environment, "LANGSMITH_TRACING": "true", "RAGSPAN_EMITTERS": "langsmith"}
+def test_variables_alone_bring_runs_and_scores_of_a_program_there(server, backend):
+    variables = {**backend.variables(server.url), "LANGSMITH_TRACING": "true", "RAGSPAN_EMITTERS": "langsmith"}
 
     done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, server, APPLICATION, json.dumps([{}]))
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
-from collections import deque
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from score_server import ScoreServer
+from writer_fixtures import ANSWER, Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan import RagRecord, Score, ScoredRecord, SpanAnchor
 from ragspan_mlflow import MLflowAssessments
@@ -27,85 +23,57 @@ RECORDED = Path(__file__).with_name("recorded_traces.json")
 PAGE = 3
 
 
-class FakeMLflow:
-    """A server with an SQL store; the experiment 0 has what was recorded.
+class FakeMLflow(ScoreServer):
+    """A server with an SQL store that has the answer's trace, two others, and in the experiment 0 what was recorded.
 
-    Args:
-        traces: ids of the traces that are there.
-        has_users: answers as MLflow's basic authentication does to one who is no administrator.
-        answers_for_many: has the request for several traces.
-        keeps_ids: takes the assessments' ids from those who create them.
+    `has_users`: it answers as MLflow's basic authentication does to one who is no administrator. `answers_for_many`: it has the
+    request for several traces. `keeps_ids`: it takes the assessments' ids from those who create them. `answer` is a function of
+    method and path that gives a reply in place of the server, or None.
     """
 
-    def __init__(self, traces=(), *, has_users=False, answers_for_many=True, keeps_ids=True):
-        self.assessments = {trace_id: [] for trace_id in traces}
+    def __init__(self):
         self.recorded = {one["trace_info"]["trace_id"]: one for one in json.loads(RECORDED.read_text())}
-        self.assessments |= {trace_id: [] for trace_id in self.recorded}
+        known = [*self.recorded, *map(trace, (1, 2, ANSWER.trace_id))]
+        self.assessments = {trace_id: [] for trace_id in known}
         self.experiments = {"Default": "0"}
         self.deleted_experiments = set()
         self.spans = {}
-        self.has_users = has_users
-        self.answers_for_many = answers_for_many
-        self.keeps_ids = keeps_ids
+        self.has_users = False
+        self.answers_for_many = True
+        self.keeps_ids = True
         self.read_only = False
-        self.calls = []
-        self.headers = []
-        self.connections = set()
-        self.script = deque()  # of what is answered in place of the next replies; None stands for the usual one
-        self.answer = None  # a function of method and path that answers in place of the server, or returns None
+        self.answer = lambda method, path: None
         self.before_a_creation = lambda assessment: None
-        self.released = threading.Event()
-        self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler(), bind_and_activate=False)
-        self._server.daemon_threads = True
-        self._server.server_bind()
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        super().__init__()
 
-    def listen(self):
-        self._server.server_activate()
-        self._thread.start()
+    @property
+    def scores(self):
+        every = [one for found in self.assessments.values() for one in found]
+        return {one["assessment_name"]: one["feedback"].get("value") for one in every}
 
-    def close(self):
-        self.released.set()
-        if self._thread.ident is not None:
-            self._server.shutdown()
-            self._thread.join()
-        self._server.server_close()
+    @property
+    def number_of_scores(self):
+        return sum(map(len, self.assessments.values()))
 
-    def hang(self):
-        """What `answer` can do for a server that gives no sign of life."""
-        self.released.wait()
-        return 500, "too late"
+    def calls(self, part=""):
+        """Methods and paths of the requests to paths with this part."""
+        return [(request.method, request.path) for request in self.requests if part in request.path]
 
-    def values(self, trace_id):
-        return {item["assessment_name"]: item["feedback"].get("value") for item in self.assessments[trace_id]}
+    def take_span(self, span, headers):
+        self.spans.setdefault(headers["x-mlflow-experiment-id"], []).append(span.name)
+        self.assessments.setdefault(f"tr-{span.trace_id.hex()}", [])
 
-    def methods(self):
-        return [method for method, path in self.calls if "/assessments" in path]
-
-    def reply_to(self, method, target, headers, body):
-        path = urlsplit(target).path
-        with self._lock:
-            self.calls.append((method, path))
-            self.headers.append(headers)
-            scripted = self.script.popleft() if self.script else None
-        scripted = scripted or (self.answer and self.answer(method, path))
-        if scripted:
+    def reply_to(self, request):
+        method, path, query = request.method, request.path, request.query
+        if (scripted := self.answer(method, path)) is not None:
             return scripted
-        with self._lock:
-            return self._reply(method, path, parse_qs(urlsplit(target).query), headers, body)
-
-    def _reply(self, method, path, query, headers, body):
-        if path == "/v1/traces":
-            return self._take_spans(headers, body)
-        given = json.loads(body) if body else {}
         if path.startswith(EXPERIMENTS):
-            return self._experiment(path, query, given)
+            return self._experiment(path, query, request.content)
         if path == f"{TRACES}/batchGetInfos":
-            return self._many(given["trace_ids"]) if self.answers_for_many else (405, "<h1>Method Not Allowed</h1>")
+            wanted = request.content["trace_ids"]
+            return self._many(wanted) if self.answers_for_many else (405, "<h1>Method Not Allowed</h1>")
         if path == f"{TRACES}/search":
-            return self._page(given)
+            return self._page(request.content)
         if path == f"{TRACES}/batchGet":
             return 200, {"traces": [self.recorded[trace_id] for trace_id in reversed(query["trace_ids"])]}
         trace_id, _, rest = path.removeprefix(f"{TRACES}/").partition("/")
@@ -115,7 +83,7 @@ class FakeMLflow:
             return 200, {"trace": {"trace_info": self._info(trace_id)}}
         if self.read_only:
             return FORBIDDEN
-        return self._write(method, trace_id, rest.removeprefix("assessments").strip("/"), given)
+        return self._write(method, trace_id, rest.removeprefix("assessments").strip("/"), request.content)
 
     def _page(self, asked):
         (place,) = asked["locations"]
@@ -169,88 +137,39 @@ class FakeMLflow:
         stage = "deleted" if name in self.deleted_experiments else "active"
         return 200, {"experiment": {"experiment_id": self.experiments[name], "lifecycle_stage": stage}}
 
-    def _take_spans(self, headers, body):
-        if "x-mlflow-experiment-id" not in headers:
-            return 422, {"detail": "missing header"}
-        message = ExportTraceServiceRequest.FromString(body)
-        names = self.spans.setdefault(headers["x-mlflow-experiment-id"], [])
-        for resource in message.resource_spans:
-            for scope in resource.scope_spans:
-                for span in scope.spans:
-                    names.append(span.name)
-                    self.assessments.setdefault(f"tr-{span.trace_id.hex()}", [])
-        return 200, {}
 
-    def _handler(self):
-        fake = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def handle_any(self):
-                fake.connections.add(self.client_address)
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                status, answer, *headers = fake.reply_to(self.command, self.path, self.headers, body)
-                data = answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
-                self.send_response(status)
-                for name, value in headers[0].items() if headers else ():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = do_POST = do_PATCH = handle_any
-
-            def handle_one_request(self):
-                try:
-                    super().handle_one_request()
-                except ConnectionError:  # whoever asked has given up
-                    self.close_connection = True
-
-            def log_message(self, *arguments):
-                pass
-
-        return Handler
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    for name in [name for name in os.environ if name.startswith(("MLFLOW_", "OTEL_", "RAGSPAN_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+@pytest.fixture
+def backend():
+    return Backend(
+        server=FakeMLflow,
+        writer=MLflowAssessments,
+        address="tracking_uri",
+        arguments={"token": "secret-token"},
+        variables=lambda url: {
+            "MLFLOW_TRACKING_URI": url,
+            "MLFLOW_TRACKING_TOKEN": "secret-token",
+            "OTEL_TRACES_EXPORTER": "ragspan_mlflow",
+        },
+        needed="MLFLOW_TRACKING_URI",
+        secret="secret-token",
+    )
 
 
 @pytest.fixture
-def mlflow():
-    """A server that has two traces."""
-    server = FakeMLflow([trace(1), trace(2)])
-    server.listen()
-    yield server
-    server.close()
+def mlflow(server):  # noqa: F811 - the fixture
+    return server
 
 
 @pytest.fixture
-def closed_port():
-    """The address of a server that refuses connections; it can be told to listen."""
-    server = FakeMLflow([trace(1), trace(2)])
-    yield server
-    server.close()
+def write(make_writer):  # noqa: F811 - the fixture
+    """Writes annotations at once, by a new writer or by one that a test has made."""
 
+    def write(*items, by=None, parallel=1, timeout=5.0):
+        writer = by or make_writer(timeout=timeout)
+        writer.parallel = parallel
+        return writer.write(items)
 
-@pytest.fixture
-def connect():
-    """Makes connections, and closes them."""
-    made = []
-
-    def connect(server, *, parallel=1, timeout=5.0):
-        made.append(MLflowAssessments(tracking_uri=server.url, timeout=timeout))
-        made[-1].parallel = parallel
-        return made[-1]
-
-    yield connect
-    for writer in made:
-        writer.shutdown(0)
+    return write
 
 
 def trace(number):
@@ -280,7 +199,7 @@ def annotations(given, **options):
 
 @pytest.fixture
 def make():
-    """The two builders above, for tests that cannot import them."""
+    """The builders above, for tests that cannot import them."""
 
     class Make:
         trace = staticmethod(trace)
@@ -288,6 +207,5 @@ def make():
         feedback = staticmethod(feedback)
         annotations = staticmethod(annotations)
         assessment = staticmethod(assessment_of)
-        server = FakeMLflow
 
     return Make

@@ -1,54 +1,44 @@
+"""What becomes of a batch at MLflow, and of what is there already."""
+
 import pytest
-from opentelemetry import context
 
 from ragspan.delivery import Delivered, Failed, Rejected, SpanNotFound, Unavailable
 from ragspan.delivery.http import ServerError
-from ragspan.telemetry import is_suppressed, suppressed
+
+MANY = "/api/3.0/mlflow/traces/batchGetInfos"
 
 
-def test_feedback_is_created(mlflow, connect, make):
-    batch = [make.feedback(0.9), make.feedback(0.4, metric="completeness"), make.feedback(0.2, answer=2)]
-
-    assert connect(mlflow).write(batch) == [Delivered()] * 3
-    assert mlflow.values(make.trace(1)) == {"faithfulness": 0.9, "completeness": 0.4}
-    assert mlflow.values(make.trace(2)) == {"faithfulness": 0.2}
+def values(mlflow, trace_id):
+    return {one["assessment_name"]: one["feedback"].get("value") for one in mlflow.assessments[trace_id]}
 
 
-def test_several_requests_may_be_under_way_at_once(mlflow, connect, make):
-    batch = [make.feedback(number / 100, metric=f"metric{number}") for number in range(40)]
-
-    assert connect(mlflow, parallel=4).write(batch) == [Delivered()] * 40
-    assert mlflow.values(make.trace(1)) == {item.name: item.value for item in batch}
+def is_write(method, path):
+    return method == "POST" and path.endswith("/assessments")
 
 
-@pytest.mark.parametrize("keeps_ids", [True, False])
-def test_a_repeat_makes_no_second_assessment(mlflow, connect, make, keeps_ids):
-    mlflow.keeps_ids = keeps_ids
-    connect(mlflow).write([make.feedback(0.9)])
+@pytest.mark.parametrize("parallel", [1, 4])
+def test_feedback_is_created(mlflow, write, make, parallel):
+    items = [make.feedback(number / 100, metric=f"metric{number}", answer=1 + number % 2) for number in range(40)]
 
-    assert connect(mlflow).write([make.feedback(0.9)]) == [Delivered()]
-    assert len(mlflow.assessments[make.trace(1)]) == 1
-    assert mlflow.methods() == ["POST"]
+    assert write(*items, parallel=parallel) == [Delivered()] * 40
+    assert values(mlflow, make.trace(1)) == {item.name: item.value for item in items[::2]}
+    assert values(mlflow, make.trace(2)) == {item.name: item.value for item in items[1::2]}
 
 
 @pytest.mark.parametrize("keeps_ids", [True, False])
-def test_a_new_value_replaces_the_old_one(mlflow, connect, make, keeps_ids):
+def test_a_repeat_makes_no_second_assessment_and_a_new_value_replaces_the_old_one(mlflow, write, make, keeps_ids):
     mlflow.keeps_ids = keeps_ids
-    connect(mlflow).write([make.feedback(0.9, explanation="old")])
+    first = make.feedback(0.9, explanation="old")
 
-    assert connect(mlflow).write([make.feedback(0.3, explanation="new")]) == [Delivered()]
+    assert write(first) == write(first) == [Delivered()]
+    assert [method for method, _ in mlflow.calls("/assessments")] == ["POST"]
+    assert write(make.feedback(0.3, explanation="new")) == [Delivered()]
     (assessment,) = mlflow.assessments[make.trace(1)]
     assert (assessment["feedback"], assessment["rationale"]) == ({"value": 0.3}, "new")
     assert assessment["metadata"]["ragspan.label"] == "fail"
 
 
-def test_two_answers_in_one_trace_have_their_own_scores(mlflow, connect, make):
-    connect(mlflow).write([make.feedback(0.9, record="r1"), make.feedback(0.2, record="r2")])
-
-    assert [item["feedback"]["value"] for item in mlflow.assessments[make.trace(1)]] == [0.9, 0.2]
-
-
-def test_what_others_wrote_is_left_alone(mlflow, connect, make):
+def test_what_others_wrote_is_left_alone(mlflow, write, make):
     human = {
         "assessment_id": "a-human",
         "assessment_name": "faithfulness",
@@ -57,154 +47,82 @@ def test_what_others_wrote_is_left_alone(mlflow, connect, make):
     }
     mlflow.assessments[make.trace(1)].append(human)
 
-    connect(mlflow).write([make.feedback(0.2)])
+    write(make.feedback(0.9, record="r1"), make.feedback(0.2, record="r2"))
 
     assert mlflow.assessments[make.trace(1)][0] == human
-    assert len(mlflow.assessments[make.trace(1)]) == 2
+    assert [one["feedback"]["value"] for one in mlflow.assessments[make.trace(1)]] == [1.0, 0.9, 0.2]
 
 
-def test_a_trace_that_has_not_arrived_holds_up_no_other(mlflow, connect, make):
-    results = connect(mlflow).write([make.feedback(answer=9), make.feedback(answer=1)])
+@pytest.mark.parametrize(
+    ("kind", "looks"), [({}, 2), ({"has_users": True}, 2), ({"answers_for_many": False}, 1)], ids=str
+)
+def test_a_trace_that_has_not_arrived_delays_no_other(mlflow, make_writer, write, make, kind, looks):
+    """A server with users refuses both looks, at all traces and at the missing one, with 403. An older one has only the second."""
+    vars(mlflow).update(kind)
+    writer = make_writer()
 
-    assert results == [SpanNotFound(), Delivered()]
-
-
-def test_a_server_with_users_hides_which_trace_is_missing(mlflow, connect, make):
-    """It refuses the whole request with 403, and says 403 of the single trace, too."""
-    mlflow.has_users = True
-
-    results = connect(mlflow).write([make.feedback(answer=9), make.feedback(answer=1)])
-
-    assert results == [SpanNotFound(), Delivered()]
+    assert write(make.feedback(answer=9), make.feedback(), by=writer) == [SpanNotFound(), Delivered()]
+    assert write(make.feedback(answer=2), by=writer) == [Delivered()]
+    assert len(mlflow.calls(MANY)) == looks
 
 
-def test_a_server_with_users_is_asked_for_all_traces_again(mlflow, connect, make):
-    mlflow.has_users = True
-    connection = connect(mlflow)
-    connection.write([make.feedback(answer=9)])
-    mlflow.calls.clear()
+@pytest.mark.parametrize(
+    ("reply", "result"),
+    [
+        ((404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}), SpanNotFound()),  # deleted in between
+        ((400, {"error_code": "INVALID_PARAMETER_VALUE"}), Rejected("http_400")),
+        ((403, "Permission denied"), Rejected("http_403")),
+        ((500, "oops"), Failed()),
+        ("hangs", Failed()),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_with_one_feedback_concerns_no_other(mlflow, write, make, reply, result):
+    mlflow.script += [None, mlflow.hangs if reply == "hangs" else reply]
+    timeout = 0.2 if reply == "hangs" else 5.0
 
-    connection.write([make.feedback(answer=1), make.feedback(answer=2)])
-
-    assert [path for method, path in mlflow.calls if "assessments" not in path] == [
-        "/api/3.0/mlflow/traces/batchGetInfos"
-    ]
-
-
-def test_an_older_server_is_asked_for_one_trace_after_the_other(mlflow, connect, make):
-    mlflow.answers_for_many = False
-    connection = connect(mlflow)
-
-    assert connection.write([make.feedback(answer=9), make.feedback(answer=1)]) == [SpanNotFound(), Delivered()]
-    assert connection.write([make.feedback(answer=2)]) == [Delivered()]
-    assert [path for _, path in mlflow.calls].count("/api/3.0/mlflow/traces/batchGetInfos") == 1
+    assert write(make.feedback(), make.feedback(metric="other"), timeout=timeout) == [result, Delivered()]
 
 
-def test_a_trace_that_is_deleted_in_between_is_not_there_yet(mlflow, connect, make):
-    mlflow.script += [None, (404, {"error_code": "RESOURCE_DOES_NOT_EXIST"})]
-
-    assert connect(mlflow).write([make.feedback()]) == [SpanNotFound()]
-
-
-def test_who_may_read_but_not_write_is_refused(mlflow, connect, make):
-    mlflow.read_only = True
-
-    assert connect(mlflow).write([make.feedback()]) == [Rejected("http_403")]
-
-
-def test_one_refusal_concerns_no_other(mlflow, connect, make):
-    mlflow.script += [None, (400, {"error_code": "INVALID_PARAMETER_VALUE"})]
-
-    results = connect(mlflow).write([make.feedback(), make.feedback(metric="completeness")])
-
-    assert results == [Rejected("http_400"), Delivered()]
-
-
-def test_one_failure_concerns_no_other(mlflow, connect, make):
-    mlflow.script += [None, (500, "oops")]
-
-    results = connect(mlflow).write([make.feedback(), make.feedback(metric="completeness")])
-
-    assert results == [Failed(), Delivered()]
-
-
-def test_a_server_that_fails_again_and_again_is_left_alone(mlflow, connect, make):
-    mlflow.answer = lambda method, path: (500, "oops") if path.endswith("/assessments") else None
-    batch = [make.feedback(metric=f"metric{number}") for number in range(10)]
+def test_a_server_that_fails_again_and_again_is_left_alone(mlflow, write, make):
+    mlflow.answer = lambda method, path: (500, "oops") if is_write(method, path) else None
 
     with pytest.raises(ServerError):
-        connect(mlflow).write(batch)
-
-    assert len(mlflow.methods()) == 3
-
-
-def test_an_item_that_is_never_answered_holds_up_no_other(mlflow, connect, make):
-    hung = iter([True])
-    mlflow.answer = lambda method, path: (
-        mlflow.hang() if method == "POST" and "/tr-" in path and next(hung, 0) else None
-    )
-
-    results = connect(mlflow, timeout=0.1).write([make.feedback(), make.feedback(metric="completeness")])
-
-    assert results == [Failed(), Delivered()]
+        write(*(make.feedback(metric=f"metric{number}") for number in range(10)))
+    assert len(mlflow.calls("/assessments")) == 3
 
 
-def test_another_process_that_was_faster_makes_no_second_assessment(mlflow, connect, make):
+def test_another_process_that_was_faster_makes_no_second_assessment(mlflow, write, make):
     """It creates the same between our look and our own creation."""
     mlflow.before_a_creation = lambda assessment: mlflow.assessments[make.trace(1)].append(dict(assessment))
-    connection = connect(mlflow)
 
-    assert connection.write([make.feedback()]) == [Failed()]
-    assert connection.write([make.feedback()]) == [Delivered()]
+    assert [write(make.feedback()), write(make.feedback())] == [[Failed()], [Delivered()]]
     assert len(mlflow.assessments[make.trace(1)]) == 1
 
 
-def test_an_answer_that_got_lost_makes_no_second_assessment(mlflow, connect, make):
-    connection = connect(mlflow, timeout=0.1)
-    mlflow.answer = lambda method, path: lose_the_answer(mlflow, make) if method == "POST" and "/tr-" in path else None
-    assert connection.write([make.feedback()]) == [Failed()]
-    mlflow.answer = None
+def test_an_answer_that_got_lost_makes_no_second_assessment(mlflow, write, make):
+    def lose_the_answer(request):
+        mlflow.assessments[make.trace(1)].append(make.assessment(make.feedback()))
+        return mlflow.hangs(request)
 
-    assert connection.write([make.feedback()]) == [Delivered()]
+    mlflow.script += [None, lose_the_answer]
+
+    assert write(make.feedback(), timeout=0.2) == [Failed()]
+    assert write(make.feedback()) == [Delivered()]
     assert len(mlflow.assessments[make.trace(1)]) == 1
 
 
-def lose_the_answer(mlflow, make):
-    mlflow.assessments[make.trace(1)].append(make.assessment(make.feedback()))
-    return mlflow.hang()
+@pytest.mark.parametrize(
+    ("replies", "error", "reason"),
+    [
+        (["hangs"], Unavailable, "timeout"),
+        ([(404, "<h1>Not Found</h1>")] * 2, Unavailable, "http_404"),  # another server
+        ([(500, {"error_code": "INTERNAL_ERROR"})], ServerError, "http_500"),
+    ],
+    ids=["hangs", "another server", "fails"],
+)
+def test_a_server_that_does_not_say_what_it_has_fails_as_a_whole(mlflow, write, make, replies, error, reason):
+    mlflow.script += [mlflow.hangs if reply == "hangs" else reply for reply in replies]
 
-
-def test_a_server_that_gives_no_sign_of_life_is_unavailable(mlflow, connect, make):
-    mlflow.answer = lambda method, path: mlflow.hang()
-
-    with pytest.raises(Unavailable, match="timeout"):
-        connect(mlflow, timeout=0.1).write([make.feedback()])
-
-
-def test_a_server_of_another_kind_is_unavailable(mlflow, connect, make):
-    mlflow.answer = lambda method, path: (404, "<h1>Not Found</h1>")
-
-    with pytest.raises(Unavailable, match="http_404"):
-        connect(mlflow).write([make.feedback()])
-
-
-def test_a_server_that_cannot_tell_what_it_has_fails_as_a_whole(mlflow, connect, make):
-    mlflow.script += [(500, {"error_code": "INTERNAL_ERROR"})]
-
-    with pytest.raises(ServerError, match="http_500"):
-        connect(mlflow).write([make.feedback()])
-
-
-def test_requests_on_other_threads_are_suppressed_as_well(mlflow, connect, make, monkeypatch):
-    seen = []
-    connection = connect(mlflow, parallel=4)
-    call = connection.client.call
-    monkeypatch.setattr(
-        connection.client, "call", lambda *given, **named: seen.append(is_suppressed()) or call(*given, **named)
-    )
-
-    with suppressed():
-        connection.write([make.feedback(metric=f"metric{number}") for number in range(20)])
-
-    assert seen == [True] * 21
-    assert not is_suppressed(context.get_current())
+    with pytest.raises(error, match=reason):
+        write(make.feedback(), timeout=0.2 if replies == ["hangs"] else 5.0)

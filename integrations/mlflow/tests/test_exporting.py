@@ -43,7 +43,7 @@ def test_a_missing_experiment_is_made(mlflow, export):
 def test_an_id_is_not_looked_up(mlflow, export, number):
     assert export(tracking_uri=mlflow.url, experiment=number)
     assert mlflow.spans == {"12": ["rag chain"]}
-    assert mlflow.calls == [("POST", "/v1/traces")]
+    assert mlflow.requests == []
 
 
 @pytest.mark.parametrize(
@@ -69,27 +69,28 @@ def test_the_exporter_shows_who_we_are(mlflow, export, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "p")
 
     assert export(tracking_uri=mlflow.url, experiment="new", token="t")
-    assert {headers["Authorization"] for headers in mlflow.headers} == {"Bearer t"}
+    assert {request.headers["authorization"] for request in mlflow.requests} == {"Bearer t"}
 
 
-def test_spans_wait_for_a_server_that_is_away(closed_port):
+def test_spans_wait_for_a_server_that_is_away(mlflow):
+    mlflow.stop()
     provider = TracerProvider(shutdown_on_exit=False)
-    exporter = MLflowSpanExporter(tracking_uri=closed_port.url, experiment="support")
+    exporter = MLflowSpanExporter(tracking_uri=mlflow.url, experiment="support")
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     provider.get_tracer("test").start_span("rag chain").end()
     assert not exporter.force_flush(100)
 
-    closed_port.listen()
+    mlflow.start()
 
     assert exporter.force_flush(10_000)
-    assert list(closed_port.spans.values()) == [["rag chain"]]
+    assert list(mlflow.spans.values()) == [["rag chain"]]
     exporter.shutdown()
 
 
 def test_nothing_is_sent_before_the_first_spans(mlflow):
     MLflowSpanExporter(tracking_uri=mlflow.url, experiment="new").shutdown()
 
-    assert mlflow.calls == []
+    assert mlflow.requests == []
 
 
 def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog):
@@ -103,7 +104,7 @@ def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog):
 
 
 def test_a_server_that_gives_no_sign_of_life_fails_and_is_logged(mlflow, caplog):
-    mlflow.answer = lambda method, path: mlflow.hang()
+    mlflow.script.append(mlflow.hangs)
     exporter = ExperimentExporter(Endpoint(url=mlflow.url, timeout=0.1), "support")
 
     assert exporter.export([]) is SpanExportResult.FAILURE

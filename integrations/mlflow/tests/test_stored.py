@@ -55,7 +55,7 @@ def test_stored_answers_are_scored_over_all_pages(evaluate, mlflow, tmp_path, pr
     assert done.exit_code == 0, done.output
     scores = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
     assert sorted(row["score"] for row in scores) == [0.0, 1.0, 1.0, 1.0]
-    assert {headers["authorization"] for headers in mlflow.headers} == {"Bearer a-token"}
+    assert {request.headers["authorization"] for request in mlflow.requests} == {"Bearer a-token"}
 
 
 def test_scores_go_back_to_the_answers_spans(evaluate, mlflow):

@@ -47,7 +47,7 @@ def test_name_and_password_may_have_any_characters(mlflow, monkeypatch):
     client.call("GET", "/api/3.0/mlflow/traces/tr-1")
     client.close()
 
-    assert who(mlflow.headers[0]["authorization"]) == "änn:日本"
+    assert who(mlflow.requests[0].headers["authorization"]) == "änn:日本"
 
 
 def test_credentials_in_the_address_are_taken_out_of_it_and_shown_nowhere(monkeypatch):

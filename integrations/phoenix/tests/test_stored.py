@@ -51,7 +51,7 @@ def test_stored_answers_are_scored_over_all_pages(evaluate, phoenix, tmp_path):
     assert done.exit_code == 0, done.output
     scores = {row["record_id"]: row for row in map(json.loads, (tmp_path / "scores.jsonl").read_text().splitlines())}
     assert sorted(row["score"] for row in scores.values()) == [0.0, 1.0, 1.0, 1.0]
-    assert {headers["authorization"] for headers in phoenix.headers} == {"Bearer a-key"}
+    assert {request.headers["authorization"] for request in phoenix.requests} == {"Bearer a-key"}
 
 
 def test_an_answer_of_ragspan_keeps_its_record_id(evaluate, phoenix, tmp_path):

@@ -1,7 +1,6 @@
-"""The table of advice: what a finding says, and what to do about it.
+"""The table of advice: a pattern for a finding and, indented, what to do about it.
 
-Each row is a pattern and, indented, what to do. The first pattern that is found in `<check> <state>: <text>` of a finding
-counts. Names in braces are facts of the finding.
+The first pattern that is found in `<check> <state>: <text>` of a finding counts. Names in braces are facts of the finding.
 """
 
 from __future__ import annotations
@@ -31,19 +30,18 @@ OTEL_SDK_DISABLED is true: no spans
     unset it
 traces: no exporter is configured
     set OTEL_TRACES_EXPORTER=otlp and OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 (or where your tool
-    listens); an exporter that your application sets up in its own code cannot be seen from here
+    listens); the doctor does not see an exporter that your own code sets up
 Header format invalid
     write name=value,name=value; a comma or a blank within a value is written as %2C or %20
 leaves out those that do not fit
     set it to {least} or more (the default is 128), or RAGSPAN_OPENINFERENCE=false
 record ids and explanations are cut
     set it to {least} at least; 1000 leaves explanations whole
-
 opentelemetry-instrument .*has other defaults
     if it starts your application, set {missing} as well
 the sampler keeps
-    answers of the other traces are not scored, and nobody sees them: raise OTEL_TRACES_SAMPLER_ARG for more, or set
-    RAGSPAN_SCORE_UNSAMPLED=true to have them in metrics and logs
+    answers of the other traces are not scored: raise OTEL_TRACES_SAMPLER_ARG for more, or set
+    RAGSPAN_SCORE_UNSAMPLED=true to have their scores in metrics and logs
 
 # The judge
 ^judge ok: overlap
@@ -55,8 +53,7 @@ the sampler keeps
 ^judge failed: .*PermissionDeniedError
     the key may not use this model, or not from here: ask who issued it
 ^judge failed: .*NotFoundError
-    the endpoint knows no such model, or the address lacks its path, which mostly ends in /v1: check RAGSPAN_JUDGE
-    and RAGSPAN_JUDGE_BASE_URL
+    the endpoint knows no such model, or the path of RAGSPAN_JUDGE_BASE_URL is wrong: it mostly ends in /v1
 ^judge failed: .*RateLimitError
     the account has reached its rate limit or its credit: see the provider's usage page
 ^judge failed: .*InternalServerError
@@ -70,11 +67,11 @@ the sampler keeps
 ^judge failed: .*certificate is not trusted
     name the file of your certificate authority in SSL_CERT_FILE
 ^judge failed: .*no TLS connection
-    is the address to begin with http:// in place of https://?
+    does the address begin with https:// where it should be http://?
 ^judge failed: .*(APIConnectionError|cannot be resolved)
     check the address in RAGSPAN_JUDGE_BASE_URL (or OPENAI_BASE_URL), the network, and that its server is running
 ^judge failed: .*(timeout|APITimeoutError)
-    the endpoint is slow or hangs; a larger --timeout shows which, and RAGSPAN_METRIC_TIMEOUT allows for it
+    the endpoint is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit
 ^judge failed: .* gave no answer
     see what the provider's documentation says about this error
 
@@ -84,8 +81,7 @@ HTTP 3\d\d, a redirect
 ^endpoint \w+: (metrics|logs): .*HTTP 40[45]
     if the tool takes no {signal}, set OTEL_{signal_variable}_EXPORTER=none; else its path is another one
 (HTTP 40[45]|with a web page).* \(by OTEL_EXPORTER_OTLP_\w+_ENDPOINT\)$
-    OTEL_EXPORTER_OTLP_{signal_variable}_ENDPOINT is used as it stands: it has to end in the receiver's path, mostly
-    /v1/{signal}
+    OTEL_EXPORTER_OTLP_{signal_variable}_ENDPOINT is used as it stands: it mostly has to end in /v1/{signal}
 HTTP 40[45]|with a web page
     /v1/{signal} is appended to OTEL_EXPORTER_OTLP_ENDPOINT, so it must not hold that path itself; where the
     receiver has another, set OTEL_EXPORTER_OTLP_{signal_variable}_ENDPOINT, which is used as it stands
@@ -97,15 +93,14 @@ HTTP 40[13]|UNAUTHENTICATED|PERMISSION_DENIED
     {headers_variable} has to hold the key as the tool's documentation says, such as authorization=Bearer%20…; it
     now sends {headers}
 HTTP 407
-    a proxy stands between and wants a password: put the host into NO_PROXY, or the password into the URL
+    a proxy in between wants a password: put the host into NO_PROXY, or the password into the URL
 HTTP 413
-    a proxy or the receiver takes only small requests: OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64 makes them small
+    a proxy or the receiver takes only small requests: set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64
 HTTP 415
-    it takes another encoding: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and unset
-    OTEL_EXPORTER_OTLP_COMPRESSION; or it is no receiver of {signal} at all
+    it takes another encoding (set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and unset
+    OTEL_EXPORTER_OTLP_COMPRESSION), or no {signal} at all
 HTTP 422
-    a header is missing or names nothing that is there: MLflow wants
-    OTEL_EXPORTER_OTLP_HEADERS=x-mlflow-experiment-id=<number>
+    a header is missing or wrong: MLflow wants OTEL_EXPORTER_OTLP_HEADERS=x-mlflow-experiment-id=<number>
 HTTP 429
     the receiver's rate limit is reached: sample fewer traces, or raise it
 HTTP 501
@@ -133,7 +128,7 @@ its certificate is not trusted \(\w+ overrules
 its certificate is not trusted
     name the file of your certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE
 no TLS connection can be made
-    is the address to begin with http:// in place of https://?
+    does the address have to begin with http:// in place of https://?
 cannot be resolved
     check the address; a name of a container network is known only inside of it
 :4317\b(?!.*gRPC).*(cannot be reached|does not take)
@@ -163,7 +158,7 @@ the sampler has kept none
     set OTEL_TRACES_SAMPLER=parentbased_always_on or a ratio above 0
 has not taken the record
     see the endpoint above
-^record failed: \w+( at \S+)? has not taken
+^record failed: \w+ at \S+ has not taken
     see docs/tracing-tools.md for its address and credentials; the span has to go there, too
 logged on the way
     your application will log the same

@@ -1,10 +1,10 @@
-"""Makes the checks in order, each within its time, whatever it meets.
+"""Makes the checks in order, each within its time.
 
 Guarantees:
-- A check ends when its time is up. What hangs goes on hanging in a daemon thread, and the finding says so. Importing
-  the judge's libraries takes as long as it takes.
-- Nothing that a check raises comes through: it becomes a finding without a traceback.
-- No finding leaves here with a secret in it.
+- A check ends when its time is up. What hangs stays in a daemon thread, and the finding says so. Only the import of the
+  judge's libraries has no limit.
+- What a check raises becomes a finding without a traceback.
+- No finding has a secret in it.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ _FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
 _INSTRUMENTS = re.compile(r"""^\s*([\w.-]+).*;\s*extra\s*==\s*["']instruments["']\s*$""")
 _EXPORTER = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
 """What is our default: `opentelemetry-instrument` exports nothing, or by gRPC, where these are not set."""
+_LIMITS = (
+    # Four metrics with explanations and OpenInference names, and some for content.
+    ("COUNT", 64, "ragspan leaves out those of an answer that do not fit"),
+    ("VALUE_LENGTH", 32, "record ids and explanations are cut"),
+)
+"""Of OpenTelemetry's SDK: the kind, the least that scores need, and what happens with less."""
 _WATCHED: Sequence[Check] = ("judge", "endpoint", "record")
 _SCORED_ELSEWHERE = (
     "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
@@ -125,9 +131,8 @@ def _skipped(checks: Iterable[Check], reason: str) -> Iterator[Finding]:
 
 
 def _settings(settings: Settings | None) -> Iterator[Finding]:
-    given = {
-        name: _shown(name, value) for name, value in sorted(process_environment().items()) if _is_ours(name, value)
-    }
+    variables = sorted(process_environment().items())
+    given = {name: _shown(name, value) for name, value in variables if name.startswith("RAGSPAN_") and value.strip()}
     words = ", ".join(f"{name}={value}" for name, value in given.items())
     yield finding("settings", "ok", words or "no RAGSPAN_ variable is set", variables=given)
     for unknown in unknown_names():
@@ -141,12 +146,12 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
         yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
     if _sdk_is_disabled():
         yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")
-    yield from _limits()
+    for kind, least, harm in _LIMITS:
+        names = (f"OTEL_SPAN_ATTRIBUTE_{kind}_LIMIT", f"OTEL_ATTRIBUTE_{kind}_LIMIT")
+        name, limit = next(((name, text) for name in names if (text := variable(name))), ("", ""))
+        if limit.isdecimal() and int(limit) < least:
+            yield finding("settings", "warning", f"{name} is {limit}: {harm}", least=least)
     yield from _instrument()
-
-
-def _is_ours(name: str, value: str) -> bool:
-    return name.startswith("RAGSPAN_") and bool(value.strip())
 
 
 def _shown(name: str, value: str) -> str:
@@ -158,26 +163,13 @@ def _shown(name: str, value: str) -> str:
 def _misses_span(settings: Settings) -> bool:
     made = []
     for name in settings.emitters:
-        with contextlib.suppress(ConfigurationError):  # which is told where the record is scored
+        with contextlib.suppress(ConfigurationError):  # which is reported where the record is scored
             made.append(emitter_from(name, settings))
     return misses_span(made)
 
 
 def _sdk_is_disabled() -> bool:
     return (variable("OTEL_SDK_DISABLED") or "").lower() == "true"  # the only spelling that the SDK takes for true
-
-
-def _limits() -> Iterator[Finding]:
-    """Limits of OpenTelemetry's SDK that scores do not get through."""
-    for kind, least, harm in (
-        # Four metrics with explanations and OpenInference names, and some for content.
-        ("COUNT", 64, "ragspan leaves out those of an answer that do not fit"),
-        ("VALUE_LENGTH", 32, "record ids and explanations are cut"),
-    ):
-        names = (f"OTEL_SPAN_ATTRIBUTE_{kind}_LIMIT", f"OTEL_ATTRIBUTE_{kind}_LIMIT")
-        limit = next(((name, text) for name in names if (text := variable(name))), None)
-        if limit and limit[1].isdecimal() and int(limit[1]) < least:
-            yield finding("settings", "warning", f"{limit[0]} is {limit[1]}: {harm}", least=least)
 
 
 def _instrument() -> Iterator[Finding]:
@@ -189,9 +181,6 @@ def _instrument() -> Iterator[Finding]:
     if words:
         found = f"opentelemetry-instrument {' and '.join(words)}"
         yield finding("settings", "warning" if is_used and missing else "ok", found, missing=" and ".join(missing))
-
-
-# What is installed -----------------------------------------------------------------------------------------------------
 
 
 def _installation() -> Iterator[Finding]:
@@ -208,12 +197,15 @@ def _installation() -> Iterator[Finding]:
 
 
 def _integration(name: str, distribution: importlib.metadata.Distribution) -> Finding:
-    """No framework is known by its name here: the extra `instruments` names what an instrumentor works with."""
-    frameworks = {
-        match[1]: _version(match[1]) for match in map(_INSTRUMENTS.match, distribution.requires or ()) if match
-    }
+    """The doctor does not know frameworks: the extra `instruments` names what an instrumentor works with."""
+    required = map(_INSTRUMENTS.match, distribution.requires or ())
+    frameworks = {match[1]: _version(match[1]) for match in required if match}
     found = f"{distribution.name} {distribution.version} for {_named(frameworks)}"
-    conflict = _conflict(distribution)
+    conflict = None
+    with contextlib.suppress(ImportError):  # the test that `opentelemetry-instrument` makes
+        from opentelemetry.instrumentation.dependencies import get_dist_dependency_conflicts
+
+        conflict = get_dist_dependency_conflicts(distribution)
     is_disabled = name in (variable("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS") or "").replace(" ", "").split(",")
     if conflict:
         found += f" does not fit what is installed: {conflict}"
@@ -221,15 +213,6 @@ def _integration(name: str, distribution: importlib.metadata.Distribution) -> Fi
         found += f": OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names {name}"
     state: State = "warning" if conflict or is_disabled else "ok"
     return finding("settings", state, found, integration=name, version=distribution.version, frameworks=frameworks)
-
-
-def _conflict(distribution: importlib.metadata.Distribution) -> object:
-    """The same test as `opentelemetry-instrument` makes before it loads an instrumentor."""
-    try:
-        from opentelemetry.instrumentation.dependencies import get_dist_dependency_conflicts
-    except ImportError:
-        return None
-    return get_dist_dependency_conflicts(distribution)
 
 
 def _version(distribution: str) -> str | None:
@@ -293,10 +276,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Secrets:
-    """Knows the secrets of this environment, and takes them out of findings, whoever worded these.
-
-    Messages of servers and libraries may repeat what was sent to them.
-    """
+    """The secrets of this environment, which it takes out of findings: servers and libraries may repeat what was sent to them."""
 
     def __init__(self) -> None:
         found = {secret for secret in _secrets() if len(secret) >= _SHORTEST_SECRET}
@@ -326,16 +306,11 @@ def _secrets() -> Iterator[str]:
         if not _OURS.fullmatch(name):
             continue
         if "HEADERS" in name:
-            yield from _secrets_in_headers(value)
+            for pair in value.split(","):
+                header = pair.partition("=")[2].strip() or pair.strip()
+                for spelling in (header, unquote(header)):
+                    yield from (spelling, spelling.rpartition(" ")[2])  # the second is the token of "Bearer token"
         elif _HOLDS_SECRET.search(name):
             yield value.strip()
         elif "://" in value or "@" in value:
             yield from secrets_in_url(value)
-
-
-def _secrets_in_headers(text: str) -> Iterator[str]:
-    for pair in text.split(","):
-        value = pair.partition("=")[2].strip() or pair.strip()
-        for spelling in (value, unquote(value)):
-            yield spelling
-            yield spelling.rpartition(" ")[2]  # the token of "Bearer token"

@@ -1,7 +1,7 @@
-"""Sends one record through everything that the application would use, and watches it on its way.
+"""Sends one record through everything that the application would use, and notes what happens on its way.
 
-An exporter says "success" for more than that: for a redirect, which it does not follow, for a web page, and for spans that
-the receiver rejects. So the endpoint's own reply is kept beside what the exporter says.
+An exporter says "success" also for a redirect, which it does not follow, for a web page, and for spans that the receiver
+rejects. So the endpoint's own reply is kept beside what the exporter says.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
 NAME = "ragspan doctor"
-MAX_ROOTS = 20_000  # a sampler that keeps less than one trace in thousands shows nobody any scores
+TRACES = 1000  # of which a sampler is asked how many it keeps; one that keeps fewer shows nobody any scores
+_MAX_ROOTS = 20 * TRACES
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
-_TRIED = 1000  # ids of traces that a sampler is asked about
 _KEPT_LINES = 20  # of the log
 
 
@@ -54,7 +54,7 @@ class Exchange:
     session: requests.Session | None = None
 
     def get(self, url: str, *, seconds: float) -> bytes:
-        """The page at this address, asked for without the headers of the exporter; empty if nothing comes of it."""
+        """The page at this address, asked for without the exporter's headers; empty if there is none."""
         try:
             return self.session.get(url, timeout=seconds, allow_redirects=False).content if self.session else b""
         except Exception:  # noqa: BLE001 - then it is not known who is there
@@ -68,8 +68,7 @@ class WatchedRecord:
     record: RagRecord
     root: SpanAnchor
     share: float
-    """Of all traces, the part that the sampler keeps."""
-    is_sampled: bool
+    """Of all traces, the part that the sampler keeps. If it keeps none, this record is sampled all the same."""
     result: ScoredRecord | Dropped | None
     """None if it was not scored in time."""
     seconds: float
@@ -93,6 +92,7 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
     exchanges: list[Exchange] = []
+    kept = InMemorySpanExporter()
     with captured_logs() as complaints:
         try:
             providers = providers_from_environment(
@@ -102,20 +102,18 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
             raise
         except Exception as error:  # of the SDK, which checks sizes and limits as it is set up
             raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
-        kept = InMemorySpanExporter()
-        providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
         try:
-            share = _share_kept(providers.tracer_provider)
-            root, is_sampled = _root(providers.tracer_provider)
+            providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
+            share, root = _root(providers.tracer_provider)
             record = new_record(root)
-            began = time.monotonic()
             usable = _without_limits(settings, seconds)
             writers = _native_writers(settings)
             engine = engine_from(usable, providers, emitters=[*emitters_from(usable, providers), *writers])
+            began = time.monotonic()
             result = score_in_time(engine, record, seconds * _SCORING * 1.1)
             scored_in = time.monotonic() - began
             engine.flush(seconds * _FLUSHING)
-            written = {_named(writer): writer.stats() for writer in writers}
+            written = {f"{writer.name} at {writer.client.endpoint.url}": writer.stats() for writer in writers}
             engine.shutdown(seconds * _SHUTTING_DOWN)
         finally:
             for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
@@ -125,7 +123,6 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
         record=record,
         root=root,
         share=share,
-        is_sampled=is_sampled,
         result=result,
         seconds=scored_in,
         spans=kept.get_finished_spans(),
@@ -179,38 +176,26 @@ def _native_writers(settings: Settings) -> list[ScoreWriter]:
     return [emitter for emitter in made if isinstance(emitter, ScoreWriter)] if exporter_is_configured() else []
 
 
-def _named(writer: ScoreWriter) -> str:
-    return f"{writer.name} at {writer.client.endpoint.url}"
+def _root(provider: TracerProvider) -> tuple[float, SpanAnchor]:
+    """The share of traces that the sampler keeps, and a span without a parent, as a request makes one, that it keeps.
 
-
-def _root(provider: TracerProvider) -> tuple[SpanAnchor, bool]:
-    """A span without a parent, as a request makes one, tried until the sampler keeps it; and whether it did.
-
-    Where the sampler keeps none, all others of this provider are kept: the record still shows what is wrong besides.
+    A sampler that keeps none is replaced: the record still shows what else is wrong.
     """
-    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision
 
+    ids = (1 << 64 | (2 * place + 1) * 2**63 // TRACES for place in range(TRACES))  # spread evenly, as random ones are
+    results = [provider.sampler.should_sample(None, trace_id, NAME) for trace_id in ids]
+    share = sum(result.decision is Decision.RECORD_AND_SAMPLE for result in results) / TRACES
+    if not share:
+        provider.sampler = ALWAYS_ON
     tracer = provider.get_tracer("ragspan")
-    for attempt in range(MAX_ROOTS + 1):
-        if attempt == MAX_ROOTS:
-            provider.sampler = ALWAYS_ON
-            tracer = provider.get_tracer(NAME)  # another: the first one keeps its sampler
+    for _ in range(_MAX_ROOTS):
         span = tracer.start_span(NAME)
         span.end()
         context = span.get_span_context()
         if context.trace_flags.sampled:
             break
-    anchor = SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
-    return anchor, attempt < MAX_ROOTS
-
-
-def _share_kept(provider: TracerProvider) -> float:
-    """By ids that are spread evenly over their range, as random ones are."""
-    from opentelemetry.sdk.trace.sampling import Decision
-
-    ids = (1 << 64 | (2 * place + 1) * 2**63 // _TRIED for place in range(_TRIED))
-    results = [provider.sampler.should_sample(None, trace_id, NAME) for trace_id in ids]
-    return sum(result.decision is Decision.RECORD_AND_SAMPLE for result in results) / _TRIED
+    return share, SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
 
 
 def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:
@@ -267,6 +252,8 @@ def _watched_session(exchange: Exchange) -> requests.Session:
 
 
 class _Collecting(logging.Handler):
+    """Keeps the newest lines."""
+
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
@@ -281,14 +268,13 @@ class _Collecting(logging.Handler):
 def captured_logs() -> Iterator[list[str]]:
     """The warnings that ragspan and OpenTelemetry log inside, the newest last; the log's own handlers do not get them."""
     collecting = _Collecting()
-    loggers = [logging.getLogger(name) for name in ("ragspan", "opentelemetry")]
-    before = [logger.propagate for logger in loggers]
-    for logger in loggers:
+    before = {logger: logger.propagate for logger in map(logging.getLogger, ("ragspan", "opentelemetry"))}
+    for logger in before:
         logger.addHandler(collecting)
         logger.propagate = False
     try:
         yield collecting.lines
     finally:
-        for logger, propagate in zip(loggers, before, strict=True):
+        for logger, propagate in before.items():
             logger.removeHandler(collecting)
             logger.propagate = propagate

@@ -173,6 +173,7 @@ def tracking_server(uri: str | None = None, *, token: str | None = None, timeout
     Raises:
         ConfigurationError: no server is named, or it is none that is reached by HTTP.
     """
+    name = "tracking_uri" if uri else "MLFLOW_TRACKING_URI"
     uri = uri or variable("MLFLOW_TRACKING_URI")
     if uri is None:
         raise ConfigurationError(
@@ -181,7 +182,7 @@ def tracking_server(uri: str | None = None, *, token: str | None = None, timeout
     token = token or variable("MLFLOW_TRACKING_TOKEN")
     workspace = variable("MLFLOW_WORKSPACE")
     endpoint = Endpoint.at(
-        "the tracking URI (files, databases and Databricks profiles do not work: start `mlflow server`)",
+        f"{name} (files, databases and Databricks profiles do not work: start `mlflow server`)",
         uri,
         headers=({"authorization": f"Bearer {token}"} if token else {})
         | ({"x-mlflow-workspace": workspace} if workspace else {}),
