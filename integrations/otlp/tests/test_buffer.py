@@ -41,46 +41,29 @@ def ended(buffer):
     return {trace.id: len(trace.spans) for trace in traces}
 
 
-def test_a_trace_with_a_root_ends_when_no_span_has_come_for_a_short_time(buffer, clock):
-    buffer.add(ONE, [raw(), raw(root=True)])
-    clock.now += 1.5
-    buffer.add(ONE, [raw()])
-    clock.now += 1.9
+@pytest.mark.parametrize(
+    ("spans", "open_until", "ended_at"),
+    [
+        ([(0, False), (0, True), (1.5, False)], 3.4, 3.6),  # quiet after its last span
+        ([(0, False)], 29, 31),  # its root does not come: the deadline
+        ([(0, False), (20, True)], 21, 22),  # its root comes late
+        ([(second, True) for second in range(int(LONGEST))], LONGEST - 0.5, LONGEST),  # it never falls silent
+    ],
+    ids=["quiet", "no root", "late root", "without end"],
+)
+def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(buffer, clock, spans, open_until, ended_at):
+    for second, is_root in spans:
+        clock.now = 100 + second
+        buffer.add(ONE, [raw(root=is_root)])
+    clock.now = 100 + open_until
 
     assert ended(buffer) == {}
 
-    clock.now += 0.2
+    clock.now = 100 + ended_at
 
-    assert ended(buffer) == {ONE: 3}
+    assert ended(buffer) == {ONE: len(spans)}
+    assert ended(buffer) == {}
     assert len(buffer) == buffer.size == 0
-
-
-def test_a_trace_whose_root_does_not_come_ends_at_the_deadline(buffer, clock):
-    buffer.add(ONE, [raw()])
-    clock.now += 29
-
-    assert ended(buffer) == {}
-
-    clock.now += 2
-
-    assert ended(buffer) == {ONE: 1}
-
-
-def test_a_root_that_comes_late_does_not_wait_for_the_deadline(buffer, clock):
-    buffer.add(ONE, [raw()])
-    clock.now += 20
-    buffer.add(ONE, [raw(root=True)])
-    clock.now += 2
-
-    assert ended(buffer) == {ONE: 2}
-
-
-def test_a_trace_that_never_falls_silent_ends_all_the_same(buffer, clock):
-    for _ in range(int(LONGEST)):
-        buffer.add(ONE, [raw(root=True, span_id=b"the root")])
-        clock.now += 1
-
-    assert ended(buffer) == {ONE: 1}
 
 
 def test_a_span_that_is_sent_again_is_one_span(buffer, clock):

@@ -1,10 +1,10 @@
-"""Which text of a request was the question, which the answer, and how it ended; from the request's trace, in the worker."""
+"""Which text of a request was the question, which the answer, and how it ended; read from its trace, in the worker."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
@@ -98,10 +98,7 @@ def status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
         return ("complete" if is_whole else "aborted"), received
     if trace.error is not None:
         return "error", _received(trace)
-    replies = [run.reply for run in trace.model_runs if run.reply is not None]
-    return "complete", response_in(
-        trace.output, inputs=trace.inputs, replies=replies, preferred=lambda text: _was_grounded(trace, text)
-    )
+    return "complete", _Answers(trace).response()
 
 
 def _was_interrupted(trace: Trace) -> bool:
@@ -175,39 +172,7 @@ def _is_last(chunk: Any) -> bool:
     return facts_of([each for each in told if isinstance(each, dict)]).finish_reason is not None
 
 
-def _was_grounded(trace: Trace, text: str) -> bool:
-    """Whether the model that said this had a document in its prompt, judged quickly."""
-    for run in (*trace.models_before, *trace.models):
-        if run.reply is not None and run.reply.text == text:
-            prompt = "\n".join(part.text for part in run.prompt)
-            return any(document[:100] in prompt for document in run.seen.values() if document)
-    return False
-
-
 # The response
-
-
-def response_in(
-    output: Snapshot, *, inputs: Snapshot, replies: Sequence[Message], preferred: Callable[[str], bool]
-) -> str | None:
-    """What the caller got as the answer; an object as JSON.
-
-    Args:
-        output: what the request returned.
-        inputs: what it was called with: fields that were passed through are no answer.
-        replies: what the models of the request said: a field that holds a reply is the answer where no name tells.
-        preferred: tells which of several such replies to take.
-    """
-    if isinstance(output, ObjectFields) or _was_spoken(output, replies):
-        return as_json(output)
-    if isinstance(output, (bool, int, float)):
-        return json.dumps(output)
-    answers = _Answers(_Said(replies), question_in(inputs), preferred)
-    if not isinstance(output, dict):
-        return answers.rendered(output)
-    given = inputs if isinstance(inputs, dict) else {}
-    own = {key: value for key, value in output.items() if value != inputs and (key not in given or given[key] != value)}
-    return answers.in_fields(own, is_talk=any(map(_holds_messages, output.values())))
 
 
 class _Said:
@@ -238,12 +203,28 @@ class _Said:
 class _Answers:
     """Looks for the answer among the fields, messages and texts that a caller got."""
 
-    def __init__(self, said: _Said, asked: str | None, preferred: Callable[[str], bool]) -> None:
-        self._said = said
-        self._asked = asked
-        self._preferred = preferred
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._replies = [run.reply for run in trace.model_runs if run.reply is not None]
+        self._said = _Said(self._replies)
+        self._asked = question_in(trace.inputs)
 
-    def rendered(self, value: Snapshot) -> str | None:
+    def response(self) -> str | None:
+        """What the caller got as the answer; an object as JSON. Fields that were only passed through are no answer."""
+        inputs, output = self._trace.inputs, self._trace.output
+        if isinstance(output, ObjectFields) or _was_spoken(output, self._replies):
+            return as_json(output)
+        if isinstance(output, (bool, int, float)):
+            return json.dumps(output)
+        if not isinstance(output, dict):
+            return self._rendered(output)
+        given = inputs if isinstance(inputs, dict) else {}
+        own = {
+            key: value for key, value in output.items() if value != inputs and (key not in given or given[key] != value)
+        }
+        return self._in_fields(own, is_talk=any(map(_holds_messages, output.values())))
+
+    def _rendered(self, value: Snapshot) -> str | None:
         """A value as the text of an answer; None if it is none."""
         if isinstance(value, str):
             return value
@@ -269,12 +250,12 @@ class _Answers:
             return last.text if last.role in {"ai", "tool"} else None
         return calls_text(last.arguments)
 
-    def in_fields(self, own: Mapping[str, Snapshot], *, is_talk: bool) -> str | None:
+    def _in_fields(self, own: Mapping[str, Snapshot], *, is_talk: bool) -> str | None:
         """The answer among the fields of a state; in that of a conversation a word such as `__end__` steers the graph."""
         for value in self._candidates(own):
             if not isinstance(value, str) or value.strip():
                 is_data = isinstance(value, list) and not _holds_messages(value)
-                response = as_json(value) if is_data else self.rendered(value)
+                response = as_json(value) if is_data else self._rendered(value)
                 if response is not None:
                     return response
         rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
@@ -306,10 +287,10 @@ class _Answers:
 
     def _unnamed(self, own: Mapping[str, Snapshot], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Snapshot]:
         """Top-level texts that a model said: the one that is made of the others, or all if none is the answer."""
-        spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._preferred(text))
+        spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._was_grounded(text))
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
-            if not is_named and self._preferred(spoken[1]):
+            if not is_named and self._was_grounded(spoken[1]):
                 yield ObjectFields(own)
         yield from spoken
 
@@ -320,6 +301,14 @@ class _Answers:
             spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
             if spoken:
                 yield spoken[0] if len(spoken) == 1 else value
+
+    def _was_grounded(self, text: str) -> bool:
+        """Whether the model that said this had a document in its prompt, judged quickly."""
+        for run in (*self._trace.models_before, *self._trace.models):
+            if run.reply is not None and run.reply.text == text:
+                prompt = "\n".join(part.text for part in run.prompt)
+                return any(document[:100] in prompt for document in run.seen.values() if document)
+        return False
 
 
 def _has_words(text: str) -> bool:

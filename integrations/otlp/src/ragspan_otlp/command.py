@@ -6,11 +6,8 @@ import asyncio
 import contextlib
 import logging
 import signal
-import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_address
 from typing import Annotated, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -39,6 +36,8 @@ _CONSOLE = ("console",)
 _ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
 _HTTP_ENDPOINT = "http://localhost:4318"
 _PORTS = {"http": 80, "https": 443}
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  compared, not listened at
 
 app = typer.Typer(add_completion=False)
 
@@ -179,25 +178,7 @@ def check_destination(host: str, port: int) -> None:
 def _is_at(url: str, host: str, port: int) -> bool:
     try:
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        if (parts.port or _PORTS.get(parts.scheme)) != port:
-            return False
-        here = set(_addresses(host))
-        is_everywhere = any(ip_address(one).is_unspecified for one in here)
-        return any(one in here or (is_everywhere and _is_local(one)) for one in _addresses(parts.hostname))
-    except (OSError, ValueError):  # the exporter will say what is wrong with it
+        target, its_port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError:  # the exporter will say what is wrong with it
         return False
-
-
-def _addresses(host: str | None) -> Iterator[str]:
-    for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM):
-        yield str(address[0]).partition("%")[0]  # without an interface
-
-
-def _is_local(address: str) -> bool:
-    """Whether it is an address of this machine: no other can be bound."""
-    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind((address, 0))
-        except OSError:
-            return False
-        return True
+    return its_port == port and (target == host or (target in _LOCAL and host in _LOCAL | _EVERYWHERE))

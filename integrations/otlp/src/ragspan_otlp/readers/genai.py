@@ -6,8 +6,6 @@ write messages as `gen_ai.prompt.0.content`, and its chains are tasks and workfl
 
 from __future__ import annotations
 
-import ast
-import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,7 +13,6 @@ from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
 from ragspan_otlp.readers.payloads import (
     Payloads,
-    as_fields,
     as_text,
     chunks_in,
     json_of,
@@ -54,9 +51,6 @@ _ENDS: dict[Kind, tuple[str, ...]] = {
 """How the names of Traceloop's tasks end that are more than chains."""
 _FRAMEWORKS = {"llamaindex": "llama_index"}
 _PROPERTIES = "traceloop.association.properties."
-_ROLES = {"gen_ai.system.message": "system", "gen_ai.user.message": "user", "gen_ai.tool.message": "tool"}
-_ROLES |= {"gen_ai.assistant.message": "assistant", "gen_ai.choice": "assistant"}
-_MAX_LITERAL = 20_000
 
 
 def is_one(span: TracedSpan) -> bool:
@@ -79,8 +73,8 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         framework=_FRAMEWORKS.get(framework, framework),
         shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
         inputs=payloads.snapshot(_given(given)) if given is not None else OPAQUE,
-        session_id=text(attributes.get("gen_ai.conversation.id")) or text(attributes.get("session.id")),
-        user_id=text(attributes.get("user.id")) or text(attributes.get("enduser.id")),
+        session_id=text(attributes, "gen_ai.conversation.id", "session.id"),
+        user_id=text(attributes, "user.id", "enduser.id"),
         metadata=_metadata(attributes, given),
     )
     gave = json_of(attributes.get("traceloop.entity.output"))
@@ -107,8 +101,7 @@ def _kind_of(span: TracedSpan) -> Kind | None:
 
 
 def _name_of(attributes: Mapping[str, Any]) -> str | None:
-    names = ("traceloop.entity.name", "gen_ai.tool.name", "gen_ai.agent.name", "gen_ai.workflow.name")
-    name = next((name for key in names if (name := text(attributes.get(key)))), None)
+    name = text(attributes, "traceloop.entity.name", "gen_ai.tool.name", "gen_ai.agent.name", "gen_ai.workflow.name")
     return None if name is None else name.removesuffix(".task").removesuffix(".workflow")
 
 
@@ -116,10 +109,8 @@ def _given(data: Any) -> Any:
     """What a step was called with, inside of what Traceloop writes around it."""
     if not isinstance(data, dict):
         return data
-    if "inputs" in data:
-        return data["inputs"]
-    if isinstance(data.get("input_str"), str):
-        return _literal(data["input_str"])
+    if "inputs" in data or "input_str" in data:
+        return data.get("inputs", data.get("input_str"))
     if data.keys() <= {"args", "kwargs"}:
         named, others = data.get("kwargs"), data.get("args")
         only = others[0] if isinstance(others, list) and len(others) == 1 else None
@@ -131,14 +122,6 @@ def _gave(data: Any) -> Any:
     if isinstance(data, dict):
         return next((data[key] for key in ("outputs", "output") if key in data), data)
     return data
-
-
-def _literal(said: str) -> Any:
-    """What a text that Python printed stands for."""
-    if said.startswith("{") and len(said) <= _MAX_LITERAL:
-        with contextlib.suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            return ast.literal_eval(said)
-    return said
 
 
 def _metadata(attributes: Mapping[str, Any], given: Any) -> dict[str, Any]:
@@ -164,9 +147,8 @@ def _read_chain(step: Step, payloads: Payloads, gave: Any) -> None:
     asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
     if asked and step.inputs is OPAQUE:
         step.inputs = {"messages": asked}
-        fields = payloads.read(
-            asked[-1].text
-        )  # OpenTelemetry's own instrumentation of LangChain writes a state as a text
+        # OpenTelemetry's own instrumentation of LangChain writes a state as a text.
+        fields = payloads.read(asked[-1].text)
         step.inputs = fields if isinstance(fields, dict) else step.inputs
     if said and step.output is OPAQUE:
         step.output = said[-1]
@@ -177,24 +159,24 @@ def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
     attributes = step.span.attributes
     step.prompt, replies = _prompt(step.span, payloads), _replies(step.span, payloads)
     step.reply = replies[0] if replies else None
-    names = [text(attributes.get(f"gen_ai.{side}.model")) for side in ("request", "response")]
+    names = [text(attributes, f"gen_ai.{side}.model") for side in ("request", "response")]
     step.model, answered = (None if name == "unknown" else name for name in names)
-    step.provider = text(attributes.get("gen_ai.provider.name")) or text(attributes.get("gen_ai.system"))
+    step.provider = text(attributes, "gen_ai.provider.name", "gen_ai.system")
     reasons = attributes.get("gen_ai.response.finish_reasons")
-    usage = {name: whole(attributes.get(f"gen_ai.usage.{name}")) for name in ("input_tokens", "output_tokens")}
+    usage = {name: whole(attributes, f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
     step.told = usage | {
         "model": answered,
-        "id": text(attributes.get("gen_ai.response.id")),
-        "cached_tokens": whole(attributes.get("gen_ai.usage.cache_read.input_tokens")),
+        "id": text(attributes, "gen_ai.response.id"),
+        "cached_tokens": whole(attributes, "gen_ai.usage.cache_read.input_tokens"),
         "finish_reason": reasons[0] if isinstance(reasons, list) and reasons else None,
     }
 
 
 def _read_search(step: Step, payloads: Payloads, gave: Any) -> None:
     attributes = step.span.attributes
-    step.query = text(attributes.get("gen_ai.retrieval.query.text")) or query_in(step.inputs)
-    step.top_k = whole(attributes.get("gen_ai.retrieval.top_k", attributes.get("gen_ai.request.top_k")))
-    step.source = text(attributes.get("gen_ai.data_source.id"))
+    step.query = text(attributes, "gen_ai.retrieval.query.text") or query_in(step.inputs)
+    step.top_k = whole(attributes, "gen_ai.retrieval.top_k") or whole(attributes, "gen_ai.request.top_k")
+    step.source = text(attributes, "gen_ai.data_source.id")
     found = json_of(attributes.get("gen_ai.retrieval.documents"))
     if found is None:
         found = gave.get("documents") if isinstance(gave, dict) else gave
@@ -204,7 +186,7 @@ def _read_search(step: Step, payloads: Payloads, gave: Any) -> None:
 
 def _read_tool(step: Step, payloads: Payloads, _: Any) -> None:
     attributes = step.span.attributes
-    step.call_id = text(attributes.get("gen_ai.tool.call.id"))
+    step.call_id = text(attributes, "gen_ai.tool.call.id")
     if step.inputs is OPAQUE:
         step.inputs = payloads.read(attributes.get("gen_ai.tool.call.arguments"))
     if step.output is OPAQUE:
@@ -219,21 +201,13 @@ def _prompt(span: TracedSpan, payloads: Payloads) -> list[Message]:
     system = [part.get("content") for part in _parts(_told(span, "gen_ai.system_instructions"))]
     messages = [Message("system", each) for each in system if isinstance(each, str)]
     given = list(_messages(_told(span, "gen_ai.input.messages"), payloads))
-    given = given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")]
-    if not given:
-        noted = [event for event in span.events if event.name in _ROLES and event.name != "gen_ai.choice"]
-        given = [payloads.message(event.attributes, _ROLES[event.name]) for event in noted]
-    return messages + given
+    return messages + (given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")])
 
 
 def _replies(span: TracedSpan, payloads: Payloads) -> list[Message]:
     """What was said."""
     said = list(_messages(_told(span, "gen_ai.output.messages"), payloads))
-    said = said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
-    if not said:
-        choices = [as_fields(event.attributes.get("message")) for event in span.events if event.name == "gen_ai.choice"]
-        said = [payloads.message(choice, "assistant") for choice in choices]
-    return said
+    return said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
 
 
 def _told(span: TracedSpan, name: str) -> Any:

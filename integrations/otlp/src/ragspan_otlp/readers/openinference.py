@@ -57,13 +57,13 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     step = Step(
         span=span,
         kind=kind,
-        name=text(attributes.get("tool.name")) or text(attributes.get("agent.name")) or name,
+        name=text(attributes, "tool.name", "agent.name") or name,
         framework=framework,
         shows_models=framework == "langchain",
         inputs=payloads.read(attributes.get("input.value")),
         output=payloads.read(attributes.get("output.value")),
-        session_id=text(attributes.get("session.id")),
-        user_id=text(attributes.get("user.id")),
+        session_id=text(attributes, "session.id"),
+        user_id=text(attributes, "user.id"),
         tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
         metadata=as_fields(attributes.get("metadata")),
     )
@@ -99,7 +99,7 @@ def _read_postprocessing(step: Step, payloads: Payloads) -> None:
     """LlamaIndex's postprocessors name the nodes that they leave by their ids."""
     left = step.span.attributes.get("output.value")
     if isinstance(left, str) and left.startswith("["):
-        scores = [(payloads.by_id(own_id), number(score)) for own_id, score in _node.findall(left)]
+        scores = [(payloads.by_id.get(own_id), number(score)) for own_id, score in _node.findall(left)]
         found = [(document, score) for document, score in scores if document is not None]
         if found or left == "[]":
             step.kind, step.found = "reranker", found
@@ -125,12 +125,12 @@ def _read_model(step: Step, payloads: Payloads) -> None:
     )
     replies = numbered(attributes, "llm.output_messages")
     step.reply = _message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value"))
-    step.model = text(attributes.get("llm.model_name")) or text(step.metadata.get("ls_model_name"))
-    step.provider = text(attributes.get("llm.provider")) or text(attributes.get("llm.system"))
+    step.model = text(attributes, "llm.model_name") or text(step.metadata, "ls_model_name")
+    step.provider = text(attributes, "llm.provider", "llm.system")
     step.told = {
-        "prompt_tokens": whole(attributes.get("llm.token_count.prompt")),
-        "completion_tokens": whole(attributes.get("llm.token_count.completion")),
-        "cached_tokens": whole(attributes.get("llm.token_count.prompt_details.cache_read")),
+        "prompt_tokens": whole(attributes, "llm.token_count.prompt"),
+        "completion_tokens": whole(attributes, "llm.token_count.completion"),
+        "cached_tokens": whole(attributes, "llm.token_count.prompt_details.cache_read"),
         "finish_reason": attributes.get("llm.finish_reason"),
     }
     step.first_token_ns = next((event.time_ns for event in step.span.events if event.name == _FIRST_TOKEN), None)
@@ -170,8 +170,8 @@ def _read_search(step: Step, payloads: Payloads) -> None:
 
 def _read_reranker(step: Step, payloads: Payloads) -> None:
     attributes = step.span.attributes
-    step.query, step.model = text(attributes.get("reranker.query")), text(attributes.get("reranker.model_name"))
-    step.top_k = whole(attributes.get("reranker.top_k"))
+    step.query, step.model = text(attributes, "reranker.query"), text(attributes, "reranker.model_name")
+    step.top_k = whole(attributes, "reranker.top_k")
     step.given = _documents(attributes, "reranker.input_documents", payloads)
     step.found = _documents(attributes, "reranker.output_documents", payloads)
 

@@ -29,7 +29,8 @@ class Payloads:
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
-        self._by_id: dict[str, Document] = {}
+        self.by_id: dict[str, Document] = {}
+        """The documents that have been read and have ids."""
         self._left = _MAX_VALUES
 
     def document(self, text: str, *, own_id: Any = None, metadata: Any = None) -> Document:
@@ -39,14 +40,10 @@ class Payloads:
             known = self._documents[text] = Document(text, None, {})
         if known.id is None and isinstance(own_id, (str, int)) and own_id != "":
             known.id = str(own_id)
-            self._by_id.setdefault(known.id, known)
+            self.by_id.setdefault(known.id, known)
         if not known.metadata:
             known.metadata = as_fields(metadata)
         return known
-
-    def by_id(self, own_id: str) -> Document | None:
-        """The document with this id, if it has been read."""
-        return self._by_id.get(own_id)
 
     def read(self, value: Any) -> Snapshot:
         """The data in an attribute: what is JSON by its looks is read as such."""
@@ -99,10 +96,8 @@ class Payloads:
         keys = value.keys()
         if not ("page_content" in keys or ("id_" in keys and "text" in keys) or ("meta" in keys and "content" in keys)):
             return None
-        text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), None)
-        if text is None:
-            return None
-        return self.document(text, own_id=_first(value, _IDS), metadata=_first(value, _ABOUT)), number(score)
+        found = self._with_text(value)
+        return None if found is None else (found, number(score))
 
     def documents_in(self, values: Any, *, loosely: bool = False) -> list[tuple[Document, float | None]]:
         """The documents in a list; `loosely`, texts and whatever has a text are documents, too."""
@@ -113,13 +108,18 @@ class Payloads:
             entry = self.document_in(value) if isinstance(value, Mapping) else None
             if entry is None and loosely:
                 fields = value if isinstance(value, Mapping) else {"text": value}
-                text = next((fields[key] for key in _TEXTS if isinstance(fields.get(key), str)), None)
-                if text:
-                    about = self.document(text, own_id=_first(fields, _IDS), metadata=_first(fields, _ABOUT))
-                    entry = about, number(_first(fields, ("score", "distance")))
+                document = self._with_text(fields)
+                if document is not None and document.text:
+                    entry = document, number(_first(fields, ("score", "distance")))
             if entry is not None:
                 found.append(entry)
         return found
+
+    def _with_text(self, value: Fields) -> Document | None:
+        text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), None)
+        if text is None:
+            return None
+        return self.document(text, own_id=_first(value, _IDS), metadata=_first(value, _ABOUT))
 
     def message(self, value: Fields, role: str, depth: int = 0) -> Message:
         """A message: LangChain's fields, or the parts of OpenTelemetry's conventions."""
@@ -206,8 +206,14 @@ def as_text(value: Any) -> str | None:
         return None
 
 
-def text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+def text(fields: Fields, *names: str) -> str | None:
+    """The first of these fields that is a text."""
+    return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
+
+
+def whole(fields: Fields, name: str) -> int | None:
+    found = number(fields.get(name))
+    return int(found) if found is not None and abs(found) < 1e15 else None  # noqa: PLR2004  no count is as large
 
 
 def number(value: Any) -> float | None:
@@ -215,11 +221,6 @@ def number(value: Any) -> float | None:
         return None if value is None or isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def whole(value: Any) -> int | None:
-    found = number(value)
-    return int(found) if found is not None and abs(found) < 1e15 else None  # noqa: PLR2004  no count is as large
 
 
 def query_in(inputs: Snapshot) -> str | None:

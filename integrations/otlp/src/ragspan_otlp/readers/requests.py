@@ -320,7 +320,7 @@ def _ordered(found: Iterable[Scored]) -> tuple[RetrievedContext, ...]:
             id=document.id,
             rank=rank,
             score=score,
-            source=text(document.metadata.get("source")),
+            source=text(document.metadata, "source"),
             metadata=plain_entries(document.metadata),
         )
         for rank, (document, score) in enumerate(found)
@@ -350,11 +350,11 @@ def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
 def _error_of(span: TracedSpan) -> ToldError | None:
     """The error that ended a span. A graph that waits for a person notes one, too, though it has not failed."""
     told: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
-    kind = text(told.get("exception.type")) or text(span.attributes.get("error.type"))
+    kind = text(told, "exception.type") or text(span.attributes, "error.type")
     if not span.status_error and (kind or "").rpartition(".")[2] != INTERRUPT:
         return None
     if kind is None:
         match = _error_type.match(span.status_message)
         kind = match[0] if match else "Error"
-    message = text(told.get("exception.message")) or span.status_message
-    return ToldError(kind, message, text(told.get("exception.stacktrace")) or "")
+    message = text(told, "exception.message") or span.status_message
+    return ToldError(kind, message, text(told, "exception.stacktrace") or "")
