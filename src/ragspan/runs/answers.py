@@ -19,13 +19,13 @@ _QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "t
 _NO_WORDS = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _ANSWER_KEYS = ("structured_response", "answer", "final_answer")
 _ANSWERS = {"answer", "response", "reply", "generation", "report"}
-"""Fields called so are the answer even beside a conversation; a `summary` may be one of the conversation."""
+"""Fields with these names are the answer even beside a conversation; a `summary` may be one of the conversation."""
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
 _REPLY_WORDS = ("answer", "response", "reply", "result", "output", "generat", "completion", "summary", "report", "text")
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
-_LOOKED_AT = 500  # characters that tell whether there is a second word
-_MAX_COMPARED = 200_000  # characters by which two texts are told apart: to split more would hold up other threads
+_LOOKED_AT = 500  # characters of a text that are searched for a second word
+_MAX_COMPARED = 200_000  # characters of a text that are compared; splitting more would block other threads
 
 
 # The question
@@ -52,9 +52,9 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
 
 
 def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | Message]]:
-    """The texts in a payload by the name of their field, those that lie deeper last.
+    """The texts in a payload by the name of their field, the deeper ones last.
 
-    Of a conversation it is what the user said last.
+    Of a conversation it is the last message of the user.
     """
     deeper: list[tuple[str, Snapshot]] = []
     if isinstance(value, dict):
@@ -111,7 +111,7 @@ def _was_interrupted(trace: Trace) -> bool:
 
 
 def _was_left_early(trace: Trace) -> bool:
-    """A stream that its reader closed ends as if all were well, but before the runs that feed it."""
+    """A stream that its reader closed ends without an error, but before the runs that feed it."""
     if all(run.ended_ns for run in trace.runs.values()):
         return False
     spoken = {run.reply.text for run in trace.model_runs if run.reply is not None and run.reply.text.strip()}
@@ -120,7 +120,7 @@ def _was_left_early(trace: Trace) -> bool:
 
 
 def _received(trace: Trace) -> str | None:
-    """What a reader had got when the request ended too early; a caller who waited for the whole had got nothing."""
+    """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
     if trace.streamed or trace.log.about.get("delivered"):
         model = _speaker(trace)
         if model is None or _was_held_back(model, trace):
@@ -142,9 +142,9 @@ def _speaker(trace: Trace) -> ModelRun | None:
 
 
 def _was_held_back(model: ModelRun, trace: Trace) -> bool:
-    """Whether a plain function was between the model and the reader: it takes all in before it gives anything out.
+    """Whether a plain function was between the model and the reader: it waits for all input before it gives any output.
 
-    Callbacks tell lambdas by name only, so that a function with a name of its own passes for one that streams.
+    Callbacks show lambdas only by their name, so a function with a name of its own is taken for one that streams.
     """
     around = list(model.around())
     return any(
@@ -154,7 +154,7 @@ def _was_held_back(model: ModelRun, trace: Trace) -> bool:
 
 
 def _last_delivered(trace: Trace) -> str | None:
-    """For the reader of a graph's states, who gets what a node said when the node has ended."""
+    """The last words that the reader of a graph's states received: a node's words come when the node has ended."""
     for model in reversed(trace.models):
         steps = [run for run in model.around() if run.parent is not None]
         is_out = bool(steps) and steps[-1].ended_ns and not model.inside_search
@@ -184,7 +184,7 @@ class _Said:
         self._fields: set[str] | None = None
 
     def has(self, text: str) -> bool:
-        """Whether one of them said just this."""
+        """Whether one of them said exactly this."""
         return _even(text) in self._whole
 
     def covers(self, text: str) -> bool:
@@ -251,7 +251,7 @@ class _Answers:
         return calls_text(last.arguments)
 
     def _in_fields(self, own: Mapping[str, Snapshot], *, is_talk: bool) -> str | None:
-        """The answer among the fields of a state; in that of a conversation a word such as `__end__` steers the graph."""
+        """The answer among the fields of a state; in that of a conversation a single word such as `__end__` steers the graph."""
         for value in self._candidates(own):
             if not isinstance(value, str) or value.strip():
                 is_data = isinstance(value, list) and not _holds_messages(value)
@@ -268,7 +268,7 @@ class _Answers:
         return as_json(rest) or next((calls_text(message.arguments) for message in messages), None)
 
     def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
-        """What may be the answer, the likeliest first: what names and models say of a field, before what lies deeper."""
+        """What may be the answer, the likeliest first: by the names of fields and by what models said, then by deeper fields."""
         texts = {key: value for key, value in own.items() if isinstance(value, str)}
         named = [key for word in _REPLY_WORDS for key in own if word in key.lower()]
         said = [key for key in named if key in texts and self._said.covers(texts[key])]
@@ -295,7 +295,7 @@ class _Answers:
         yield from spoken
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
-        """Answers inside of fields; the whole field where several replies lie in it."""
+        """Answers inside of fields; the whole field if it holds several replies."""
         yield from (value[key] for value in fields if isinstance(value, dict) for key in _ANSWER_KEYS if key in value)
         for value in fields:
             spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
@@ -303,7 +303,7 @@ class _Answers:
                 yield spoken[0] if len(spoken) == 1 else value
 
     def _was_grounded(self, text: str) -> bool:
-        """Whether the model that said this had a document in its prompt, judged quickly."""
+        """Whether the model that said this had a document in its prompt, as a quick look shows."""
         for run in (*self._trace.models_before, *self._trace.models):
             if run.reply is not None and run.reply.text == text:
                 prompt = "\n".join(part.text for part in run.prompt)
@@ -312,7 +312,7 @@ class _Answers:
 
 
 def _has_words(text: str) -> bool:
-    """Whether a text is more than one word: one word occurs anywhere."""
+    """Whether a text is more than one word: a single word may occur in any text."""
     return len(words_of(text[:_LOOKED_AT])[0]) > 1
 
 
@@ -321,7 +321,7 @@ def _words(key: str) -> set[str]:
 
 
 def _is_called(key: str, names: Iterable[str]) -> bool:
-    """Whether a field has one of these names, maybe with a word before it that does not change what it is."""
+    """Whether a field has one of these names, maybe with another word that does not change the meaning."""
     words = _words(key) - _FILLERS
     return bool(words) and words <= set(names)
 
@@ -337,7 +337,7 @@ def _is_data(value: Snapshot) -> bool:
 
 
 def _was_spoken(output: Snapshot, replies: Iterable[Message]) -> bool:
-    """Whether a model said just this object, as JSON or as the arguments of a tool call."""
+    """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
     if not isinstance(output, (dict, list)) or not output:
         return False
     return any(output in reply.arguments or output == json_in(reply.text) for reply in replies)

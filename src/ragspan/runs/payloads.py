@@ -1,4 +1,4 @@
-"""What the payloads of a request's runs hold: documents, messages and calls of tools, and how they are read.
+"""The contents of the payloads of a request's runs: documents, messages and calls of tools, and how they are read.
 
 An integration's snapshots of its framework's payloads are made of these.
 """
@@ -27,7 +27,7 @@ ROLES = {
 }
 
 MESSAGE = Opaque()
-"""Stands for a message in the payload of a step: what it carries may be the history of earlier turns."""
+"""Replaces a message in the payload of a step: what it carries may be the history of earlier turns."""
 
 # Not frozen: these are made on the request path, where that takes three times as long.
 
@@ -63,7 +63,7 @@ class Message:
     """Of a tool's message: the call that it answers."""
     artifact: Snapshot = None
     documents: Snapshot = None
-    """Those that lie beside the content."""
+    """Those beside the content."""
 
     @property
     def text(self) -> str:
@@ -116,7 +116,7 @@ def texts_of_documents(value: Snapshot, depth: int = 0) -> Iterator[str]:
 
 
 Found: TypeAlias = list[tuple[Document, float | None]]
-"""Documents, each with its score where it came with one."""
+"""Documents, each with its score if it came with one."""
 
 
 def documents_in(value: Snapshot) -> list[Found]:
@@ -158,8 +158,8 @@ def tool_messages(output: Snapshot) -> list[Message]:
 def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
     """The documents that a conversation's messages carry beside their text.
 
-    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it is
-    only told whether there are any.
+    Those of the user's last message and after it are of the current request; of earlier ones, which are history, it
+    is only said whether there are any.
     """
     spoken = [message for message in messages if isinstance(message, Message)]
     last = max((place for place, message in enumerate(spoken) if message.role == "human"), default=-1)
@@ -202,7 +202,7 @@ def json_in(text: str) -> Any:
 
 
 def as_json(value: Snapshot) -> str | None:
-    """A snapshot of an object as JSON text, without what is no data; None when nothing is left."""
+    """A snapshot of an object as JSON text, without what is no data; None if nothing is left."""
     plain = _plain(value)
     return None if plain in (_NOTHING, {}, []) else json.dumps(plain, ensure_ascii=False)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
@@ -26,7 +26,7 @@ _MAX_SAID_BY_ALL = 1_000_000
 """Characters of what models said that are compared with the answer."""
 _MAX_JSON = 100_000
 _MAX_COMPARED = 20_000
-"""Characters by which two messages are told apart."""
+"""Characters of a message that are compared."""
 _MAX_FIELDS = 1000
 _MAX_VERDICT = 40
 _MAX_RESULT = 2000
@@ -39,7 +39,7 @@ _BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
 def documents_behind(trace: Trace, question: str | None, response: str | None) -> tuple[list[Found], bool]:
     """The documents in the prompts behind an answer, in prompt order, and False if there may be more of them.
 
-    The prompts come in order of time; those of the answer's parts in the order of the parts.
+    The prompts are in order of time; those of the answer's parts in the order of the parts.
     """
     if not trace.documents:
         return [], True
@@ -84,17 +84,17 @@ def _documents_of_several(
 
 
 class _Turn(enum.Enum):
-    """Whose a part of a prompt is."""
+    """The turn that a part of a prompt belongs to."""
 
     THIS = enum.auto()
     """Of this turn: any document in it counts."""
     EARLIER = enum.auto()
-    """History: a document in it counts if this request found it, for programs put documents before the history, too."""
+    """History: a document in it counts if this request found it, since programs put documents before the history, too."""
     SPOKEN = enum.auto()
     """A model's words, which hold no documents even if they quote some."""
 
 
-def _turns_of(parts: Sequence[Message], said: _Said) -> list[_Turn]:
+def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list[_Turn]:
     """The turns of a prompt's parts.
 
     An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
@@ -102,10 +102,10 @@ def _turns_of(parts: Sequence[Message], said: _Said) -> list[_Turn]:
 
     Args:
         parts: the prompt.
-        said: what models said in this request.
+        was_said: whether a model said a text in this request.
     """
     people = [place for place, part in enumerate(parts) if part.role == "human"]
-    made = {place for place, part in enumerate(parts) if part.role == "ai" and part.text not in said}
+    made = {place for place, part in enumerate(parts) if part.role == "ai" and not was_said(part.text)}
     end = max((place for place in made if people and people[0] < place < people[-1]), default=-1)
 
     def turn(place: int, role: str) -> _Turn:
@@ -116,21 +116,8 @@ def _turns_of(parts: Sequence[Message], said: _Said) -> list[_Turn]:
     return [turn(place, part.role) for place, part in enumerate(parts)]
 
 
-class _Said:
-    """What models said; white space does not matter, for it differs between a reply and the message made of it."""
-
-    def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = {_squeezed(text) for text in texts}
-        self._known: dict[str, bool] = {}  # an agent's prompts repeat their parts
-
-    def __contains__(self, text: str) -> bool:
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = _squeezed(text) in self._texts
-        return known
-
-
 def _squeezed(text: str) -> str:
+    """Without white space, which differs between a reply and the message made of it."""
     return "".join(text[:_MAX_COMPARED].split())
 
 
@@ -150,13 +137,14 @@ class _Provenance:
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
         self._turns: dict[int, _Turn] = {}
-        said = _Said(run.said for run in models)
+        said = {_squeezed(run.said) for run in models}
+        was_said = functools.cache(lambda text: _squeezed(text) in said)  # an agent's prompts repeat their parts
         for run in dict.fromkeys((*answering, *models)):
             own = self._parts[id(run)] = {}
-            for part, turn in zip(run.prompt, _turns_of(run.prompt, said), strict=True):
+            for part, turn in zip(run.prompt, _turns_of(run.prompt, was_said), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 own[number] = None
-                self._turns.setdefault(number, turn)  # the prompt of the answer comes first, and knows best
+                self._turns.setdefault(number, turn)  # the first prompt is that of the answer, and decides
                 if part.role == "tool":
                     self._results[number] = part.text
         self._words = {id(run): self._said(run) for run in models}
@@ -185,7 +173,7 @@ class _Provenance:
         return self._parts[id(run)]
 
     def candidates(self, later: ModelRun) -> list[ModelRun]:
-        """The calls that may stand behind another one and bring anything: an agent's call repeats all earlier ones."""
+        """The calls that may stand behind another one and add anything: an agent's call repeats all earlier ones."""
         parts = self._parts[id(later)].keys()
         return [
             run
@@ -224,7 +212,7 @@ class _Provenance:
         return dict(zip(said, held, strict=True))
 
     def _said(self, run: ModelRun) -> list[str]:
-        """What a model said that is more than a grade and is not only searched with."""
+        """What a model said, without grades and queries."""
         return [text for text in _words_of(run) if _even(text) not in self._queries and not _is_verdict(text)]
 
 
@@ -233,7 +221,7 @@ def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
 
 
 def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRun]:
-    """The calls whose words the caller got; if their words were changed on the way, the likeliest one."""
+    """The calls whose words the caller received; if these were changed on the way, the likeliest call."""
     answer, _ = words_of(response or "")
     most = _MAX_SAID_BY_ALL // max(1, len(models))
     said = {id(run): words_of(run.said, most) for run in models}

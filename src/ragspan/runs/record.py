@@ -26,7 +26,7 @@ _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 _MAX_OF_A_KIND = 100
 _ROLES = {"human": "user", "ai": "assistant"}
 _NEW_ORDER = "relevance_score"
-"""Where rerankers note their figure in a document's metadata."""
+"""Where rerankers write their score in a document's metadata."""
 
 
 def record_of(log: RequestLog) -> RagRecord | None:
@@ -94,13 +94,13 @@ def _question(trace: Trace) -> str | None:
 def _contexts(trace: Trace, question: str | None, response: str | None) -> tuple[RetrievedContext, ...] | None:
     """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed.
 
-    None also where it would take too long to say: a part of the contexts would make true answers look made up.
+    None also if it would take too long to find out: with a part of the contexts, true answers would look made up.
     """
     documents, is_complete = documents_behind(trace, question, response)
     found: dict[str, RetrievedContext] = {}
-    for document, text, is_whole in documents:
+    for seen, text, is_whole in documents:
         if text not in found:
-            found[text] = _as_context(document, text, truncated=not is_whole)
+            found[text] = context_of(seen.document, rank=seen.rank, score=seen.score, text=text, truncated=not is_whole)
     for context in trace.recorded:
         found.setdefault(context.text, context)
     if not is_complete:
@@ -119,7 +119,7 @@ def _first(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 
 def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the program put there, not what the frameworks add for their own tracing."""
+    """The program's own metadata, without what the frameworks add for their tracing."""
     own = plain_entries(metadata)
     return {key: value for key, value in own.items() if not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))}
 
@@ -133,7 +133,7 @@ def _is_agent(trace: Trace, metadata: Mapping[str, Any]) -> bool:
 class _Steps:
     """The steps of one request as spans show them.
 
-    A tool that hands on what its only search found is that search, and no step of its own.
+    A tool that returns what its only search found is that search, and no step of its own.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -159,7 +159,7 @@ class _Steps:
         return Retrieval(
             name=run.name,
             query=run.query,
-            contexts=tuple(_as_context(entry, entry.text) for entry in run.found),
+            contexts=tuple(context_of(seen.document, rank=seen.rank, score=seen.score) for seen in run.found),
             span=run.span,
             data_source_id=_text(run.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
@@ -182,7 +182,7 @@ class _Steps:
         )
 
     def rerankings(self) -> tuple[Reranking, ...]:
-        """Of searches that ask another one, and order anew or filter what it found, as LangChain's compression retriever does."""
+        """Of searches that call another one, and reorder or filter what it found, as LangChain's compression retriever does."""
         inner = [run for run in self._trace.searches if run.inside_search and run.found]
         pairs = [(outer, [run for run in inner if run.parent is outer]) for outer in self.searches]
         return tuple(
@@ -214,7 +214,7 @@ class _Steps:
 
 
 def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], trace: Trace) -> RetrieverRun | None:
-    """The search that a tool is: the only thing in it, and the tool gave back what it found, or failed with it."""
+    """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed with it."""
     inside = [run for run in searches if run.is_within(tool)]
     if len(inside) != 1 or any(run.is_within(tool) for run in (*trace.models, *trace.tools)):
         return None
@@ -225,17 +225,18 @@ def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], trace: Trace) ->
     return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
 
 
-def _as_context(entry: SeenDocument, text: str, *, truncated: bool = False) -> RetrievedContext:
-    """A document as a context."""
-    metadata = entry.document.metadata
+def context_of(
+    document: Document, *, rank: int | None, score: float | None, text: str | None = None, truncated: bool = False
+) -> RetrievedContext:
+    """A document as a context; its text may have been another one when the model saw it."""
     return RetrievedContext(
-        text=text,
-        id=entry.document.id,
-        rank=entry.rank,
-        score=entry.score,
-        source=_text(metadata.get("source")),
+        text=document.text if text is None else text,
+        id=document.id,
+        rank=rank,
+        score=score,
+        source=_text(document.metadata.get("source")),
         truncated=truncated,
-        metadata=plain_entries(metadata),
+        metadata=plain_entries(document.metadata),
     )
 
 
@@ -248,7 +249,7 @@ def _was_filtered(before: Sequence[SeenDocument], after: Sequence[SeenDocument])
 
 
 def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
-    """Documents as a reranker got them, or left them."""
+    """Documents as a reranker received them, or returned them."""
     return tuple(
         RetrievedContext(
             text=entry.text,
@@ -270,7 +271,7 @@ def _message(part: ChatMessage) -> Message:
 
 
 def _reply(run: ModelRun) -> Message | None:
-    """What the model said, or had said when it was left."""
+    """What the model said, or had said when its stream was closed."""
     if run.reply is None and not run.tokens:
         return None
     requests = () if run.reply is None else tuple(map(_request, run.reply.calls or ()))
@@ -282,7 +283,7 @@ def _request(call: Call) -> ToolRequest:
 
 
 def _as_text(value: Snapshot) -> str | None:
-    """A payload as a text, or else as JSON; None where there is nothing to show."""
+    """A payload as a text, or else as JSON; None if there is nothing to show."""
     if value is None or isinstance(value, (str, Opaque)):
         return _text(value)
     return json.dumps(value, ensure_ascii=False, default=_in_words)

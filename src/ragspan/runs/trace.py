@@ -1,4 +1,4 @@
-"""Turns the log of a request into its trace, its runs and the documents that passed by; pure, and run in the worker."""
+"""Turns the log of a request into its trace: its runs and the documents that were seen; pure, and run in the worker."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""
 MAX_SAVED_STATES = 5
 NO_INPUT_YET = {"input": ""}
-"""What a stream is said to begin with; its real input comes with its end."""
+"""The input with which a stream starts; its real input comes with its end."""
 
 
 @dataclass(eq=False, slots=True)
 class SeenDocument:
-    """A document that passed by."""
+    """A document that a run showed."""
 
     document: Document
     first_seen_in: Run
     rank: int | None
     score: float | None
     carried: bool = False
-    """Nobody but the state of a conversation has shown it."""
+    """Only the state of a conversation has shown it."""
 
     @property
     def text(self) -> str:
@@ -88,7 +88,7 @@ class ToolRun(Run):
     """Of the model's request."""
     result: Snapshot = OPAQUE
     shown: Sequence[SeenDocument] = ()
-    """The documents that it handed on."""
+    """The documents that it returned."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -110,10 +110,10 @@ class ModelRun(Run):
     prompt: Sequence[Message] = ()
     """What it was given, as texts; nothing inside a search."""
     seen: Mapping[SeenDocument, str] = field(default_factory=dict)
-    """The documents that had passed by until then, with their texts at that moment: programs rewrite them in place."""
+    """The documents that were seen until then, with their texts at that moment: programs change them in place."""
     reply: Message | None = None
     told: Sequence[Mapping[str, Any]] = ()
-    """What the provider told about the reply, in whatever form."""
+    """What the provider said about the reply, in any form."""
     tokens: Sequence[Any] = ()
     first_token_ns: int | None = None
     last_chunk: Any = None
@@ -138,7 +138,7 @@ def trace_of(log: RequestLog) -> Trace:
 
 
 class Trace:
-    """One request, of its log and the request that it goes on from after an interruption, if any.
+    """One request, made of its log and of the request that it continues after an interruption, if any.
 
     Its runs are below one root; inside a `ragspan.capture` block they have no common one.
     """
@@ -167,7 +167,6 @@ class Trace:
         self.queries: list[str] = [] if before is None else list(before.queries)
         self.models_before: Sequence[ModelRun] = () if before is None else (*before.models_before, *before.models)
         self.asked_before: Snapshot = OPAQUE if before is None else before.asked
-        self._open_searches: dict[RunKey, Run] = {}  # the runs around them
         self._copies: dict[RunKey, int] = {}  # how many times the handler is in the run's list of handlers
         for event in log.history:
             getattr(self, f"_{event.kind}")(event)
@@ -180,7 +179,7 @@ class Trace:
     @property
     def error(self) -> str | None:
         if self.log.abandoned:
-            return "GeneratorExit"  # as for a stream that its reader left
+            return "GeneratorExit"  # as for a stream that its reader closed
         return None if self.noted is None else self.noted.name
 
     @property
@@ -189,12 +188,12 @@ class Trace:
 
     @property
     def model_runs(self) -> list[ModelRun]:
-        """The calls of models that may have served the answer: not those that a retriever makes for itself."""
+        """The calls of models that may have served the answer: not those inside a retriever."""
         return [run for run in (*self.models_before, *self.models) if not run.inside_search]
 
     @property
     def asked(self) -> Snapshot:
-        """What the request was called with; of one that went on, what the first was."""
+        """What the request was called with; after an interruption, what the first request was called with."""
         asked = next((asked for asked in (self.inputs, self.asked_before) if not isinstance(asked, Opaque)), OPAQUE)
         return self.saved_states[-1] if asked is OPAQUE and self.saved_states else asked
 
@@ -231,14 +230,13 @@ class Trace:
         run.metadata, run.span = event.about["metadata"], event.about["span"]
         if run.query is not None:
             self.queries.append(run.query)
-        if run.parent is not None:
-            self._open_searches[event.run] = run.parent
         self.searches.append(run)
 
     def _model(self, event: Event) -> None:
         run, about = self._start(ModelRun, event), event.about
         run.model, run.provider, beside = about["model"], about["provider"], about["documents"]
-        run.beside_search = run.parent in self._open_searches.values()
+        open_searches = (search for search in self.searches if not search.ended_ns)
+        run.beside_search = any(search.parent is run.parent is not None for search in open_searches)
         if not run.inside_search:
             current, carried = documents_of_messages(event.payload)
             for found in [*current, *documents_in(beside)]:
@@ -271,7 +269,6 @@ class Trace:
         if isinstance(run, ToolRun):
             self._end_tool(run, output)
         elif isinstance(run, RetrieverRun):
-            self._open_searches.pop(event.run, None)
             self._end_search(run, output, event.about)
             output = OPAQUE
         elif isinstance(run, ModelRun):
@@ -308,7 +305,7 @@ class Trace:
         elif not documents:
             self.empty_search = True
         else:
-            # What leaves the outermost search is the ranked result; the lists within are its own affair.
+            # Only the outermost search gives the ranked result; the lists inside it do not count.
             items = (Document(item, None, {}) if isinstance(item, str) else item for item in documents)
             found = [pair for pair in map(scored_document, items) if pair is not None]
             run.found = self._see(found, run, ranked=not run.inside_search)
@@ -319,7 +316,6 @@ class Trace:
         if run is None:
             return
         run.ended_ns, run.noted = event.time_ns, event.payload
-        self._open_searches.pop(event.run, None)
         if isinstance(run, RetrieverRun):
             run.span = run.span or event.about
         if run.parent is None:
@@ -366,12 +362,12 @@ class Trace:
         return seen
 
     def _is_first_seen_in(self, run: Run, found: Found) -> bool:
-        """Whether a run brought these documents: nobody had seen them before, but for steps inside it."""
+        """Whether a run found these documents: no other run had shown them before, except for steps inside it."""
         seen = [self.documents.get(id(document)) for document, _ in found]
         return all(entry is None or entry.first_seen_in.is_within(run) for entry in seen)
 
     def _searched_with(self, run: Run) -> list[str]:
-        """What a step that brought new documents may have searched with: its input, or what a model wrote into that."""
+        """What a step that found new documents may have searched with: its input, or what a model wrote into that."""
         if isinstance(run.inputs, str):
             return [run.inputs]
         written = {model.reply.text for model in self.models if model.reply is not None}
@@ -379,7 +375,7 @@ class Trace:
         return [text for text in fields if isinstance(text, str) and text in written]
 
     def _searched_in_vain(self, run: Run, output: Snapshot, inputs: Snapshot) -> bool:
-        """Whether a step searched and found nothing: what it gave is called so, or it was given texts and no model spoke."""
+        """Whether a step searched and found nothing: its output has such a name, or it was given texts and no model answered."""
         if type(output) is dict:
             empty = [_case.sub("_", key).lower() for key, value in output.items() if value == []]
             return any(map(_SEARCHED.search, empty))  # other empty lists are plans, notes, errors

@@ -48,7 +48,7 @@ _ENDS: dict[Kind, tuple[str, ...]] = {
     "reranker": ("rerank", "reranker", "postprocessor"),
     "ignored": ("evaluator",),
 }
-"""How the names of Traceloop's tasks end that are more than chains."""
+"""Endings of the names of those Traceloop tasks that are more than chains."""
 _FRAMEWORKS = {"llamaindex": "llama_index"}
 _PROPERTIES = "traceloop.association.properties."
 
@@ -59,7 +59,7 @@ def is_one(span: TracedSpan) -> bool:
 
 
 def read(span: TracedSpan, payloads: Payloads) -> Step | None:
-    """The step of a span; None for embeddings, and for an agent that is only made."""
+    """The step of a span; None for embeddings, and for an agent that is only created."""
     attributes = span.attributes
     kind = _kind_of(span)
     if kind is None:
@@ -106,7 +106,7 @@ def _name_of(attributes: Mapping[str, Any]) -> str | None:
 
 
 def _given(data: Any) -> Any:
-    """What a step was called with, inside of what Traceloop writes around it."""
+    """What a step was called with, without what Traceloop writes around it."""
     if not isinstance(data, dict):
         return data
     if "inputs" in data or "input_str" in data:
@@ -134,7 +134,7 @@ def _metadata(attributes: Mapping[str, Any], given: Any) -> dict[str, Any]:
 
 
 def _read_chain(step: Step, payloads: Payloads, gave: Any) -> None:
-    """A chain, a workflow or an agent, to which the conventions give messages; or what LlamaIndex's task is by its payloads."""
+    """A chain, a workflow or an agent, with messages by the conventions; or a task of LlamaIndex, whose payloads show its kind."""
     query, found = query_in(step.inputs), payloads.documents_in(gave) if isinstance(gave, list) else []
     if query and found:
         step.kind = "reranker" if isinstance(step.inputs, dict) and "nodes" in step.inputs else "retriever"
@@ -197,21 +197,21 @@ def _read_tool(step: Step, payloads: Payloads, _: Any) -> None:
 
 
 def _prompt(span: TracedSpan, payloads: Payloads) -> list[Message]:
-    """The system's instructions, and what was given."""
-    system = [part.get("content") for part in _parts(_told(span, "gen_ai.system_instructions"))]
+    """The system's instructions and the messages that a model or an agent was given."""
+    system = [part.get("content") for part in _parts(_content(span, "gen_ai.system_instructions"))]
     messages = [Message("system", each) for each in system if isinstance(each, str)]
-    given = list(_messages(_told(span, "gen_ai.input.messages"), payloads))
+    given = list(_messages(_content(span, "gen_ai.input.messages"), payloads))
     return messages + (given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")])
 
 
 def _replies(span: TracedSpan, payloads: Payloads) -> list[Message]:
-    """What was said."""
-    said = list(_messages(_told(span, "gen_ai.output.messages"), payloads))
+    """The messages that it answered with."""
+    said = list(_messages(_content(span, "gen_ai.output.messages"), payloads))
     return said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
 
 
-def _told(span: TracedSpan, name: str) -> Any:
-    """An attribute of the span, or of the event that carries the contents in its place."""
+def _content(span: TracedSpan, name: str) -> Any:
+    """An attribute of the span, or else of an event that carries it."""
     own = span.attributes.get(name)
     events = (event.attributes.get(name) for event in span.events)
     return json_of(own) if own is not None else next((json_of(each) for each in events if each is not None), None)

@@ -87,16 +87,16 @@ def _read_chain(step: Step, payloads: Payloads) -> None:
     elif isinstance(step.inputs, dict):
         step.written = chunks_in(step.inputs)
         if "init_state" in step.inputs:
-            step.inputs = OPAQUE  # a workflow's state before it began, without what it was asked
+            step.inputs = OPAQUE  # a workflow's state before it began, without the question
     if str(step.span.attributes.get(KIND)).upper() == "PROMPT":
         step.made_prompt = _messages_of(step.output)
-    if isinstance(step.output, dict):  # LlamaIndex's streams, as they were before somebody read them
+    if isinstance(step.output, dict):  # LlamaIndex's streams before they were read
         said = next((step.output[key] for key, beside in _STREAMS if {key, beside} <= step.output.keys()), step.output)
         step.output = said or OPAQUE
 
 
 def _read_postprocessing(step: Step, payloads: Payloads) -> None:
-    """LlamaIndex's postprocessors name the nodes that they leave by their ids."""
+    """LlamaIndex's postprocessors show the ids of the nodes that they return."""
     left = step.span.attributes.get("output.value")
     if isinstance(left, str) and left.startswith("["):
         scores = [(payloads.by_id.get(own_id), number(score)) for own_id, score in _node.findall(left)]
@@ -106,7 +106,7 @@ def _read_postprocessing(step: Step, payloads: Payloads) -> None:
 
 
 def _messages_of(payload: Snapshot) -> list[Message]:
-    """The messages in a payload of LangChain's, with what they carry."""
+    """The messages in a payload of LangChain's."""
     asked = payload.get("messages") if isinstance(payload, dict) else None
     while isinstance(asked, list) and asked and isinstance(asked[0], list):
         asked = asked[0]
@@ -146,7 +146,7 @@ def _plain_reply(output: Any) -> Message | None:
 
 
 def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
-    """A message, of its attributes."""
+    """A message, made of its attributes."""
     content = fields.get("message.content")
     if not isinstance(content, str):
         parts = (part.get("message_content.text") for part in numbered(fields, "message.contents"))
@@ -188,7 +188,7 @@ def _read_tool(step: Step, _: Payloads) -> None:
 
 
 def _found(attributes: Mapping[str, Any], payloads: Payloads, *, loosely: bool) -> list[Scored] | None:
-    """What a search found; None where the span has ids of documents, or nothing, in place of their texts.
+    """What a search found; None if the span has ids of documents, or nothing, instead of their texts.
 
     Args:
         attributes: the span's.

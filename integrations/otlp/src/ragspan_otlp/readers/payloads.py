@@ -17,7 +17,7 @@ _MAX_DEPTH = 40
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
 _REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$")
-"""How Python prints an object: it says nothing to a user."""
+"""How Python prints an object, which is no text for a user."""
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 _TEXTS = ("text", "content", "page_content", "document", "contents", "passage", "long_text")
 _IDS = ("id", "id_", "node_id", "doc_id", "document_id")
@@ -25,7 +25,7 @@ _ABOUT = ("metadata", "meta")
 
 
 class Payloads:
-    """The payloads of one trace. A document is the same one wherever its text is; equal texts count once anyway."""
+    """The payloads of one trace. Equal texts of documents are one document."""
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
@@ -34,7 +34,7 @@ class Payloads:
         self._left = _MAX_VALUES
 
     def document(self, text: str, *, own_id: Any = None, metadata: Any = None) -> Document:
-        """The document with this text; what is first said of it stays."""
+        """The document with this text; the first id and metadata stay."""
         known = self._documents.get(text)
         if known is None:
             known = self._documents[text] = Document(text, None, {})
@@ -46,7 +46,7 @@ class Payloads:
         return known
 
     def read(self, value: Any) -> Snapshot:
-        """The data in an attribute: what is JSON by its looks is read as such."""
+        """The data in an attribute: what looks like JSON is read as JSON."""
         data = value
         if isinstance(value, str):
             data = json_of(value)
@@ -83,7 +83,7 @@ class Payloads:
             return self.message(value, role, depth)
         if value.get("type") == "tool_call" and "args" in value:
             return self._call(value, depth)
-        if "update" in value and value.keys() <= _COMMAND:  # LangGraph's, which steers a graph and holds no question
+        if "update" in value and value.keys() <= _COMMAND:  # LangGraph's command, which holds no question
             return Hidden({"update": self.snapshot(value["update"], depth + 1)})
         return {str(key): self.snapshot(item, depth + 1) for key, item in value.items()}
 
@@ -179,7 +179,7 @@ def _first(value: Fields, keys: Iterable[str]) -> Any:
 
 
 def json_of(value: Any) -> Any:
-    """The data of an attribute that holds JSON; None where it holds none."""
+    """The data of an attribute that holds JSON; None if it holds none."""
     if not isinstance(value, str):
         return value if isinstance(value, (dict, list)) else None
     if value.lstrip()[:1] not in {"{", "[", '"'}:
@@ -191,7 +191,7 @@ def json_of(value: Any) -> Any:
 
 
 def as_fields(value: Any) -> dict[str, Any]:
-    """The fields in an attribute; none where it holds something else."""
+    """The fields in an attribute; none if it holds something else."""
     data = json_of(value)
     return {key: item for key, item in data.items() if isinstance(key, str)} if isinstance(data, dict) else {}
 
@@ -224,7 +224,7 @@ def number(value: Any) -> float | None:
 
 
 def query_in(inputs: Snapshot) -> str | None:
-    """What was searched with: a text, or the one text that is called so in what a search was called with."""
+    """What was searched with: a text, or the field with such a name in what a search was called with."""
     if isinstance(inputs, dict):
         inner = inputs.get("query_bundle", inputs.get("str_or_query_bundle", inputs))
         inputs = inner.get("query_str", inner.get("query")) if isinstance(inner, dict) else inner
@@ -238,7 +238,7 @@ def chunks_in(inputs: Snapshot) -> list[str]:
 
 
 def numbered(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
-    """What stands in attributes named `prefix.0.name`, `prefix.1.name`, each as its fields."""
+    """The values of attributes named `prefix.0.name`, `prefix.1.name`, as one mapping for each number."""
     found: dict[int, dict[str, Any]] = {}
     start = f"{prefix}."
     for key, value in attributes.items():

@@ -1,7 +1,4 @@
-"""Makes the record of a request's steps.
-
-By the rule that the handlers have: the steps become a log of runs, and `ragspan.runs` makes the record of it.
-"""
+"""Makes the record of a request's steps: they become a log of runs, and `ragspan.runs` makes the record, as for LangChain's handler."""
 
 from __future__ import annotations
 
@@ -14,10 +11,9 @@ from typing import Any
 from ragspan.capturing.log import Event, RequestLog
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.matching import PromptText
-from ragspan.record_json import plain_entries
 from ragspan.records import RagRecord, Reranking, RetrievedContext, SpanAnchor
-from ragspan.runs import record_of
 from ragspan.runs.payloads import Document, Message
+from ragspan.runs.record import context_of, record_of
 from ragspan.runs.trace import INTERRUPT
 from ragspan.step_texts import ToldError
 from ragspan_otlp.readers.payloads import text
@@ -166,15 +162,15 @@ class Request:
     # Documents
 
     def _written(self) -> list[str]:
-        """Documents as they stand in prompts with their metadata before them, as LlamaIndex writes them."""
+        """Documents as they are in prompts after their metadata, as LlamaIndex writes them."""
         found = (document for step in self._steps for document, _ in step.found or ())
         shown = dict.fromkeys(f"{_lines_of(document)}\n\n{document.text}" for document in found if document.metadata)
-        if self._framework != "langchain":  # whose steps have documents for documents: a text is none
+        if self._framework != "langchain":  # whose steps show documents as such: a text is none
             shown |= dict.fromkeys(each for step in self._steps for each in step.written)
         return _without_joined([each for each in list(shown)[:_MAX_WRITTEN] if each.strip() and each in self._prompts])
 
     def _has_unseen_prompt(self, status: str) -> bool:
-        """Whether a model may have answered whose prompt nobody shows; one that has not ended has no span."""
+        """Whether a model may have answered whose prompt is not in the spans; one that has not ended has no span."""
         if self._models:
             return not self._prompts.strip()
         return status != "complete" or not any(step.shows_models for step in self._steps)
@@ -189,7 +185,7 @@ class Request:
         return tuple({each.text: each for one in found for each in _ordered(one or ())}.values())
 
     def _evidence(self, record: RagRecord) -> tuple[RetrievedContext, ...]:
-        """Of contexts that are the words of earlier models, the documents that stood in the prompts of these."""
+        """Of contexts that are the words of earlier models, the documents that were in the prompts of these."""
         known = [search.contexts for search in record.retrievals]
         documents = {context.text: context for contexts in known[:_MAX_OF_A_KIND] for context in contexts}
         generated = [context.text for context in record.contexts or () if not _is_of(context.text, documents)]
@@ -222,7 +218,7 @@ class Request:
         )
 
     def _swallowed(self) -> tuple[str, ...]:
-        """The errors that a framework made an answer of; of LangChain they are retries, which handlers do not count."""
+        """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""
         errors = [] if self._framework == "langchain" else [_error_of(step.span) for step in self._steps[1:]]
         return tuple(dict.fromkeys(error.name for error in errors if error is not None))
 
@@ -256,7 +252,7 @@ def _take_payloads_of_only_chain(steps: Sequence[Step]) -> None:
 
 
 def _leave_streams_open(steps: Sequence[Step]) -> bool:
-    """Mark the models that LangChain's request did not wait for: a reader left their stream, and their spans end later."""
+    """Mark the models that LangChain's request did not wait for: a reader closed their stream, and their spans end later."""
     root = steps[0]
     if root.framework != "langchain" or root.kind in BARE:
         return False
@@ -268,7 +264,7 @@ def _leave_streams_open(steps: Sequence[Step]) -> bool:
 
 
 def _model_without_span(steps: Sequence[Step]) -> list[Step]:
-    """The model behind a prompt that was filled in, if no span of a model follows: its stream was left."""
+    """The model behind a prompt that was filled in, if no span of a model follows: its stream was closed early."""
     made = max((step for step in steps if step.made_prompt), key=_start_of, default=None)
     if made is None or made.outer is None:
         return []
@@ -292,7 +288,7 @@ def _says_nothing(payload: Snapshot) -> bool:
 
 
 class _Origins:
-    """Finds the document that a context was written of for the model."""
+    """Finds the document behind a context, which a program may have rewritten for the model."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self._found: dict[str, RetrievedContext] = {}
@@ -314,21 +310,11 @@ def _is_of(text: str, documents: Iterable[str]) -> bool:
 
 
 def _ordered(found: Iterable[Scored]) -> tuple[RetrievedContext, ...]:
-    return tuple(
-        RetrievedContext(
-            text=document.text,
-            id=document.id,
-            rank=rank,
-            score=score,
-            source=text(document.metadata, "source"),
-            metadata=plain_entries(document.metadata),
-        )
-        for rank, (document, score) in enumerate(found)
-    )
+    return tuple(context_of(document, rank=rank, score=score) for rank, (document, score) in enumerate(found))
 
 
 def _without_joined(texts: list[str]) -> list[str]:
-    """Without texts that several others were joined to, as LlamaIndex packs documents into its model's window."""
+    """Without texts that are several others together, as LlamaIndex packs documents into its model's window."""
     if len(texts) * sum(map(len, texts)) > _MAX_COMPARED:
         return texts
     return [text for text in texts if sum(other in text for other in texts) <= 2]  # noqa: PLR2004  itself and one more
@@ -339,7 +325,7 @@ def _lines_of(document: Document) -> str:
 
 
 def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
-    """The span's identity; None where its ids are no hexadecimal numbers."""
+    """The span's identity; None if its ids are no hexadecimal numbers."""
     try:
         trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
     except ValueError:
@@ -348,7 +334,7 @@ def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
 
 
 def _error_of(span: TracedSpan) -> ToldError | None:
-    """The error that ended a span. A graph that waits for a person notes one, too, though it has not failed."""
+    """The error that ended a span. A graph that waits for a person has one, too, though it has not failed."""
     told: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
     kind = text(told, "exception.type") or text(span.attributes, "error.type")
     if not span.status_error and (kind or "").rpartition(".")[2] != INTERRUPT:

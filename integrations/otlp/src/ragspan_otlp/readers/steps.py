@@ -33,18 +33,18 @@ class Step:
     """The step around it; known once its request is."""
     framework: str = ""
     shows_models: bool = False
-    """The instrumentation shows every call of a model: where there is none, none was made."""
+    """The instrumentation shows every call of a model; without such a span, no model was called."""
     inputs: Snapshot = OPAQUE
-    """What a chain, an agent or a tool was called with; opaque where the span does not say."""
+    """What a chain, an agent or a tool was called with; opaque if the span does not say."""
     output: Snapshot = OPAQUE
     query: str | None = None
     """Of a search or a reranker."""
     found: Sequence[Scored] | None = None
-    """The documents that a search or a reranker gave; None where their texts are not known."""
+    """The documents that a search or a reranker gave; None if their texts are not known."""
     given: Sequence[Scored] = ()
     """The documents that a reranker was given."""
     written: Sequence[str] = ()
-    """Documents as a step wrote them for the model: with their metadata, say."""
+    """Documents as a step wrote them for the model, such as with their metadata."""
     prompt: Sequence[Message] = ()
     """Of a model."""
     beside: Snapshot = None
@@ -53,7 +53,7 @@ class Step:
     told: Mapping[str, Any] = field(default_factory=dict)
     """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
     made_prompt: Sequence[Message] = ()
-    """Of a chain: the prompt that it filled in, for a model to come."""
+    """Of a chain: the prompt that it filled in for the next model."""
     has_ended: bool = True
     """Of a model: False where only its prompt is known, since spans come when they end."""
     model: str | None = None
@@ -112,7 +112,7 @@ def requests_in(
 def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, Step]) -> tuple[str | None, str]:
     """The id of the step around a span, if any, and that of the outermost span around it, which may be missing."""
     top, parent = span.span_id, span.parent_id
-    for _ in range(_MAX_AROUND):  # spans may lie in one another in a circle
+    for _ in range(_MAX_AROUND):  # parents may form a circle
         if parent is None or parent == top:
             break
         if parent in steps:
