@@ -155,23 +155,14 @@ def test_an_integration_is_asked_first(sink):
     assert sink.records()[0].contexts is None
 
 
-class SeenInside:
-    """A part whose capture holds what an integration saw."""
-
-    def __init__(self, record):
-        self.record = record
-
-    def close(self):
-        return self.record
-
-
 def test_what_integrations_saw_inside_fills_in_what_was_not_set(sink):
-    seen = RagRecord(question="seen", contexts=["seen"], response="seen")
+    seen, ended = RagRecord(question="seen", contexts=["seen"], response="seen"), []
     with ragspan.capture(sink=sink) as answer:
-        enclosing_answer().part("integration", lambda: SeenInside(seen))
+        enclosing_answer().part("integration", lambda: seen, ended.append)
         answer.response = "set"
 
     (record,) = sink.records()
+    assert ended == [seen]
     assert (record.question, record.contexts[0].text, record.response) == ("seen", "seen", "set")
 
 
@@ -225,10 +216,7 @@ def test_the_exception_of_the_block_is_not_replaced_by_that_of_a_document(sink):
 
 
 class Failing:
-    """A part, and a sink, that raise."""
-
-    def close(self):
-        raise LookupError
+    """Raises as a sink, and where it is ended as a part."""
 
     def submit(self, capture):
         raise LookupError
@@ -236,7 +224,7 @@ class Failing:
 
 def test_a_part_that_raises_costs_what_it_saw(sink):
     with ragspan.capture(sink=sink) as answer:
-        answer.part("integration", Failing)
+        answer.part("integration", lambda: RagRecord(question=None, contexts=None, response="s"), Failing().submit)
         answer.response = "r"
 
     assert sink.records()[0].response == "r"
@@ -269,11 +257,11 @@ def test_threads_that_need_a_part_at_the_same_time_get_the_same_one(sink):
 
     def make():
         both_are_here.wait(10)  # both have found none
-        return SeenInside(RagRecord(question=None, contexts=None, response="seen"))
+        return RagRecord(question=None, contexts=None, response="seen")
 
     parts = []
     with ragspan.capture(sink=sink) as answer:
-        threads = [threading.Thread(target=lambda: parts.append(answer.part("owner", make))) for _ in range(2)]
+        threads = [threading.Thread(target=lambda: parts.append(answer.part("owner", make, id))) for _ in range(2)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts, is_abandonment
@@ -23,15 +23,7 @@ ContextRecorder = Callable[[Sequence[RetrievedContext]], bool]
 _recorders: list[ContextRecorder] = []
 
 
-class Part(Protocol):
-    """What an integration saw inside a `ragspan.capture` block."""
-
-    def close(self) -> Capture:
-        """The block is over: what was seen, as a capture whose record fills in what the program did not set."""
-        ...
-
-
-_AnyPart = TypeVar("_AnyPart", bound=Part)
+_Part = TypeVar("_Part", bound=Capture)
 _T = TypeVar("_T")
 
 
@@ -46,19 +38,22 @@ class Answer:
         self.response: str | None = None
         """What the caller gets."""
         self._recorded: list[RetrievedContext] = []
-        self._parts: dict[int, tuple[object, Part]] = {}
+        self._parts: dict[int, tuple[object, Capture, Callable[[Any], object]]] = {}
         self._closed = False
 
     @property
     def closed(self) -> bool:
         return self._closed
 
-    def part(self, owner: object, make: Callable[[], _AnyPart]) -> _AnyPart:
-        """An integration's part of this answer, made at first need; an owner always makes the same kind."""
+    def part(self, owner: object, make: Callable[[], _Part], end: Callable[[_Part], object]) -> _Part:
+        """What an owner sees of this answer: a capture whose record fills in what the program does not set.
+
+        It is made at first need, and ended with the block.
+        """
         entry = self._parts.get(id(owner))
         if entry is None:  # `setdefault`: all threads have to get the same part
-            entry = self._parts.setdefault(id(owner), (owner, make()))
-        return cast("_AnyPart", entry[1])
+            entry = self._parts.setdefault(id(owner), (owner, make(), end))
+        return cast("_Part", entry[1])
 
     def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
         """These contexts go into the prompt, too."""
@@ -69,7 +64,7 @@ class Answer:
         contexts = None if self.contexts is None else _readable(self.contexts)
         if self._recorded:
             contexts = [*(contexts or ()), *self._recorded]
-        parts = [part for _, part in [*self._parts.values()]]  # of a copy: another thread may still add one
+        parts = list(self._parts.values())  # another thread may still add one
         return _AnswerCapture(
             set_by_hand=replace(
                 record,
@@ -78,8 +73,13 @@ class Answer:
                 response=self.response,
             ),
             noted=noted,
-            parts=tuple(seen for part in parts if (seen := _guarded(part.close)) is not None),
+            parts=tuple(seen for _, part, end in parts if (seen := _guarded(_ended, part, end)) is not None),
         )
+
+
+def _ended(part: Capture, end: Callable[[Any], object]) -> Capture:
+    end(part)
+    return part
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

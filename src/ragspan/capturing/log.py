@@ -110,6 +110,11 @@ class RequestLog:
         """Append an event that happens now."""
         self.events.append((kind, run, parent, time_ns(), payload, about))
 
+    def count(self, text: str) -> str:
+        """Count a text for the size of the request, each one once."""
+        self.texts[id(text)] = text
+        return text
+
     def look_for_span(self, find: Callable[[], SpanAnchor | None]) -> None:
         """Take the span that another instrumentation makes for this request as its anchor, as soon as there is one."""
         self.span_finder = find

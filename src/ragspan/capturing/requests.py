@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from opentelemetry.context import get_current
@@ -115,11 +114,10 @@ class OpenRequests(Generic[Place]):
             return None
         answer = enclosing_answer()
         if answer is not None:
-            return answer.part(self, self._new_part).log
-        log = RequestLog(self._fold)
+            return answer.part(self, lambda: self._new_log(grouped=True), self._end)
+        log = self._new_log()
         if context:
             log.anchor = current_anchor(context)
-        self._add(log)
         return log
 
     def follow(self, log: RequestLog, key: RunKey, place: Place) -> None:
@@ -131,13 +129,8 @@ class OpenRequests(Generic[Place]):
         elif len(log.keys) > _MAX_RUNS:
             self.give_up(log)
 
-    def _new_part(self) -> _Part:
-        log = RequestLog(self._fold, grouped=True)
-        self._add(log)
-        return _Part(log, self._end)
-
-    def _add(self, log: RequestLog) -> None:
-        """Note a request that begins, and give up others that should have ended."""
+    def _new_log(self, *, grouped: bool = False) -> RequestLog:
+        """The log of a request that begins; others that should have ended are given up."""
         while len(self._open) >= self._max_open:
             self.give_up(next(iter(self._open.values())))
         now = time.monotonic()
@@ -146,7 +139,9 @@ class OpenRequests(Generic[Place]):
             too_old = time.time_ns() - self._max_ns
             for each in [each for each in list(self._open.values()) if each.last_event_ns < too_old]:
                 self.give_up(each)
+        log = RequestLog(self._fold, grouped=grouped)
         self._open[id(log)] = log
+        return log
 
     # Ends
 
@@ -192,15 +187,3 @@ class OpenRequests(Generic[Place]):
         self._on_end(log)
         log.release()
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What happened inside a `ragspan.capture` block: a part of that answer."""
-
-    log: RequestLog
-    end: Callable[[RequestLog], bool]
-
-    def close(self) -> RequestLog:
-        self.end(self.log)
-        return self.log

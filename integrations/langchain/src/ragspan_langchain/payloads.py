@@ -48,8 +48,7 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     for document, snapshot in list(log.kept.values()):
         text = document.get("page_content") if isinstance(document, dict) else document.page_content
         if text is not snapshot.text and isinstance(text, str):
-            log.texts[id(text)] = text
-            changed.append((snapshot, text))
+            changed.append((snapshot, log.count(text)))
     return changed
 
 

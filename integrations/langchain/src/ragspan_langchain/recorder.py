@@ -139,7 +139,8 @@ class EventRecorder:
         log = self._live.get(_key_of(run_id))
         if log is None:
             return False
-        log.texts.update((id(context.text), context.text) for context in contexts)
+        for context in contexts:
+            log.count(context.text)
         log.note("contexts", _key_of(run_id), payload=tuple(contexts))
         return True
 

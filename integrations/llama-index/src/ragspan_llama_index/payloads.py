@@ -37,10 +37,7 @@ _PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them down for the model."""
     given = argument(arguments, "text_chunks", 1)
-    texts = [text for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else []
-    for text in texts:
-        log.texts[id(text)] = text
-    return texts
+    return [log.count(text) for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else ()
 
 
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
@@ -51,7 +48,7 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
     if message is not None:
         payload["asked_for"] = calls_in(message)
     if inside_synthesis:
-        payload["said"] = _counted(text_of(response), log)
+        payload["said"] = _text_of(response, log)
     return payload
 
 
@@ -209,7 +206,8 @@ def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dic
         return {"asked": _asked(argument(arguments, None, 0), log)}
     event = arguments["start_event"]
     asked = asked_by_event(event)
-    _count(asked, log)
+    for _, text in asked:
+        log.count(text)
     name = getattr(instance, "__dict__", {}).get("name")
     return {"is_run": True, "asked": asked, "is_resumed": event is None, "agent_name": name}
 
@@ -262,7 +260,8 @@ def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> di
     if "args" in arguments or "kwargs" in arguments:  # the framework's wrapper of `complete` names no argument
         given = next(iter(arguments.get("args", ())), None) or arguments.get("kwargs", {}).get("prompt")
     prompt, beside = prompt_in(given)
-    _count(prompt, log)
+    for _, text in prompt:
+        log.count(text)
     return {"model": _model_name(instance), "prompt": prompt, "beside": beside}
 
 
@@ -279,10 +278,7 @@ def _model_name(instance: Any) -> str | None:
 def _asked(given: Any, log: RequestLog) -> Asked:
     """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
     text = text_in(given)
-    if text is None:
-        return ()
-    log.texts[id(text)] = text
-    return (("", text),)
+    return () if text is None else (("", log.count(text)),)
 
 
 # Ends
@@ -292,7 +288,7 @@ def end_of_tool(result: Any, log: RequestLog) -> dict[str, Any]:
     content = getattr(result, "content", None)
     payload: dict[str, Any] = {}
     if isinstance(content, str):
-        payload["answer"] = _counted(content, log)
+        payload["answer"] = log.count(content)
     found = getattr(result, "raw_output", None)
     if are_nodes(found):
         payload["found"] = nodes_in(found, log)
@@ -302,20 +298,13 @@ def end_of_tool(result: Any, log: RequestLog) -> dict[str, Any]:
 def end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
     payload = reply_in(result, log, inside_synthesis=inside_synthesis)
     if not inside_synthesis:
-        payload["answer"] = _counted(text_of(result), log)
+        payload["answer"] = _text_of(result, log)
     return payload
 
 
-def _count(named: Asked | Prompt, log: RequestLog) -> None:
-    """Have the log know of texts, each of which counts once for its size."""
-    for _, text in named:
-        log.texts[id(text)] = text
-
-
-def _counted(text: str | None, log: RequestLog) -> str | None:
-    if text is not None:
-        log.texts[id(text)] = text
-    return text
+def _text_of(response: Any, log: RequestLog) -> str | None:
+    text = text_of(response)
+    return text if text is None else log.count(text)
 
 
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, RequestLog], dict[str, Any]]]] = {

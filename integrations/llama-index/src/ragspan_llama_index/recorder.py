@@ -181,7 +181,8 @@ class SpanRecorder:
         place = self._live.get(span_id)
         if place is None or place[0].over:
             return False
-        place[0].texts.update((id(context.text), context.text) for context in contexts)
+        for context in contexts:
+            place[0].count(context.text)
         place[0].note("contexts", "", place[1], {"recorded": tuple(contexts)})
         return True
 

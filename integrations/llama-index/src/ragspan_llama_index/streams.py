@@ -123,13 +123,17 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
 # What stands in for the framework's streams
 
 
-class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
-    """A generator or iterator, and everything else that it is, noting its tokens."""
+class _Noting(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
+    """A stream, and everything else that it is, noting its tokens as `read` takes them out."""
 
     def __init__(self, source: Any, stream: Stream, read: Callable[[Any], Any]) -> None:
         super().__init__(source)
         self._self_stream = stream
         self._self_read = read
+
+
+class _Watched(_Noting):
+    """A generator or iterator."""
 
     def __iter__(self) -> Any:
         return self
@@ -164,13 +168,8 @@ class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for chec
         return token
 
 
-class _WatchedAsync(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
-    """The same for an asynchronous one."""
-
-    def __init__(self, source: Any, stream: Stream, read: Callable[[Any], Any]) -> None:
-        super().__init__(source)
-        self._self_stream = stream
-        self._self_read = read
+class _WatchedAsync(_Noting):
+    """An asynchronous generator or iterator."""
 
     def __aiter__(self) -> Any:
         return self
@@ -249,13 +248,12 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
     else:
         answer = text_of(part)
         if answer is not None:
-            log.texts[id(answer)] = answer
+            log.count(answer)
         if part is not None and not isinstance(part, (str, int)):
             log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
             payload["result"] = id(part)
         if kind is None and role == "call":
-            payload["fields"] = texts = texts_in(part)
-            log.texts.update((id(text), text) for text in texts)
+            payload["fields"] = list(map(log.count, texts_in(part)))
     payload["answer"] = answer
     if role == "call" and _only_asked_models(place):  # then what it found was found in a way that no span shows
         sources = getattr(part, "source_nodes", None)
