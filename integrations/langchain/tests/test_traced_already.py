@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 import pytest
 from agent_programs import calls, rag_graph, search, search_agent, user_says
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.runnables import RunnableLambda
 from lc_captures import config_for
-from openinference.instrumentation import suppress_tracing
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry import context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, ParentBased, Sampler, SamplingResult
 from opentelemetry.trace import set_span_in_context
 from rag_programs import (
     ANSWER,
-    FOUND,
     PUMP,
     QUESTION,
     FailingRetriever,
     TopicRetriever,
     answer_chain,
     rag_chain,
-    retriever,
 )
+from traced_alike import TracedAlready
 from traced_application import SCORE, ids
 
 import ragspan
-from ragspan import NotApplicable, Settings
+from ragspan import Settings
 from ragspan.defaults import engine_from
 from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
@@ -58,6 +54,19 @@ def consume(chain, question, config):
 async def consume_asynchronously(chain, question, config):
     async for _ in chain.astream(question, config):
         pass
+
+
+@pytest.fixture
+def ask():
+    chain = rag_chain().with_config(run_name="rivers")
+    return lambda application: chain.invoke(QUESTION, config_for(application.engine))
+
+
+class TestTracedAlready(TracedAlready):
+    """Chains."""
+
+    openinference = LangChainInstrumentor
+    root = workflow = "rivers"
 
 
 # Beside OpenInference: the answer's span is that of the root run
@@ -191,22 +200,6 @@ def test_the_instrumentor_and_a_handler_of_the_same_engine(application, openinfe
     assert application.scored_spans() == ["rivers"]
 
 
-def test_openinference_that_begins_between_two_requests(application):
-    chain = rag_chain().with_config(run_name="rivers", **config_for(application.engine))
-    instrumentor = LangChainInstrumentor()
-    with application.tracer.start_as_current_span("before"):
-        chain.invoke(QUESTION)
-    instrumentor.instrument(tracer_provider=application.provider)
-    try:
-        chain.invoke(QUESTION)
-    finally:
-        instrumentor.uninstrument()
-    with application.tracer.start_as_current_span("after"):
-        chain.invoke(QUESTION)
-
-    assert application.scored_spans() == ["after", "before", "rivers"]
-
-
 # Where OpenInference's spans go, and whether they are kept
 
 
@@ -226,57 +219,6 @@ def test_openinference_with_a_provider_of_its_own(new_application):
     by_name = {span.name: span for span in exporter.get_finished_spans()}
     assert by_name[SCORE].parent.span_id == by_name["rivers"].context.span_id
     assert by_name[SCORE].context.trace_id == by_name["rivers"].context.trace_id
-
-
-@pytest.mark.parametrize("separate", [False, True])
-def test_openinference_with_traces_of_its_own(application, separate):
-    """What was current is the answer's no more than any other span above it."""
-    instrumentor = LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=application.provider, separate_trace_from_runtime_context=separate)
-    try:
-        with application.tracer.start_as_current_span("POST /ask"):
-            rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
-    finally:
-        instrumentor.uninstrument()
-
-    assert application.scored_spans() == ["rivers"]
-    in_one_trace = application.span(SCORE).context.trace_id == application.span("POST /ask").context.trace_id
-    assert in_one_trace is not separate
-
-
-def test_suppressed_tracing_is_suppressed_scoring(application, openinference):
-    with suppress_tracing():
-        rag_chain().invoke(QUESTION, config_for(application.engine))
-
-    assert application.outcomes() == []
-    assert application.spans() == []
-
-
-class Dropping(Sampler):
-    """Drops the spans of this name."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def should_sample(self, parent_context, trace_id, name, *args, **kwargs):
-        return SamplingResult(Decision.DROP if name == self.name else Decision.RECORD_AND_SAMPLE)
-
-    def get_description(self):
-        return "Dropping"
-
-
-@pytest.mark.parametrize("sampler", [ParentBased(ALWAYS_OFF), Dropping("rivers")], ids=["the trace", "the root"])
-def test_nothing_is_judged_where_no_span_is_kept(application, sampler):
-    """A score below a span that nobody gets would hang in the air."""
-    instrumentor = LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=TracerProvider(sampler=sampler, shutdown_on_exit=False))
-    try:
-        rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
-    finally:
-        instrumentor.uninstrument()
-
-    assert application.outcomes() == [NotApplicable(reason="not_sampled")]
-    assert application.drawn_by_ragspan() == []
 
 
 # Without OpenInference: the answer's span is the one that is current
@@ -323,44 +265,6 @@ def test_an_instrumentation_that_makes_its_spans_current(application, inside):
         chain.invoke(inputs, config)
 
     assert application.targets() == [ids(application.span("rivers"))]
-
-
-def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(application):
-    rag_chain().invoke(QUESTION, config_for(application.engine))
-
-    answer = application.span("invoke_workflow RunnableSequence")
-    assert answer.parent is None
-    assert answer.attributes["ragspan.score.context_adherence"] == 1.0
-
-
-# Drawn twice, by choice
-
-
-def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, caplog):
-    application = new_application("answer")
-    instrumentor = LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=application.provider)
-    try:
-        for _ in range(3):
-            rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
-    finally:
-        instrumentor.uninstrument()
-
-    assert {span.parent.span_id for span in application.spans("invoke_workflow rivers")} == {
-        span.context.span_id for span in application.spans("rivers")
-    }
-    (told,) = [record for record in caplog.records if record.name == "ragspan"]
-    assert told.levelno == logging.WARNING
-    assert "RAGSPAN_SPANS=scores" in told.getMessage()
-
-
-def test_an_answer_that_is_drawn_once_is_not_told_of(new_application, caplog):
-    application = new_application("answer")
-    with application.tracer.start_as_current_span("POST /ask"):
-        rag_chain(retriever(*FOUND)).invoke(QUESTION, config_for(application.engine))
-
-    assert len(application.spans("invoke_workflow RunnableSequence")) == 1
-    assert [record for record in caplog.records if record.name == "ragspan"] == []
 
 
 # From the environment

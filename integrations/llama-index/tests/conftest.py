@@ -101,7 +101,7 @@ def new_application():
 
 
 @pytest.fixture
-def traced(new_application):
+def application(new_application):
     return new_application()
 
 

@@ -7,7 +7,7 @@ import gc
 
 import pytest
 from captures import Answered
-from li_agents import agent, ask
+from li_agents import agent
 from li_chats import chat_engine
 from li_model import calls
 from li_programs import (
@@ -29,16 +29,14 @@ from llama_index.core.query_engine import SubQuestionQueryEngine
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.span import SimpleSpan
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
-from openinference.instrumentation import suppress_tracing
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry import context
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, Decision, ParentBased, Sampler, SamplingResult
 from opentelemetry.trace import set_span_in_context
 from pydantic import PrivateAttr
+from traced_alike import TracedAlready
 from traced_application import SCORE, ids
 
-from ragspan import NotApplicable
 from ragspan_llama_index import RagspanLlamaIndexInstrumentor
 
 QUERY = "RetrieverQueryEngine.query"
@@ -46,17 +44,38 @@ COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 
 
 @pytest.fixture(params=["attached before", "attached after"])
-def beside_openinference(request, traced, handle):
+def beside_openinference(request, application, handle):
     """OpenInference traces the application, and a handler was attached before or after it."""
     instrumentor = LlamaIndexInstrumentor()
     if request.param == "attached before":
-        handle(traced)
-    instrumentor.instrument(tracer_provider=traced.provider)
+        handle(application)
+    instrumentor.instrument(tracer_provider=application.provider)
     if request.param == "attached after":
-        handle(traced)
-    yield traced
+        handle(application)
+    yield application
     if instrumentor.is_instrumented_by_opentelemetry:
         instrumentor.uninstrument()
+
+
+@pytest.fixture
+def ask(handle):
+    attached = []
+
+    def ask_engine(application):
+        if application not in attached:
+            attached.append(application)
+            handle(application)
+        engine().query(QUESTION)
+
+    return ask_engine
+
+
+class TestTracedAlready(TracedAlready):
+    """Engines."""
+
+    openinference = LlamaIndexInstrumentor
+    root = QUERY
+    workflow = "RetrieverQueryEngine"
 
 
 CALLS = {
@@ -188,11 +207,11 @@ def test_an_answer_that_fails_belongs_to_its_root(beside_openinference):
 
 
 @pytest.mark.parametrize("first", ["openinference", "ragspan"])
-def test_both_instrumentors(traced, first):
+def test_both_instrumentors(application, first):
     theirs, ours = LlamaIndexInstrumentor(), RagspanLlamaIndexInstrumentor()
     attach = [
-        lambda: theirs.instrument(tracer_provider=traced.provider),
-        lambda: ours.instrument(sink=traced.engine),
+        lambda: theirs.instrument(tracer_provider=application.provider),
+        lambda: ours.instrument(sink=application.engine),
     ]
     for instrument in attach if first == "openinference" else reversed(attach):
         instrument()
@@ -202,76 +221,20 @@ def test_both_instrumentors(traced, first):
         ours.uninstrument()
         theirs.uninstrument()
 
-    assert traced.scored_spans() == [QUERY]
-
-
-# Where OpenInference's spans go, and whether they are kept
-
-
-@pytest.mark.parametrize("separate", [False, True])
-def test_openinference_with_traces_of_its_own(traced, handle, separate):
-    """What was current is the answer's no more than any other span above it."""
-    handle(traced)
-    instrumentor = LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=traced.provider, separate_trace_from_runtime_context=separate)
-    try:
-        with traced.tracer.start_as_current_span("POST /ask"):
-            engine().query(QUESTION)
-    finally:
-        instrumentor.uninstrument()
-
-    assert traced.scored_spans() == [QUERY]
-    in_one_trace = traced.span(SCORE).context.trace_id == traced.span("POST /ask").context.trace_id
-    assert in_one_trace is not separate
-
-
-def test_suppressed_tracing_is_suppressed_scoring(beside_openinference):
-    with suppress_tracing():
-        engine().query(QUESTION)
-
-    assert beside_openinference.outcomes() == []
-    assert beside_openinference.spans() == []
-
-
-class Dropping(Sampler):
-    """Drops the spans of this name."""
-
-    def __init__(self, name):
-        self.name = name
-
-    def should_sample(self, parent_context, trace_id, name, *args, **kwargs):
-        return SamplingResult(Decision.DROP if name == self.name else Decision.RECORD_AND_SAMPLE)
-
-    def get_description(self):
-        return "Dropping"
-
-
-@pytest.mark.parametrize("sampler", [ParentBased(ALWAYS_OFF), Dropping(QUERY)], ids=["the trace", "the root"])
-def test_nothing_is_judged_where_no_span_is_kept(traced, handle, sampler):
-    """A score below a span that nobody gets would hang in the air."""
-    handle(traced)
-    instrumentor = LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=TracerProvider(sampler=sampler, shutdown_on_exit=False))
-    try:
-        engine().query(QUESTION)
-    finally:
-        instrumentor.uninstrument()
-
-    assert traced.outcomes() == [NotApplicable(reason="not_sampled")]
-    assert traced.drawn_by_ragspan() == []
+    assert application.scored_spans() == [QUERY]
 
 
 # Without OpenInference: the answer's span is the one that is current
 
 
 @each_call
-def test_the_span_of_the_request(traced, handle, call, root):
-    handle(traced)
-    with traced.tracer.start_as_current_span("POST /ask"):
+def test_the_span_of_the_request(application, handle, call, root):
+    handle(application)
+    with application.tracer.start_as_current_span("POST /ask"):
         call()
 
-    assert traced.scored_spans() == ["POST /ask"]
-    assert traced.retrieval_spans() == [None]
+    assert application.scored_spans() == ["POST /ask"]
+    assert application.retrieval_spans() == [None]
 
 
 class Attaching(BaseSpanHandler[SimpleSpan]):
@@ -298,26 +261,17 @@ class Attaching(BaseSpanHandler[SimpleSpan]):
     prepare_to_drop_span = prepare_to_exit_span
 
 
-def test_an_instrumentation_that_makes_its_spans_current(traced, handle):
+def test_an_instrumentation_that_makes_its_spans_current(application, handle):
     """Told of a span before us, it has made its own current by then."""
-    attaching = Attaching(traced.tracer)
+    attaching = Attaching(application.tracer)
     get_dispatcher().add_span_handler(attaching)
     try:
-        handle(traced)
+        handle(application)
         engine().query(QUESTION)
     finally:
         get_dispatcher().span_handlers.remove(attaching)
 
-    assert traced.scored_spans() == [QUERY]
-
-
-def test_an_answer_under_no_span_is_drawn_or_its_score_would_have_no_place(traced, handle):
-    handle(traced)
-    engine().query(QUESTION)
-
-    answer = traced.span("invoke_workflow RetrieverQueryEngine")
-    assert answer.parent is None
-    assert answer.attributes["ragspan.score.context_adherence"] == 1.0
+    assert application.scored_spans() == [QUERY]
 
 
 # The spans of searches
@@ -336,7 +290,7 @@ def test_each_search_of_a_streamed_chat_knows_its_own_span(beside_openinference)
 
 async def test_a_search_of_an_agents_tool_knows_its_span(beside_openinference, model):
     model.says(calls("search", input="cello"), ANSWER, "In the end.")
-    await ask(agent(engine_tool("search")), QUESTION)
+    await agent(engine_tool("search")).run(user_msg=QUESTION)
 
     (span,) = beside_openinference.retrieval_spans()
     assert span in {ids(span) for span in beside_openinference.spans() if ".aretrieve" in span.name}
@@ -356,27 +310,6 @@ def test_a_postprocessor_is_no_search(beside_openinference):
     engine_over(FixedRetriever(found("cello", "harp")), SimilarityPostprocessor(similarity_cutoff=0.5)).query(QUESTION)
 
     assert beside_openinference.retrieval_spans() == [ids(beside_openinference.span("FixedRetriever.retrieve"))]
-
-
-# Drawn twice, by choice
-
-
-def test_an_answer_that_is_drawn_twice_is_told_of_once(new_application, handle, caplog):
-    application = new_application("answer")
-    handle(application)
-    instrumentor = LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=application.provider)
-    try:
-        for _ in range(3):
-            engine().query(QUESTION)
-    finally:
-        instrumentor.uninstrument()
-
-    assert {span.parent.span_id for span in application.spans("invoke_workflow RetrieverQueryEngine")} == {
-        span.context.span_id for span in application.spans(QUERY)
-    }
-    (told,) = [record for record in caplog.records if record.name == "ragspan"]
-    assert "RAGSPAN_SPANS=scores" in told.getMessage()
 
 
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])
