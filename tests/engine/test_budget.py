@@ -1,13 +1,24 @@
+"""Budgets and what they count with, by themselves; with metrics and judges: `test_budget_in_work.py`."""
+
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
+import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ragspan import Budget
-from ragspan.exceptions import ConfigurationError
+from ragspan.engine.budget import BudgetTracker, DailySum, RunAllowance, TokenBucket
+from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import OverlapJudge
+from ragspan.outcomes import Usage
+
+DAY = 24 * 60 * 60
+FALLBACKS = "one of 'skip', 'overlap', 'hhem', a judge or a verifier"
 
 
 @pytest.mark.parametrize(
@@ -16,23 +27,15 @@ from ragspan.judges import OverlapJudge
         ({"usd_per_day": 0}, "usd_per_day is 0, but should be a number above 0"),
         ({"usd_per_day": math.inf}, "usd_per_day is inf, but should be a number above 0"),
         ({"usd_per_day": "5"}, "usd_per_day is '5', but should be a number above 0"),
-        ({"tokens_per_minute": -1}, "tokens_per_minute is -1, but should be a number above 0"),
         ({"tokens_per_minute": True}, "tokens_per_minute is True, but should be a number above 0"),
         ({"requests_per_minute": 0.5}, "requests_per_minute is 0.5, but should be a whole number, at least 1"),
-        ({"requests_per_minute": "9"}, "requests_per_minute is '9', but should be a whole number, at least 1"),
         ({}, "a budget needs a limit: usd_per_day, tokens_per_minute or requests_per_minute"),
-        (
-            {"usd_per_day": 1, "fallback": "guess"},
-            "fallback is 'guess', but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
-        ),
+        ({"usd_per_day": 1, "fallback": "guess"}, f"fallback is 'guess', but should be {FALLBACKS}"),
         (
             {"usd_per_day": 1, "fallback": OverlapJudge},
-            "fallback is the class OverlapJudge, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
+            f"fallback is the class OverlapJudge, but should be {FALLBACKS}",
         ),
-        (
-            {"usd_per_day": 1, "fallback": 7},
-            "fallback is 7, but should be one of 'skip', 'overlap', 'hhem', a judge or a verifier",
-        ),
+        ({"usd_per_day": 1, "fallback": 7}, f"fallback is 7, but should be {FALLBACKS}"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(arguments, message):
@@ -47,3 +50,277 @@ def test_a_budget_can_be_sent_to_another_process(fallback):
     budget = Budget(usd_per_day=5, tokens_per_minute=60_000, requests_per_minute=30, fallback=fallback)
 
     assert pickle.loads(pickle.dumps(budget)) == budget
+
+
+# The bucket: a rate on average, and a capacity at once.
+
+AMOUNTS = st.floats(min_value=0, max_value=50, allow_nan=False)
+RATES = st.floats(min_value=0.01, max_value=100)
+
+
+def test_a_bucket_starts_full_lets_through_what_time_adds_and_holds_no_more_than_its_capacity(clock):
+    bucket = TokenBucket(rate_per_second=2.0, capacity=3.0, clock=clock)
+
+    assert [bucket.take() for _ in range(4)] == [True, True, True, False]
+    clock.advance(0.4)
+    assert not bucket.take()
+    clock.advance(0.1)
+    assert bucket.take()
+    clock.advance(3600)
+    assert bucket.level == 3.0
+    assert not bucket.take(4), "all of an amount, or nothing of it"
+    assert bucket.level == 3.0
+
+
+@pytest.mark.parametrize(("used", "level"), [(1, 4.0), (5, 0.0), (0, 5.0), (-100, 5.0), (15, -10.0)])
+def test_what_was_taken_is_corrected_to_what_was_used_down_into_debt(clock, used, level):
+    bucket = TokenBucket(rate_per_second=1.0, capacity=5.0, clock=clock)
+    bucket.take(5)
+    bucket.settle(taken=5, used=used)
+
+    assert bucket.level == level
+    clock.advance(10.5 if level < 0 else 0)
+    assert bucket.take() == (level > 0)
+
+
+def test_a_clock_that_goes_backwards_credits_nothing_until_it_is_back(clock):
+    bucket = TokenBucket(rate_per_second=1.0, capacity=5.0, clock=clock)
+    bucket.take(5)
+    levels = []
+    for step in (-100, 100, 1):
+        clock.advance(step)
+        levels.append(bucket.level)
+
+    assert levels == [0.0, 0.0, 1.0]
+
+
+@given(
+    rate=RATES,
+    capacity=RATES,
+    steps=st.lists(st.tuples(st.floats(min_value=-10, max_value=30), AMOUNTS), max_size=40),
+)
+def test_over_any_time_no_more_is_let_through_than_capacity_and_rate_allow(rate, capacity, steps):
+    """Any time, by the furthest that the clock has been: one that jumps back and forth must not earn anything by it."""
+    now, furthest, taken = [0.0], 0.0, [(0.0, 0.0)]
+    bucket = TokenBucket(rate, capacity, clock=lambda: now[0])
+    for passed, amount in steps:
+        now[0] += passed
+        furthest = max(furthest, now[0])
+        if bucket.take(amount):
+            taken.append((furthest, amount))
+
+    for first, last in itertools.combinations(range(len(taken)), 2):
+        amount = sum(amount for _, amount in taken[first : last + 1])
+        assert amount <= capacity + rate * (taken[last][0] - taken[first][0]) + 1e-6
+
+
+@given(
+    rate=RATES,
+    capacity=RATES,
+    steps=st.lists(st.tuples(st.floats(min_value=0, max_value=30), AMOUNTS, AMOUNTS), max_size=40),
+)
+def test_what_is_used_beyond_the_expectation_is_paid_back_in_time(rate, capacity, steps):
+    """Over the whole time, what was used never exceeds what was allowed by more than the last debt."""
+    now, used_in_all = [0.0], 0.0
+    bucket = TokenBucket(rate, capacity, clock=lambda: now[0])
+    for passed, expected, used in steps:
+        now[0] += passed
+        if bucket.take(expected):
+            bucket.settle(taken=expected, used=used)
+            used_in_all += used
+        debt = max(0.0, -bucket.level)
+        assert used_in_all <= capacity + rate * now[0] + debt + 1e-6
+
+
+@given(rate=RATES, capacity=RATES, pause=st.floats(min_value=0, max_value=1000))
+def test_an_empty_bucket_fills_up_with_time(rate, capacity, pause):
+    now = [0.0]
+    bucket = TokenBucket(rate, capacity, clock=lambda: now[0])
+    assert bucket.take(capacity)
+    now[0] += pause
+
+    assert bucket.level == pytest.approx(min(capacity, rate * pause))
+
+
+# The daily sum: an amount in each window of 24 hours.
+
+
+@pytest.fixture
+def dollars(clock):
+    return DailySum(1.0, clock)
+
+
+def test_the_first_window_begins_with_the_first_spending_and_holds_no_more_than_the_sum(clock, dollars):
+    clock.advance(DAY - 1)
+    assert [dollars.take(amount) is not None for amount in (0.75, 0.5, 0.25)] == [True, False, True]
+    clock.advance(DAY - 1)
+    assert dollars.is_spent
+
+    clock.advance(1)
+    assert not dollars.is_spent
+    assert dollars.take(1.0) is not None
+
+
+def test_a_day_lets_the_sum_through_once_however_it_is_spread(clock, dollars):
+    """A bucket that starts full would let nearly twice as much through."""
+    taken = 0
+    for _ in range(24):
+        taken += sum(dollars.take(0.125) is not None for _ in range(8))
+        clock.advance(3599)
+
+    assert taken == 8
+
+
+@pytest.mark.parametrize(("taken", "used", "left"), [(1.0, 0.25, 0.75), (0.5, 0.5, 0.5), (0.5, 1.5, 0.0)])
+def test_what_was_taken_in_this_window_is_corrected_to_what_was_used(dollars, taken, used, left):
+    dollars.settle(dollars.take(taken), taken=taken, used=used)
+
+    assert dollars.is_spent == (left == 0)
+    assert dollars.take(left + 0.01) is None
+    assert left == 0 or dollars.take(left) is not None
+
+
+def test_what_an_earlier_window_did_not_use_enriches_no_later_one(clock, dollars):
+    window = dollars.take(1.0)
+    clock.advance(DAY)
+    dollars.take(1.0)
+    dollars.settle(window, taken=1.0, used=0.0)
+
+    assert dollars.is_spent
+
+
+def test_what_an_earlier_window_used_beyond_counts_in_the_window_where_it_is_known(clock, dollars):
+    window = dollars.take(0.5)
+    clock.advance(DAY)
+    dollars.settle(window, taken=0.5, used=1.25)
+    assert dollars.take(0.5) is None
+    assert dollars.take(0.25) is not None
+
+    clock.advance(DAY)
+    assert not dollars.is_spent
+
+
+def test_a_clock_that_goes_backwards_begins_no_window(clock, dollars):
+    dollars.take(1.0)
+    clock.advance(-2 * DAY)
+
+    assert dollars.is_spent
+
+
+# The tracker: all limits together.
+
+ONE = Usage(requests=1, input_tokens=80, output_tokens=20, usd=0.25)
+
+
+def denied(tracker, expected=ONE):
+    """The limit that denies the request; None if it is allowed."""
+    try:
+        tracker.reserve(expected)
+    except BudgetExhausted as denial:
+        return denial.limit
+    return None
+
+
+@pytest.mark.parametrize(
+    ("budget", "limit"),
+    [
+        (Budget(requests_per_minute=2), "requests_per_minute"),
+        (Budget(tokens_per_minute=250), "tokens_per_minute"),
+        (Budget(usd_per_day=0.6), "usd_per_day"),
+    ],
+)
+def test_the_limit_that_denies_a_request_is_named(clock, budget, limit):
+    tracker = BudgetTracker(budget, clock=clock)
+
+    assert [denied(tracker) for _ in range(3)] == [None, None, limit]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"requests_per_minute": 5, "tokens_per_minute": 50},
+        {"requests_per_minute": 5, "usd_per_day": 0.1},
+        {"tokens_per_minute": 500, "usd_per_day": 0.1},
+    ],
+)
+def test_a_request_that_one_limit_denies_takes_nothing_from_the_others(clock, limits):
+    tracker = BudgetTracker(Budget(**limits), clock=clock)
+    for _ in range(50):
+        assert denied(tracker) is not None
+
+    small = Usage(requests=1, input_tokens=10, usd=0.02)
+    assert [denied(tracker, small) for _ in range(5)] == [None] * 5
+
+
+@pytest.mark.parametrize(
+    ("limits", "used", "spent"),
+    [
+        ({"tokens_per_minute": 100}, Usage(requests=1, usd=0.0), None),
+        ({"usd_per_day": 0.25}, Usage(requests=1, usd=0.0), None),
+        ({"requests_per_minute": 1}, Usage(requests=1, usd=0.0), "requests_per_minute"),
+        ({"usd_per_day": 0.25}, Usage(requests=1), "usd_per_day"),
+        ({"tokens_per_minute": 1000}, Usage(requests=10, input_tokens=5000, usd=4.0), "tokens_per_minute"),
+        ({"usd_per_day": 3}, Usage(requests=10, input_tokens=5000, usd=4.0), "usd_per_day"),
+        ({"requests_per_minute": 10}, Usage(requests=10, input_tokens=5000, usd=4.0), "requests_per_minute"),
+    ],
+    ids=["no tokens", "no dollars", "a failure is a request", "dollars untold", "tokens", "dollars", "requests"],
+)
+def test_what_a_request_took_counts_in_place_of_what_was_expected(clock, limits, used, spent):
+    tracker = BudgetTracker(Budget(**limits), clock=clock)
+    tracker.reserve(ONE).settle(used)
+
+    assert tracker.spent_limit() == denied(tracker) == spent
+
+
+def test_a_reservation_is_settled_once(clock):
+    tracker = BudgetTracker(Budget(tokens_per_minute=100), clock=clock)
+    held = tracker.reserve(ONE)
+    for _ in range(2):
+        held.settle(Usage(requests=1, input_tokens=60))
+
+    assert denied(tracker, Usage(requests=1, input_tokens=41)) == "tokens_per_minute"
+    assert denied(tracker, Usage(requests=1, input_tokens=40)) is None
+
+
+def test_time_makes_room_again(clock):
+    tracker = BudgetTracker(Budget(requests_per_minute=6, usd_per_day=10), clock=clock)
+    assert [denied(tracker) for _ in range(7)] == [None] * 6 + ["requests_per_minute"]
+    assert tracker.spent_limit() == "requests_per_minute"
+
+    clock.advance(10)
+    assert tracker.spent_limit() is None
+    assert [denied(tracker) for _ in range(2)] == [None, "requests_per_minute"]
+
+
+def test_dollars_need_a_price_and_other_limits_do_not(clock):
+    unpriced = Usage(requests=1, input_tokens=10)
+    with pytest.raises(JudgeError, match="give it price=") as refused:
+        BudgetTracker(Budget(usd_per_day=5), clock=clock).reserve(unpriced)
+
+    assert refused.value.error_type == "unknown_price"
+    assert denied(BudgetTracker(Budget(requests_per_minute=1), clock=clock), unpriced) is None
+
+
+def test_a_run_remembers_that_it_was_denied_something(clock):
+    tracker = BudgetTracker(Budget(requests_per_minute=1), clock=clock)
+    first, second = RunAllowance(tracker), RunAllowance(tracker)
+    first.reserve(ONE)
+    with pytest.raises(BudgetExhausted):
+        second.reserve(ONE)
+
+    assert (first.denied_by, second.denied_by) == (None, "requests_per_minute")
+
+
+def test_many_threads_take_no_more_than_there_is(clock):
+    tracker = BudgetTracker(Budget(requests_per_minute=500), clock=clock)
+    allowed = []
+    threads = [
+        threading.Thread(target=lambda: allowed.extend(1 for _ in range(100) if denied(tracker) is None))
+        for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(allowed) == 500

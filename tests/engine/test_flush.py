@@ -7,16 +7,43 @@ import time
 import pytest
 
 
+class BlockingTheLoop:
+    """A metric that blocks the whole worker until it is let go."""
+
+    name = "blocking_the_loop"
+
+    def __init__(self) -> None:
+        self.started, self.gate = threading.Event(), threading.Event()
+        self.wait_until_started = lambda: self.started.wait(60)
+        self.release = self.gate.set
+
+    async def score(self, record):
+        self.started.set()
+        self.gate.wait()
+
+
+@pytest.fixture
+def busy(fakes, make_engine):
+    """Makes an engine that has a record in work with this metric, and an emitter that keeps what it is told."""
+
+    def make(kind: str):
+        metric = BlockingTheLoop() if kind == "BlockingTheLoop" else getattr(fakes, kind)()
+        emitter = fakes.ListEmitter()
+        engine = make_engine(metric, emitters=[emitter])
+        engine.submit(fakes.a_record())
+        metric.wait_until_started()
+        return engine, metric, emitter
+
+    return make
+
+
 def test_flush_of_an_engine_without_work_is_done_at_once(fakes, make_engine):
     assert make_engine(fakes.ConstantMetric(), emitters=[fakes.ListEmitter()]).flush(0)
 
 
 @pytest.mark.parametrize("timeout", [20.0, math.inf])
-def test_flush_waits_for_scores(fakes, make_engine, timeout: float):
-    metric = fakes.HangingMetric()
-    engine = make_engine(metric)
-    engine.submit(fakes.a_record())
-    metric.wait_until_started()
+def test_flush_waits_for_scores(busy, timeout: float):
+    engine, metric, _ = busy("HangingMetric")
     assert not engine.flush(0)
 
     metric.release()
@@ -24,57 +51,73 @@ def test_flush_waits_for_scores(fakes, make_engine, timeout: float):
     assert engine.stats().scored == 1
 
 
-@pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
+@pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric", "BlockingTheLoop"])
 @pytest.mark.parametrize("timeout", [0, 0.2, -1])
-def test_flush_keeps_its_time_when_a_metric_hangs(fakes, make_engine, kind: str, timeout: float):
-    metric = getattr(fakes, kind)()
-    engine = make_engine(metric)
-    engine.submit(fakes.a_record())
-    metric.wait_until_started()
+def test_flush_keeps_its_time_when_a_metric_hangs(fakes, busy, kind: str, timeout: float):
+    engine, metric, _ = busy(kind)
+    began = time.monotonic()
+    flushed, took = engine.flush(timeout), time.monotonic() - began
+    metric.release()
+
+    assert not flushed
+    assert took < max(timeout, 0) + fakes.GRACE
+
+
+@pytest.mark.parametrize("timeout", [0, 0.2, -1])
+def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_engine, timeout: float):
+    hanging, other = fakes.HangingEmitter(), fakes.ListEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[hanging, other])
     began = time.monotonic()
 
     assert not engine.flush(timeout)
     assert time.monotonic() - began < max(timeout, 0) + fakes.GRACE
-
-
-def test_flush_keeps_its_time_when_the_whole_worker_is_blocked(fakes, make_engine):
-    started, gate = threading.Event(), threading.Event()
-
-    def block(_: object) -> None:
-        started.set()
-        gate.wait()
-
-    engine = make_engine(fakes.CallingMetric(block))
-    engine.submit(fakes.a_record())
-    assert started.wait(fakes.PATIENCE)
     began = time.monotonic()
-    in_time = not engine.flush(0.2)
-    took = time.monotonic() - began
-    gate.set()
-
-    assert in_time
-    assert took < 0.2 + fakes.GRACE
+    assert engine.shutdown(timeout).abandoned == 0
+    assert time.monotonic() - began < max(timeout, 0) + fakes.GRACE
+    assert other.journal == ["flush", "shutdown"]
 
 
-def test_flush_leaves_emitters_the_last_of_its_time(fakes, make_engine):
-    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
+def test_an_emitter_that_hangs_holds_a_bounded_number_of_threads_until_it_comes_back(fakes, make_engine):
+    hanging = fakes.HangingEmitter()
+    engine = make_engine(fakes.ConstantMetric(), emitters=[hanging])
+    for _ in range(10):
+        assert not engine.flush(0)
+    assert len(hanging.journal) == 2
+
+    hanging.release()
+    assert engine.flush(fakes.PATIENCE)
+
+
+def test_flush_asks_every_emitter_even_if_one_has_not_sent_all(fakes, make_engine):
+    unfinished, finished = fakes.ListEmitter(), fakes.ListEmitter()
+    unfinished.flush = lambda timeout: False
+    engine = make_engine(fakes.ConstantMetric(), emitters=[unfinished, finished])
+
+    assert not engine.flush(fakes.PATIENCE)
+    assert finished.journal == ["flush"]
+
+
+@pytest.mark.parametrize(("is_released", "least", "most"), [(True, 4.0, 5.0), (False, 0.0, 0.1)])
+def test_emitters_are_told_how_much_time_is_left_and_have_the_last_of_it(busy, is_released, least, most):
+    engine, metric, emitter = busy("HangingMetric")
     told: list[float] = []
     emitter.flush = lambda timeout: told.append(timeout) is None
-    engine = make_engine(metric, emitters=[emitter])
-    engine.submit(fakes.a_record())
-    metric.wait_until_started()
+    if is_released:
+        metric.release()
 
-    assert not engine.flush(1.0)
-    assert 0 < told[0] <= 0.1
+    assert engine.flush(5.0 if is_released else 1.0) == is_released
+    assert least < told[0] <= most
 
 
-@pytest.mark.parametrize("place", ["metric", "emitter"])
-def test_flush_in_the_worker_itself_does_not_wait(fakes, make_engine, place: str):
+@pytest.mark.parametrize("place", ["metric", "emitter", "thread"])
+def test_flush_where_a_record_is_scored_says_that_something_is_left(fakes, make_engine, place: str):
+    """In the worker it does not wait, in a metric's thread no longer than it may."""
     flushed: list[bool] = []
-    emitter = fakes.ListEmitter()
-    metric = fakes.ConstantMetric()
+    emitter, metric = fakes.ListEmitter(), fakes.ConstantMetric()
     if place == "metric":
         metric = fakes.CallingMetric(lambda _: flushed.append(engine.flush(fakes.PATIENCE)))
+    elif place == "thread":
+        metric = fakes.ThreadMetric(lambda _: flushed.append(engine.flush(0.01)))
     else:
         emitter.emit = lambda _: flushed.append(engine.flush(fakes.PATIENCE))
     engine = make_engine(metric, emitters=[emitter])
@@ -84,19 +127,8 @@ def test_flush_in_the_worker_itself_does_not_wait(fakes, make_engine, place: str
     assert flushed == [False]
 
 
-def test_flush_in_a_plain_metric_keeps_its_time(fakes, make_engine):
-    flushed: list[bool] = []
-    engine = make_engine(fakes.ThreadMetric(lambda _: flushed.append(engine.flush(0.01))))
-    engine.submit(fakes.a_record())
-
-    assert engine.flush(fakes.PATIENCE)
-    assert flushed == [False]
-
-
-def test_several_threads_may_flush(fakes, make_engine):
-    metric = fakes.HangingMetric()
-    engine = make_engine(metric)
-    engine.submit(fakes.a_record())
+def test_several_threads_may_flush(fakes, busy):
+    engine, metric, _ = busy("HangingMetric")
     flushed: list[bool] = []
     threads = [threading.Thread(target=lambda: flushed.append(engine.flush(fakes.PATIENCE))) for _ in range(8)]
     for thread in threads:

@@ -39,21 +39,17 @@ def raise_(error: BaseException) -> None:
     "error",
     [ValueError("no"), KeyboardInterrupt("no"), SystemExit("no"), asyncio.CancelledError("no"), GeneratorExit("no")],
 )
-def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, outcomes_of, kind: str, error: BaseException):
+def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, kind: str, error: BaseException):
+    """The worker goes on, and so do the other metrics."""
     bad = getattr(fakes, kind)(lambda _: raise_(error), "bad")
-    outcomes = outcomes_of(bad, fakes.ConstantMetric())
-
-    assert outcomes["bad"].error_type == type(error).__name__
-    assert outcomes["constant"] == Score(value=1.0)
-
-
-def test_the_worker_goes_on_after_a_metric_that_exits(fakes, make_engine):
-    engine = make_engine(fakes.CallingMetric(lambda _: raise_(SystemExit(1))))
+    emitter = fakes.ListEmitter()
+    engine = make_engine(bad, fakes.ConstantMetric(), emitters=[emitter])
     for _ in range(3):
         engine.submit(fakes.a_record())
 
     assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().scored == 3
+    assert [scored.outcomes["bad"].error_type for scored in emitter.scored] == [type(error).__name__] * 3
+    assert [scored.outcomes["constant"] for scored in emitter.scored] == [Score(value=1.0)] * 3
     assert engine.stats().errors == {"metric": 3}
 
 
@@ -79,19 +75,6 @@ def test_the_worker_goes_on_after_a_task_of_a_metric_that_exits(fakes, make_engi
     assert engine.stats().errors["worker"] == 2
 
 
-@pytest.mark.parametrize("outage", [True, False])
-def test_a_failure_says_whether_the_judges_service_is_out(fakes, outcomes_of, outage: bool):
-    outcomes = outcomes_of(fakes.CallingMetric(lambda _: raise_(JudgeError("RateLimitError", "no", outage=outage))))
-
-    assert [outcome.outage for outcome in outcomes.values()] == [outage]
-
-
-def test_an_error_of_few_kinds_is_named_by_itself(outcomes_of, fakes):
-    outcomes = outcomes_of(fakes.CallingMetric(lambda _: raise_(JudgeError("RateLimitError", "slow down"))))
-
-    assert outcomes["calling"] == MetricFailure(error_type="RateLimitError", message="slow down")
-
-
 class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError
@@ -101,32 +84,33 @@ class Unprintable(Exception):
         raise RuntimeError
 
 
-def test_an_error_that_cannot_be_printed_is_named_by_its_type(outcomes_of, fakes):
-    outcomes = outcomes_of(fakes.CallingMetric(lambda _: raise_(Unprintable())))
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (JudgeError("RateLimitError", "no"), MetricFailure(error_type="RateLimitError", message="no")),
+        (
+            JudgeError("RateLimitError", "no", outage=True),
+            MetricFailure(error_type="RateLimitError", message="no", outage=True),
+        ),
+        (Unprintable(), MetricFailure(error_type="Unprintable", message="")),
+        (ValueError("x" * 10_000), MetricFailure(error_type="ValueError", message="x" * 500)),
+    ],
+    ids=["named by itself", "of a service that is out", "that cannot be printed", "that is long"],
+)
+def test_the_failure_tells_of_an_error(outcomes_of, fakes, error: Exception, failure: MetricFailure):
+    assert outcomes_of(fakes.CallingMetric(lambda _: raise_(error)))["calling"] == failure
 
-    assert outcomes["calling"] == MetricFailure(error_type="Unprintable", message="")
 
-
-def test_long_messages_are_cut(outcomes_of, fakes):
-    outcomes = outcomes_of(fakes.CallingMetric(lambda _: raise_(ValueError("x" * 10_000))))
-
-    assert outcomes["calling"].message == "x" * 500
-
-
-@pytest.mark.parametrize("answer", [0.5, "good", {"value": 1}, True])
+@pytest.mark.parametrize("answer", [0.5, "good", {"value": 1}, True, None])
 def test_an_answer_that_is_no_outcome_is_a_failure(outcomes_of, fakes, answer: object):
-    outcome = outcomes_of(fakes.CallingMetric(lambda _: answer))["calling"]
+    class Answering(fakes.ConstantMetric):
+        async def score(self, record):
+            return answer
+
+    outcome = outcomes_of(Answering())["constant"]
 
     assert outcome.error_type == "invalid_outcome"
     assert type(answer).__name__ in outcome.message
-
-
-def test_an_answer_of_none_is_a_failure(outcomes_of, fakes):
-    class Forgetful(fakes.ConstantMetric):
-        async def score(self, record):
-            return None
-
-    assert outcomes_of(Forgetful())["constant"].error_type == "invalid_outcome"
 
 
 def test_a_plain_method_runs_in_a_thread(fakes, outcomes_of):
@@ -196,24 +180,14 @@ def test_a_usage_that_the_metric_states_itself_is_kept(fakes, outcomes_of):
     assert outcomes_of(fakes.CallingMetric(spend))["calling"].usage == own
 
 
-def test_a_metric_that_hangs_is_cancelled_at_its_timeout(fakes, outcomes_of):
-    metric = fakes.HangingMetric()
-    outcomes = outcomes_of(metric, metric_timeout=0.01)
+@pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
+def test_nobody_waits_for_a_metric_longer_than_its_timeout(fakes, outcomes_of, kind: str):
+    metric = getattr(fakes, kind)()
 
-    assert outcomes["hanging"] == MetricFailure(error_type="timeout", message="no outcome within 0.01 s")
-    assert metric.was_cancelled.wait(fakes.PATIENCE)
-
-
-def test_nobody_waits_for_a_metric_that_swallows_its_cancellation(fakes, outcomes_of):
-    metric = fakes.StubbornMetric()
-
-    assert outcomes_of(metric, metric_timeout=0.01)["hanging"].error_type == "timeout"
-
-
-def test_nobody_waits_for_a_metric_that_blocks_its_thread(fakes, outcomes_of):
-    metric = fakes.BlockingMetric()
-
-    assert outcomes_of(metric, metric_timeout=0.01)["blocking"].error_type == "timeout"
+    assert outcomes_of(metric, metric_timeout=0.01) == {
+        metric.name: MetricFailure(error_type="timeout", message="no outcome within 0.01 s")
+    }
+    assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)
 
 
 @pytest.fixture
@@ -235,25 +209,16 @@ def is_stuck(outcome: object) -> bool:
     return isinstance(outcome, MetricFailure) and outcome.error_type == "stuck"
 
 
-def is_score(outcome: object) -> bool:
-    return isinstance(outcome, Score)
-
-
-def test_a_metric_that_blocks_holds_a_bounded_number_of_threads(fakes, make_engine, score_until):
+def test_a_metric_that_blocks_holds_a_bounded_number_of_threads_and_is_run_again_when_they_come_back(
+    fakes, make_engine, score_until
+):
     metric, emitter = fakes.BlockingMetric("stone"), fakes.ListEmitter()
     engine = make_engine(metric, emitters=[emitter], concurrency=2, metric_timeout=0.01)
     score_until(engine, emitter, metric, is_stuck)
-
     assert len([thread for thread in threading.enumerate() if thread.name == "ragspan-stone"]) == 2
 
-
-def test_a_metric_whose_threads_come_back_is_run_again(fakes, make_engine, score_until):
-    metric, emitter = fakes.BlockingMetric(), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter], concurrency=1, metric_timeout=0.01)
-    score_until(engine, emitter, metric, is_stuck)
     metric.release()
-    score_until(engine, emitter, metric, is_score)
-
+    score_until(engine, emitter, metric, lambda outcome: isinstance(outcome, Score))
     assert engine.stats().dropped == {}
 
 

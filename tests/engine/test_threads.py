@@ -1,5 +1,8 @@
+"""Deadlines, and threads that nobody waits for."""
+
 from __future__ import annotations
 
+import math
 import threading
 import time
 import weakref
@@ -7,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragspan.engine._threads import DaemonThreads
+from ragspan.engine._threads import DaemonThreads, Deadline
 
 PATIENCE = 20.0
 
@@ -45,24 +48,12 @@ def test_threads_are_daemons_and_kept_for_the_next_call(threads: DaemonThreads):
     assert first.daemon
     gate = threading.Event()
     busy = [threads.submit(gate.wait, PATIENCE) for _ in range(4)]
+    assert not any(call.running() or call.done() for call in busy[2:])
     gate.set()
 
     assert [call.result(PATIENCE) for call in busy] == [True] * 4
     assert first in alive()
     assert len(alive()) == 2
-
-
-def test_calls_beyond_the_limit_wait_in_line(threads: DaemonThreads):
-    gate = threading.Event()
-    order: list[int] = []
-    busy = [threads.submit(gate.wait, PATIENCE) for _ in range(2)]
-    waiting = [threads.submit(order.append, number) for number in range(3)]
-    assert not any(call.running() or call.done() for call in waiting)
-    gate.set()
-    for call in (*busy, *waiting):
-        call.result(PATIENCE)
-
-    assert sorted(order) == [0, 1, 2]
 
 
 def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
@@ -79,42 +70,31 @@ def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
     for _ in range(100):
         assert threads.submit(int).cancel()
 
-    assert len(threads._line) <= 1
+    assert len(threads._calls) <= 1
     gate.set()
 
 
-def test_after_its_end_it_takes_no_calls(threads: DaemonThreads):
-    threads.shutdown()
-
-    assert "shut down" in str(threads.submit(int).exception(PATIENCE))
-
-
-def test_its_end_lets_the_calls_in_line_be_made(threads: DaemonThreads):
+def test_its_end_lets_the_calls_that_wait_be_made_and_takes_no_others(threads: DaemonThreads):
     gate = threading.Event()
     calls = [threads.submit(gate.wait, PATIENCE) for _ in range(4)]
     threads.shutdown()
     gate.set()
 
     assert [call.result(PATIENCE) for call in calls] == [True] * 4
+    assert "shut down" in str(threads.submit(int).exception(PATIENCE))
 
 
 class Kept:
     """Something that could be kept for too long."""
 
 
-def test_an_idle_thread_keeps_no_argument_of_its_last_call(threads: DaemonThreads):
+def test_an_idle_thread_keeps_neither_argument_nor_result_of_its_last_call(threads: DaemonThreads):
     argument = Kept()
-    reference = weakref.ref(argument)
+    references = [weakref.ref(argument), weakref.ref(threads.submit(Kept).result(PATIENCE))]
     threads.submit(id, argument).result(PATIENCE)
     del argument
 
-    assert is_let_go_of(reference)
-
-
-def test_an_idle_thread_keeps_no_result_of_its_last_call(threads: DaemonThreads):
-    reference = weakref.ref(threads.submit(Kept).result(PATIENCE))
-
-    assert is_let_go_of(reference)
+    assert all(map(is_let_go_of, references))
 
 
 def is_let_go_of(reference: weakref.ref[Kept]) -> bool:
@@ -123,3 +103,29 @@ def is_let_go_of(reference: weakref.ref[Kept]) -> bool:
     while reference() is not None and time.monotonic() - began < PATIENCE:
         pass
     return reference() is None
+
+
+def test_what_is_left_shrinks_to_nothing(clock):
+    deadline = Deadline(2.0, clock=clock)
+    left = []
+    for _ in range(4):
+        left.append(deadline.remaining)
+        clock.advance(0.75)
+
+    assert left == [2.0, 1.25, 0.5, 0.0]
+    assert deadline.elapsed == 3.0
+
+
+@pytest.mark.parametrize(("timeout", "left"), [(-1.0, 0.0), (math.inf, threading.TIMEOUT_MAX)])
+def test_what_is_left_is_always_a_time_that_locks_can_wait(clock, timeout: float, left: float):
+    assert Deadline(timeout, clock=clock).remaining == left
+
+
+@pytest.mark.parametrize(("timeout", "reserve"), [(0.0, 0.0), (2.0, 0.2), (10.0, 1.0), (60.0, 1.0)])
+def test_the_reserve_is_a_tenth_and_a_second_at_most(clock, timeout: float, reserve: float):
+    deadline = Deadline(timeout, clock=clock)
+    earlier = deadline.less_reserve()
+
+    assert deadline.remaining - earlier.remaining == pytest.approx(reserve)
+    clock.advance(timeout / 2)
+    assert earlier.remaining == pytest.approx(max(0.0, timeout / 2 - reserve))

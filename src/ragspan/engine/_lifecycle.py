@@ -6,14 +6,14 @@ Guarantees:
   when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
   threads may serve, and submit, in between.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
-  billiard, Celery. None of them is imported for that. What is left when the time is up is counted, and said in the log.
+  billiard, Celery. None of them is imported for that. What is left when the time is up is counted and logged.
 
 At SIGTERM finished answers are scored and exported before the process ends:
 - A handler that the application has set is called first and decides what happens, as it would without ragspan.
 - Where there is none the process ends by the signal, as it would without ragspan, when the engines are done or their
   `exit_timeout` is over.
 - uvicorn handles the signal, and at its end raises it again for the system, which runs no exit hook. In that thread the
-  signal is then held back, so that the interpreter ends in good order and its exit hooks run.
+  signal is then held back, so that the interpreter ends normally and its exit hooks run.
 - Only the main thread can set a handler: an engine that is made elsewhere leaves the signal alone.
 """
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _RAISES_AGAIN = "uvicorn"
 
-
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
 _started: dict[weakref.ref[BackgroundProcessor], None] = {}
 
@@ -48,12 +47,6 @@ def watch_exit(engine: BackgroundProcessor) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
-
-
-def watch_sigterm() -> None:
-    """Let engines that have work finish it, within their own time, before SIGTERM ends this process."""
-    if os.name == "posix":
-        _termination.watch(_exit.drain)
 
 
 class _Exit:
@@ -117,35 +110,35 @@ def _engines() -> list[BackgroundProcessor]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
-class _Termination:
-    """The handler of this process; the child of a fork inherits it with all handlers."""
-
-    def __init__(self) -> None:
-        self._before: Callable[[int, FrameType | None], Any] | int | None = None
-        self._finish: Callable[[], None] | None = None
-
-    def watch(self, finish: Callable[[], None]) -> None:
-        """Call `finish` at SIGTERM; does nothing where the signal is ignored, or handled by something that is not Python."""
-        if self._finish is not None or threading.current_thread() is not threading.main_thread():
-            return
-        before = signal.getsignal(signal.SIGTERM)
-        if before is None or before is signal.SIG_IGN:
-            return
-        self._before, self._finish = before, finish
-        signal.signal(signal.SIGTERM, self._handle)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if callable(self._before):
-            self._before(number, frame)
-            if type(getattr(self._before, "__self__", None)).__module__.startswith(_RAISES_AGAIN):
-                signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-        elif self._finish is not None:
-            self._finish()
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-            signal.signal(number, self._handle)  # the first process of a container survives its own signals
-
-
 _exit = _Exit()
-_termination = _Termination()
 watch_forks(_exit, _Exit.after_fork_in_child)
+
+_handler_before: Callable[[int, FrameType | None], Any] | int | None = None
+"""Of SIGTERM, once ours is set; the child of a fork inherits both."""
+
+
+def watch_sigterm() -> None:
+    """Let engines that have work finish it, within their own time, before SIGTERM ends this process.
+
+    Does nothing where the signal is ignored, or handled by something that is not Python.
+    """
+    global _handler_before  # noqa: PLW0603 - a process has one handler
+    is_main_thread = threading.current_thread() is threading.main_thread()
+    if os.name != "posix" or _handler_before is not None or not is_main_thread:
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    if before is not None and before is not signal.SIG_IGN:
+        _handler_before = before
+        signal.signal(signal.SIGTERM, _handle_sigterm)
+
+
+def _handle_sigterm(number: int, frame: FrameType | None) -> None:
+    if callable(_handler_before):
+        _handler_before(number, frame)
+        if type(getattr(_handler_before, "__self__", None)).__module__.startswith(_RAISES_AGAIN):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    else:
+        _exit.drain()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, _handle_sigterm)  # the first process of a container survives its own signals

@@ -1,25 +1,19 @@
 """What the engine is built of: guarded calls, deadlines, a critical section, daemon threads and the worker's event loop.
 
-`guarded` calls code that is not ours, and is the one place where what it raises is caught. `SystemExit` and
-`KeyboardInterrupt` are caught as well: Python delivers a real Ctrl-C to the main thread only, so what comes up in the worker
-was raised by the code that it called, and must not stop the worker.
-
-Guarantees of the steps of a `ReentrantCriticalSection`. A garbage collection or a signal can make Python run other code between any two steps
-of a function: a finaliser that ends a half-read stream, say, and thereby submits. With a plain lock that thread would wait for
-itself; with a reentrant one it would find the data half changed.
+Guarantees of a `ReentrantCriticalSection`. A garbage collection or a signal can make Python run other code between any two
+steps of a function: a finaliser that ends a half-read stream, say, and thereby submits. With a plain lock that thread would
+wait for itself; with a reentrant one it would find the data half changed.
 - Steps run one at a time, over all threads.
-- A step that is asked for while its own thread is inside another is put off until that one has ended, and then run
-  before the section is left. It is never lost and never waits.
+- A step that is called while its own thread is inside another is put off until that one has ended, and runs before the
+  section is left. It is never lost and never waits.
 - What a step that was put off returns is let go of outside the lock, so that no finaliser of the user's runs under it.
-- What steps leave to be called `later` is called once, outside the lock, by the thread that leaves the section.
+- What a step appends to `_later` is called once, outside the lock, by the thread that leaves the section.
 
-Guarantees of `DaemonThreads`. The pools of `concurrent.futures` are joined when the interpreter ends, so one call that hangs in them keeps the process
-from ending, and from `threading`'s exit hooks on they take no calls.
-
-Guarantees:
+Guarantees of `DaemonThreads`. The interpreter's end waits for the pools of `concurrent.futures`, so one call that hangs in
+them keeps the process from ending; and from `threading`'s exit hooks on they take no calls.
 - The process never waits for these threads, and they take calls for as long as Python runs.
 - There are at most `limit` of them, each started when a call finds none idle.
-- A call that is cancelled while it waits leaves the line: what hangs cannot make the line grow with every later call.
+- A call that is cancelled while it waits leaves the queue: what hangs cannot make the queue grow with every later call.
 """
 
 from __future__ import annotations
@@ -44,7 +38,11 @@ _MAX_RESERVE = 1.0  # seconds
 
 
 def call_guarded(call: Callable[..., _T], *args: Any) -> tuple[_T, None] | tuple[None, BaseException]:
-    """What the call returned, or what it raised."""
+    """What the call returned, or what it raised; for code that is not ours.
+
+    `SystemExit` and `KeyboardInterrupt` are caught as well. Python delivers a real Ctrl-C to the main thread only, so in the
+    worker these come from the code that it called, and must not stop it.
+    """
     try:
         return call(*args), None
     except BaseException as error:  # noqa: BLE001 - the caller counts it; nothing may spread into the worker
@@ -111,11 +109,9 @@ def step(method: Callable[Concatenate[_Section, _P], _T]) -> Callable[Concatenat
                     kept.append(call())
                 finally:
                     self._busy = False
-                try:
-                    call = self._postponed.popleft()
-                except IndexError:
+                if not self._postponed:
                     break
-                kept.append(call)
+                kept.append(call := self._postponed.popleft())
         while self._later and not is_owned(self._lock):
             with contextlib.suppress(IndexError):  # another thread took it
                 self._later.popleft()()
@@ -133,7 +129,7 @@ class DaemonThreads(ThreadPoolExecutor):
         self._limit = limit
         self.name = name
         self._changed = threading.Condition()
-        self._line: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._alive = 0
         self._idle = 0
         self._closed = False
@@ -143,24 +139,24 @@ class DaemonThreads(ThreadPoolExecutor):
         future: Future[_T] = Future()
         call = (future, functools.partial(fn, *args, **kwargs))
         with self._changed:
-            self._line = deque(waiting for waiting in self._line if not waiting[0].cancelled())
+            self._calls = deque(waiting for waiting in self._calls if not waiting[0].cancelled())
             if self._closed:
                 future.set_exception(RuntimeError("these threads have been shut down"))
                 return future
-            self._line.append(call)
-            if len(self._line) <= self._idle:
+            self._calls.append(call)
+            if len(self._calls) <= self._idle:
                 self._changed.notify()
             elif self._alive < self._limit and not self._start_thread() and not self._alive:
-                self._line.remove(call)
+                self._calls.remove(call)
                 future.set_exception(RuntimeError("no thread can be started"))
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
-        """Let idle threads end now and the others after the calls in line. Never waits."""
+        """Let idle threads end now and the others after the calls that wait. Never waits."""
         with self._changed:
             self._closed = True
-            while cancel_futures and self._line:
-                self._line.popleft()[0].cancel()
+            while cancel_futures and self._calls:
+                self._calls.popleft()[0].cancel()
             self._changed.notify_all()
 
     def _start_thread(self) -> bool:
@@ -187,11 +183,11 @@ class DaemonThreads(ThreadPoolExecutor):
     def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
         with self._changed:
             self._idle += 1
-            while not self._line and not self._closed:
+            while not self._calls and not self._closed:
                 self._changed.wait()
             self._idle -= 1
-            if self._line:
-                return self._line.popleft()
+            if self._calls:
+                return self._calls.popleft()
             self._alive -= 1
             return None
 

@@ -118,13 +118,9 @@ class TokenBucket:
         self._level -= amount
         return True
 
-    def give_back(self, amount: float) -> None:
-        """Put back what was taken and not used; what does not fit in is lost."""
-        self._level = min(self._capacity, self.level + amount)
-
     def settle(self, taken: float, used: float) -> None:
-        """Correct what was taken to what turned out to be used, down into debt if need be."""
-        self.give_back(taken - used)
+        """Correct what was taken to what turned out to be used, down into debt if need be; what does not fit in is lost."""
+        self._level = min(self._capacity, self.level + taken - used)
 
 
 class DailySum:
