@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-import weakref
 
 import pytest
 
@@ -68,14 +66,3 @@ def test_the_default_engine_can_be_replaced_while_answers_are_given(fakes, make_
     assert second.flush(fakes.PATIENCE)
     assert default_engine() is second
     assert [assert_conserved(engine).scored for engine in (first, second)] == [3, 2]
-
-
-def test_an_engine_that_was_used_and_shut_down_is_let_go_of(fakes):
-    engine = ragspan.ScoringEngine(metrics=[fakes.Constant()])
-    engine.submit(fakes.a_record())
-    engine.shutdown(fakes.PATIENCE)
-    reference = weakref.ref(engine)
-    del engine
-    gc.collect()
-
-    assert reference() is None
