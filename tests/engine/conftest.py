@@ -226,6 +226,16 @@ class FakeCapture:
         return self._make()
 
 
+class UnixClock:
+    """Stands still until a test moves it."""
+
+    def __init__(self) -> None:
+        self.now = 1_790_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def a_record(**changes: object) -> RagRecord:
     values = {"question": "Why?", "contexts": ["Because."], "response": "Because.", "started_ns": 1}
     return RagRecord(**(values | changes))  # type: ignore[arg-type]

@@ -23,36 +23,27 @@ HOUR = 3600.0
 ANCHORS = 20
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class ChangingJudge:
     """A metric that is right about anchors until it changes, and finds answers good in any case."""
 
-    name = "adherence"
-
-    def __init__(self) -> None:
+    def __init__(self, name: str = "adherence") -> None:
+        self.name = name
         self.seen: list[str] = []
         self.is_changed = False
         self.round_is_over = threading.Semaphore(0)
 
     async def score(self, record: RagRecord) -> Outcome:
-        self.seen.append(record.record_id)
         if record.record_id == "answer":
             return Score(value=1.0, threshold=0.5, judge="changing")
-        if sum(one != "answer" for one in self.seen) % ANCHORS == 0:
+        self.seen.append(record.record_id)
+        if self.anchors % ANCHORS == 0:
             self.round_is_over.release()
         is_good = record.record_id.startswith("good")
         return Score(value=float(is_good and not self.is_changed), threshold=0.5, judge="changing")
 
     @property
     def anchors(self) -> int:
-        return sum(one != "answer" for one in self.seen)
+        return len(self.seen)
 
 
 class PaidClient:
@@ -71,7 +62,7 @@ class Anchored:
     """An engine with anchors, and its clock."""
 
     def __init__(self, fakes, make_engine, *metrics, **options) -> None:
-        self.fakes, self.clock, self.reader = fakes, Clock(), InMemoryMetricReader()
+        self.fakes, self.clock, self.reader = fakes, fakes.UnixClock(), InMemoryMetricReader()
         self.emitter = fakes.ListEmitter()
         anchors = [
             (fakes.a_record(record_id=f"{'good' if number % 2 else 'bad'}{number}"), bool(number % 2))
@@ -137,8 +128,7 @@ def test_anchors_are_scored_once_an_hour_after_an_answer(anchored, judge, fakes)
     anchored.answer()
 
     assert judge.anchors == 2 * ANCHORS
-    first = [one for one in judge.seen if one != "answer"][:ANCHORS]
-    assert sorted(first) == sorted(set(judge.seen) - {"answer"}), "each of them once"
+    assert sorted(judge.seen[:ANCHORS]) == sorted(set(judge.seen)), "each of them once"
 
 
 def test_anchors_are_neither_emitted_nor_counted_but_what_they_take_is(anchored, judge, fakes):
@@ -187,31 +177,32 @@ def test_without_budget_anchors_are_left_out_and_no_fallback_judges_them(fakes, 
     assert ("anchors", "context_adherence", "overlap") not in watched
 
 
-def test_a_shutdown_in_the_middle_of_a_round_does_not_wait_for_it(fakes, make_engine):
+@pytest.fixture
+def hanging_on_anchors(fakes):
     class HangingOnAnchors(fakes.HangingMetric):
         async def score(self, record):
             return Score(value=1.0) if record.record_id == "answer" else await super().score(record)
 
-    metric = HangingOnAnchors()
-    anchored = Anchored(fakes, make_engine, metric)
+    return HangingOnAnchors()
+
+
+def test_a_shutdown_in_the_middle_of_a_round_does_not_wait_for_it(fakes, make_engine, hanging_on_anchors):
+    anchored = Anchored(fakes, make_engine, hanging_on_anchors)
     anchored.begin_round()
-    metric.wait_until_started()
+    hanging_on_anchors.wait_until_started()
     report = anchored.engine.shutdown(fakes.PATIENCE)
 
     assert (report.abandoned, report.seconds < fakes.PATIENCE / 2) == (0, True)
-    assert metric.was_cancelled.wait(fakes.PATIENCE)
+    assert hanging_on_anchors.was_cancelled.wait(fakes.PATIENCE)
     assert anchored.engine.stats().errors == {}
 
 
-def test_a_metric_that_hangs_on_an_anchor_ends_after_its_time_and_the_next_is_scored(fakes, make_engine):
-    class HangingOnAnchors(fakes.HangingMetric):
-        async def score(self, record):
-            return Score(value=1.0) if record.record_id == "answer" else await super().score(record)
-
-    metric = HangingOnAnchors()
-    anchored = Anchored(fakes, make_engine, metric, metric_timeout=0.05)
+def test_a_metric_that_hangs_on_an_anchor_ends_after_its_time_and_the_next_is_scored(
+    fakes, make_engine, hanging_on_anchors
+):
+    anchored = Anchored(fakes, make_engine, hanging_on_anchors, metric_timeout=0.05)
     anchored.begin_round()
-    metric.wait_until_started(2)
+    hanging_on_anchors.wait_until_started(2)
 
 
 def test_the_child_of_a_fork_begins_its_own_rounds(anchored, judge, fakes, in_child):
@@ -229,8 +220,7 @@ def test_the_child_of_a_fork_begins_its_own_rounds(anchored, judge, fakes, in_ch
 
 
 def test_a_reference_judge_is_not_asked_about_anchors(fakes, make_engine):
-    metric, reference = ChangingJudge(), ChangingJudge()
-    reference.name = "adherence_reference"
+    metric, reference = ChangingJudge(), ChangingJudge("adherence_reference")
     anchored = Anchored(fakes, make_engine, metric, reference)
     anchored.begin_round()
     assert metric.round_is_over.acquire(timeout=fakes.PATIENCE)

@@ -200,29 +200,23 @@ def test_shutdown_ends_what_waits_and_what_is_in_work(fakes, make_engine):
     assert engine.stats().dropped == {"shutdown": 3}
 
 
-def test_an_engine_that_is_turned_off_says_so(fakes, make_engine, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    engine = make_engine(fakes.ConstantMetric())
-
-    assert asyncio.run(engine.score(fakes.a_record())) == Dropped(reason="not_running")
-
-
-def test_a_capture_that_is_no_answer_is_nothing_to_score(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric())
-
-    assert asyncio.run(engine.score(fakes.FakeCapture(lambda: None))) == Dropped(reason="nothing_to_score")
-    assert asyncio.run(engine.score(fakes.FakeCapture(lambda: 1 // 0))) == Dropped(reason="capture_error")
-    assert engine.stats().nothing_to_score == 1
-
-
-def test_a_record_that_cannot_be_redacted_is_dropped(fakes, make_engine):
-    def fails(_: str) -> str:
+def test_what_is_not_scored_says_why(fakes, make_engine, monkeypatch):
+    def fails(_: object = None) -> None:
         raise ValueError
 
     emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=fails)
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
+    redacting = make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=fails)
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    turned_off = make_engine(fakes.ConstantMetric())
 
-    assert asyncio.run(engine.score(fakes.a_record())) == Dropped(reason="redaction_failed")
+    assert [
+        asyncio.run(engine.score(fakes.FakeCapture(lambda: None))),
+        asyncio.run(engine.score(fakes.FakeCapture(fails))),
+        asyncio.run(redacting.score(fakes.a_record())),
+        asyncio.run(turned_off.score(fakes.a_record())),
+    ] == [Dropped(reason=reason) for reason in ("nothing_to_score", "capture_error", "redaction_failed", "not_running")]
+    assert engine.stats().nothing_to_score == 1
     assert emitter.journal == []
 
 

@@ -17,18 +17,10 @@ from ragspan.records import RagRecord
 MINUTE = 60.0
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 class Watching:
-    def __init__(self) -> None:
+    def __init__(self, clock) -> None:
         self.reader = InMemoryMetricReader()
-        self.clock = Clock()
+        self.clock = clock
         self.watch = ScoreWatch(MeterProvider([self.reader]).get_meter("test"), clock=self.clock)
         self.number = 0
 
@@ -64,8 +56,8 @@ def scored(value, *, judge="overlap"):
 
 
 @pytest.fixture
-def watching():
-    return Watching()
+def watching(fakes):
+    return Watching(fakes.UnixClock())
 
 
 def evidence(watching, judge="overlap"):

@@ -45,20 +45,6 @@ def test_the_worker_survives_what_a_metric_does_to_its_loop(fakes, make_engine, 
     assert engine.stats().scored == 2
 
 
-def test_a_record_whose_task_is_cancelled_by_a_metric_is_counted(fakes, make_engine):
-    def cancel_everything(_: object) -> None:
-        for task in asyncio.all_tasks():
-            task.cancel()
-
-    engine = make_engine(fakes.CallingMetric(cancel_everything), emitters=[fakes.ListEmitter()])
-    for _ in range(3):
-        engine.submit(fakes.a_record())
-
-    assert engine.flush(fakes.PATIENCE)
-    stats = engine.stats()
-    assert stats.submitted == 3 == stats.finished + sum(stats.dropped.values())
-
-
 def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(fakes, make_engine, caplog):
     async def fails() -> None:
         raise ValueError("secret")
@@ -92,29 +78,20 @@ def break_on_request(record: RagRecord) -> None:
 
 def test_a_worker_that_dies_is_replaced_and_its_records_are_counted(fakes, make_engine, quick_restarts):
     metric = fakes.CallingMetric(break_on_request)
-    engine = make_engine(metric, fakes.HangingMetric(), name="mortal", metric_timeout=0.01)
+    engine = make_engine(metric, fakes.HangingMetric(), name="mortal", metric_timeout=0.01, concurrency=1)
     engine.submit(fakes.a_record())
     assert engine.flush(fakes.PATIENCE)
     first = worker_of("mortal")
-    engine.submit(fakes.a_record(question="break"))
+    for question in ("break", "this waits when the worker dies"):
+        engine.submit(fakes.a_record(question=question))
     first.join(fakes.PATIENCE)
     assert not first.is_alive()
     engine.submit(fakes.a_record())
 
     assert engine.flush(fakes.PATIENCE)
     stats = engine.stats()
-    assert (stats.submitted, stats.scored, dict(stats.dropped)) == (3, 2, {"worker_error": 1})
+    assert (stats.submitted, stats.scored, dict(stats.dropped)) == (4, 3, {"worker_error": 1})
     assert worker_of("mortal") is not first
-
-
-def test_what_waits_when_a_worker_dies_is_scored_by_the_next(fakes, make_engine, quick_restarts):
-    metric = fakes.CallingMetric(break_on_request)
-    engine = make_engine(fakes.HangingMetric(), metric, concurrency=1, metric_timeout=0.01)
-    engine.submit(fakes.a_record(question="break"))
-    engine.submit(fakes.a_record())
-
-    assert engine.flush(fakes.PATIENCE)
-    assert (engine.stats().scored, dict(engine.stats().dropped)) == (1, {"worker_error": 1})
 
 
 def cancel_everything() -> None:
@@ -177,17 +154,18 @@ def test_what_comes_late_for_a_record_that_is_dropped_meanwhile_is_a_failure(fak
 class NoThread:
     """In place of a thread, on a system that has no more of them."""
 
-    def __init__(self, **_: object) -> None:
-        pass
+    def __init__(self, error: Exception | None = None, **_: object) -> None:
+        self._error = error or RuntimeError("can't start new thread")
 
     def start(self) -> None:
-        raise RuntimeError("can't start new thread")
+        raise self._error
 
 
-def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, monkeypatch, quick_restarts):
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, monkeypatch, quick_restarts, error):
     engine = make_engine(fakes.ConstantMetric())
     with monkeypatch.context() as patch:
-        patch.setattr(_worker.threading, "Thread", NoThread)
+        patch.setattr(_worker.threading, "Thread", lambda **_: NoThread(error))
         engine.submit(fakes.a_record())
         engine.submit(fakes.a_record())
     assert engine.stats().queued == 2
