@@ -21,7 +21,7 @@ from types import ModuleType
 
 import pytest
 
-from ragspan.engine import ScoringEngine
+from ragspan.engine import EngineStats, ScoringEngine
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.base import AnswerHandle, EmitHandle, ScoreEmitter
@@ -248,8 +248,20 @@ def fakes() -> ModuleType:
 
 
 @pytest.fixture
-def make_engine() -> Iterator[Callable[..., ScoringEngine]]:
-    """Makes engines that are shut down at the end, with all that hangs in them let go."""
+def assert_conserved() -> Callable[[ScoringEngine], EngineStats]:
+    """Checks that every submitted capture is in exactly one place; returns the counts."""
+
+    def check(engine: ScoringEngine) -> EngineStats:
+        stats = engine.stats()
+        assert stats.submitted == stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())
+        return stats
+
+    return check
+
+
+@pytest.fixture
+def make_engine(assert_conserved) -> Iterator[Callable[..., ScoringEngine]]:
+    """Makes engines that are checked and shut down at the end, with all that hangs in them let go."""
     made: list[tuple[ScoringEngine, list[object]]] = []
 
     def make(*metrics: object, emitters: object = (), **options: object) -> ScoringEngine:
@@ -259,9 +271,12 @@ def make_engine() -> Iterator[Callable[..., ScoringEngine]]:
 
     yield make
     for engine, parts in made:
+        assert_conserved(engine)
         for part in parts:
             getattr(part, "release", lambda: None)()
         engine.shutdown(PATIENCE)
+        stats = assert_conserved(engine)
+        assert (stats.queued, stats.in_flight) == (0, 0)
 
 
 @pytest.fixture

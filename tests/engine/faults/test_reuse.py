@@ -34,7 +34,7 @@ def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine
 
 
 def test_one_engine_is_not_disturbed_by_the_end_of_another_with_the_same_parts(fakes, make_engine):
-    metric, telemetry = fakes.Constant(), InMemoryTelemetry()
+    metric, telemetry = fakes.ConstantMetric(), InMemoryTelemetry()
     emitters = [OTelEmitter(tracer_provider=telemetry.tracer_provider) for _ in range(2)]
     first, second = (make_engine(metric, emitters=[emitter]) for emitter in emitters)
     first.submit(fakes.a_record())
@@ -55,7 +55,7 @@ def own_default_engine(monkeypatch):
 
 @pytest.mark.usefixtures("own_default_engine")
 def test_the_default_engine_can_be_replaced_while_answers_are_given(fakes, make_engine, assert_conserved):
-    first, second = make_engine(fakes.Constant()), make_engine(fakes.Constant())
+    first, second = make_engine(fakes.ConstantMetric()), make_engine(fakes.ConstantMetric())
     for engine, answers in ((first, 3), (second, 2)):
         set_default_engine(engine)
         for _ in range(answers):

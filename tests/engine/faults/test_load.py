@@ -44,7 +44,7 @@ def burst(engine, capture, *, threads, each):
 @pytest.mark.slow
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
 def test_a_burst_of_100_000_from_16_threads_is_counted_exactly(fakes, make_engine, assert_conserved, drop):
-    engine = make_engine(fakes.Constant(), queue_size=1000, drop=drop)
+    engine = make_engine(fakes.ConstantMetric(), queue_size=1000, drop=drop)
     snapshots = []
     over = threading.Event()
 
@@ -70,10 +70,10 @@ def test_a_burst_of_100_000_from_16_threads_is_counted_exactly(fakes, make_engin
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
 def test_memory_stays_within_the_bound_while_the_judge_has_stopped(fakes, make_engine, assert_conserved, drop):
     """Sixty records of 10 MB, and room for six: one is in work, which the bound of the queue does not count."""
-    judge = fakes.Gated()
+    judge = fakes.BlockingMetric()
     engine = make_engine(judge, queue_bytes=64 * MEGABYTE, concurrency=1, drop=drop)
     engine.submit(fakes.a_record(response="x" * (10 * MEGABYTE)))
-    judge.started.get(timeout=fakes.PATIENCE)
+    judge.wait_until_started()
     tracemalloc.start()
     try:
         for number in range(60):
@@ -88,10 +88,10 @@ def test_memory_stays_within_the_bound_while_the_judge_has_stopped(fakes, make_e
 
 
 def test_small_records_are_bounded_by_their_number_while_the_judge_has_stopped(fakes, make_engine, assert_conserved):
-    judge = fakes.Gated()
+    judge = fakes.BlockingMetric()
     engine = make_engine(judge, queue_size=100, concurrency=1)
     engine.submit(fakes.a_record())
-    judge.started.get(timeout=fakes.PATIENCE)
+    judge.wait_until_started()
     for _ in range(1000):
         engine.submit(fakes.a_record())
 
