@@ -92,50 +92,35 @@ def a_judge(*answers):
     return LLMJudge(client, name="paid", price=PRICE), client
 
 
-def test_within_the_budget_the_metrics_own_judge_scores(outcomes_in_turn):
-    judge, client = a_judge(GROUNDED)
-    outcomes = outcomes_in_turn(
-        ContextAdherence(judge, polls=1), times=3, budget=Budget(requests_per_minute=3, fallback="overlap")
-    )
-
-    assert [(found["context_adherence"].judge, found["context_adherence"].fallback) for found in outcomes] == [
-        ("paid", None)
-    ] * 3
-    assert client.requests == 3
+NO_REQUEST_LEFT = NotApplicable(reason="budget_exhausted", detail="requests_per_minute")
 
 
 def test_a_spent_budget_skips_the_metric_and_sends_nothing(outcomes_in_turn):
     judge, client = a_judge(GROUNDED)
-    first, second = outcomes_in_turn(ContextAdherence(judge, polls=1), times=2, budget=Budget(requests_per_minute=1))
+    *within, beyond = outcomes_in_turn(ContextAdherence(judge, polls=1), times=4, budget=Budget(requests_per_minute=3))
 
-    assert first["context_adherence"].value == 1.0
-    assert second["context_adherence"] == NotApplicable(reason="budget_exhausted", detail="requests_per_minute")
-    assert client.requests == 1
+    assert [(own["context_adherence"].judge, own["context_adherence"].fallback) for own in within] == [
+        ("paid", None)
+    ] * 3
+    assert beyond["context_adherence"] == NO_REQUEST_LEFT
+    assert client.requests == 3
 
 
-def test_a_spent_budget_lets_the_embedded_judge_score_and_says_so(outcomes_in_turn):
+@pytest.mark.parametrize("fallback", ["overlap", LLMJudge(PaidClient(GROUNDED), name="cheap")])
+def test_where_the_budget_is_spent_the_fallback_scores_outside_of_it_and_says_so(outcomes_in_turn, fallback):
     judge, client = a_judge(GROUNDED)
-    _, second = outcomes_in_turn(
+    _, *beyond = outcomes_in_turn(
         ContextAdherence(judge, polls=1, threshold=0.25),
-        times=2,
-        budget=Budget(requests_per_minute=1, fallback="overlap"),
+        times=4,
+        budget=Budget(requests_per_minute=1, fallback=fallback),
     )
 
-    score = second["context_adherence"]
-    assert (score.judge, score.fallback, score.threshold, score.usage) == ("overlap", "budget_exhausted", 0.25, None)
+    name = getattr(fallback, "name", fallback)
+    scores = [outcomes["context_adherence"] for outcomes in beyond]
+    assert [(score.judge, score.fallback, score.threshold) for score in scores] == [
+        (name, "budget_exhausted", 0.25)
+    ] * 3
     assert client.requests == 1
-
-
-def test_a_judge_that_is_given_stands_in_outside_of_the_budget(outcomes_in_turn):
-    judge, _ = a_judge(GROUNDED)
-    cheap_client = PaidClient(GROUNDED)
-    cheap = LLMJudge(cheap_client, name="cheap")
-    outcomes = outcomes_in_turn(
-        ContextAdherence(judge, polls=1), times=4, budget=Budget(requests_per_minute=1, fallback=cheap)
-    )
-
-    assert [found["context_adherence"].judge for found in outcomes] == ["paid", "cheap", "cheap", "cheap"]
-    assert cheap_client.requests == 3
 
 
 def test_a_verifier_stands_in_for_faithfulness_and_other_metrics_are_skipped(outcomes_in_turn):
@@ -239,31 +224,21 @@ def test_a_spent_budget_is_noticed_before_a_paid_judge_is_asked(outcomes_in_turn
     assert [type(found["completeness"]) for found in outcomes] == [Score, NotApplicable, NotApplicable]
 
 
-def test_a_judge_that_no_field_shows_is_limited_all_the_same(outcomes_in_turn):
+@pytest.mark.parametrize("runs", ["on the loop", "in a thread"])
+def test_a_judge_that_no_field_shows_is_limited_all_the_same(fakes, outcomes_in_turn, runs):
     judge, client = a_judge(CLAIM)
-    outcomes = outcomes_in_turn(
-        PrivateJudging(judge.extract_claims), times=3, budget=Budget(requests_per_minute=2, fallback="overlap")
-    )
+    metric = PrivateJudging(judge.extract_claims)
+    if runs == "in a thread":
+        metric = fakes.ThreadMetric(lambda record: asyncio.run(judge.extract_claims(record)) and None, name="private")
+    outcomes = outcomes_in_turn(metric, times=3, budget=Budget(requests_per_minute=2, fallback="overlap"))
 
     assert [type(found["private"]) for found in outcomes] == [Score, Score, NotApplicable]
     assert client.requests == 2
 
 
-def test_a_metric_in_a_thread_is_limited_too(fakes, outcomes_in_turn):
-    judge, client = a_judge(CLAIM)
-    metric = fakes.ThreadMetric(lambda record: asyncio.run(judge.extract_claims(record)) and None, name="threaded")
-    outcomes = outcomes_in_turn(metric, times=3, budget=Budget(requests_per_minute=2))
-
-    assert [type(found["threaded"]) for found in outcomes] == [Score, Score, NotApplicable]
-    assert client.requests == 2
-
-
 @pytest.mark.parametrize(
     ("budget", "limit"),
-    [
-        (Budget(tokens_per_minute=20_000), "tokens_per_minute"),
-        (Budget(usd_per_day=0.02), "usd_per_day"),
-    ],
+    [(Budget(tokens_per_minute=20_000), "tokens_per_minute"), (Budget(usd_per_day=0.02), "usd_per_day")],
 )
 def test_tokens_and_dollars_count_as_they_were_used_and_not_as_they_were_expected(outcomes_in_turn, budget, limit):
     class Costly(PaidClient):
@@ -288,32 +263,23 @@ def test_a_request_that_is_expected_to_exceed_the_budget_is_not_sent(outcomes_in
     assert client.requests == 0
 
 
-def test_what_was_spent_before_the_budget_ran_out_is_told(fakes, make_engine, a_record):
+@pytest.mark.parametrize("fallback", ["skip", "overlap"])
+def test_what_was_spent_before_the_budget_ran_out_is_told_of_no_judge(fakes, make_engine, a_record, fallback):
+    """Nor of the one that stood in, which did not take it."""
     telemetry = InMemoryTelemetry()
     judge, _ = a_judge(CLAIM, SUPPORTED)
     engine = make_engine(
-        Faithfulness(judge), budget=Budget(requests_per_minute=1), meter_provider=telemetry.meter_provider
+        Faithfulness(judge),
+        budget=Budget(requests_per_minute=1, fallback=fallback),
+        meter_provider=telemetry.meter_provider,
     )
     engine.submit(a_record)
     assert engine.flush(fakes.PATIENCE)
 
     measurements = telemetry.measurements()
     assert sum(value for _, value in measurements["ragspan.judge.tokens"]) == 100
-    assert sum(value for _, value in measurements["ragspan.judge.cost"]) == pytest.approx(0.0001)
-
-
-def test_what_the_metrics_own_judge_took_is_not_put_down_to_the_one_that_stood_in(fakes, make_engine, a_record):
-    telemetry = InMemoryTelemetry()
-    judge, _ = a_judge(CLAIM, SUPPORTED)
-    engine = make_engine(
-        Faithfulness(judge),
-        budget=Budget(requests_per_minute=1, fallback="overlap"),
-        meter_provider=telemetry.meter_provider,
-    )
-    engine.submit(a_record)
-    assert engine.flush(fakes.PATIENCE)
-
-    [(attributes, _)] = telemetry.measurements()["ragspan.judge.cost"]
+    [(attributes, cost)] = measurements["ragspan.judge.cost"]
+    assert cost == pytest.approx(0.0001)
     assert "ragspan.judge" not in attributes
 
 

@@ -243,11 +243,12 @@ def test_a_judge_that_asks_for_time_gets_it(fake_openai, judged):
     assert min(again - first for first, again in asked_at.values()) >= 1.0
 
 
-def test_a_judge_that_asks_for_more_time_than_a_metric_has_costs_the_scores(fake_openai, judged):
+@pytest.mark.parametrize("retry_after", ["20", None])
+def test_the_time_of_a_metric_ends_the_retries_of_its_judge(fake_openai, judged, retry_after):
     fake_openai.answer = functools.partial(complains, fake_openai, status=429)
-    fake_openai.reply_headers = {"Retry-After": "20"}
+    fake_openai.reply_headers = {"Retry-After": retry_after} if retry_after else {}
 
-    _, [attributes] = judged(fake_openai, max_retries=1, metric_timeout=0.5)
+    _, [attributes] = judged(fake_openai, max_retries=1000, metric_timeout=0.4)
 
     assert found(attributes, "error") == dict.fromkeys(METRICS, "timeout")
 
