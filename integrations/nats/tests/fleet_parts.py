@@ -132,12 +132,13 @@ class Fleet:
             return in_work(self.broker)
         return None
 
-    def ends_so_far(self):
-        """The answers' spans by record."""
-        answers = {}
-        for span in self.backend.answers():
-            answers.setdefault(span.record, []).append(span)
-        return answers
+    def all_scored(self, records, *, once=False, patience=PATIENCE, **allowed):
+        """Wait until the stream is empty: all of these are scored, and exported only once if that is asked; how they have ended."""
+        self.until_empty(patience)
+        ends = self.ends(records, **allowed)
+        assert set(ends.scored) == set(records)
+        assert not (once and ends.again)
+        return ends
 
     def letters(self):
         """The dead letters."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from brokers import PATIENCE
+
 from ragspan import RagRecord
 from ragspan_nats.message import MESSAGE_ID, json_in
 
@@ -33,6 +35,13 @@ def records(count):
     return [a_record(f"r-{number}") for number in range(count)]
 
 
+def submit(sink, *captures):
+    """Submit these, and wait until all of them are out."""
+    for capture in captures:
+        sink.submit(capture)
+    assert sink.flush(PATIENCE)
+
+
 def stored_ids(broker, stream="ragspan"):
     """The ids of the records in the stream, in the order in which they came in."""
     return [message.headers[MESSAGE_ID] for message in broker.messages(stream)]
@@ -46,8 +55,3 @@ def stored_records(broker, stream="ragspan"):
 def record_of(message):
     """The record that a message holds, as a worker reads it."""
     return RagRecord.from_json(json_in(message.payload, message.headers))
-
-
-def total(stats):
-    """What the conservation law adds up to the submitted."""
-    return stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())

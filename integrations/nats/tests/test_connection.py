@@ -14,7 +14,7 @@ import pytest
 import trustme
 from brokers import HOST, PATIENCE, until
 from operators import Operator
-from submitted import a_record, stored_ids
+from submitted import a_record, stored_ids, submit
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import BrokerAccess
@@ -63,8 +63,7 @@ def url_of(broker, userinfo="", *, scheme="nats"):
 
 
 def goes_through(sink, broker):
-    sink.submit(a_record())
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record())
     assert stored_ids(broker) == ["r-1"]
 
 
@@ -134,9 +133,7 @@ def test_without_the_right_certificates_nothing_is_published(make_broker, make_s
         url=url_of(broker, "ann:SECRET", scheme="tls"), ca_file=None if missing == "authority" else str(keys.ca)
     )
     sink = make_sink(None, access=access, retry_timeout=1.0)
-    sink.submit(a_record())
-
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record())
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert f"the broker at {HOST}:{broker.port} cannot be used" in caplog.text
     assert "SECRET" not in caplog.text

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from brokers import PATIENCE, until
+from brokers import until
 from nats.errors import TimeoutError as NoAnswerError
-from submitted import a_record
+from submitted import a_record, submit
 from worker_parts import consumer_of
 
 from ragspan_nats import BrokerAccess
@@ -80,8 +80,7 @@ def dead_letters(broker, *arguments, monkeypatch):
 def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, backend, make_sink, monkeypatch):
     until(lambda: broker.stream(STREAM.name), what="the worker to make the streams", patience=60)
     sink = make_sink(None, access=access(broker, "application"))
-    sink.submit(a_record())
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record())
     worker.until(lambda: backend.records() == {"r-1"}, what="a scored record")
     broker.publish(STREAM.records, b"poison")
     worker.until(lambda: broker.stream(STREAM.dead_stream).messages == 1, what="a dead letter")

@@ -7,7 +7,7 @@ import logging
 import pytest
 from brokers import PATIENCE, until
 from letter_parts import listed
-from submitted import a_record, stored_records
+from submitted import a_record, stored_records, submit
 from worker_process import is_empty, start_worker
 
 SECRET = "anna@example.org"
@@ -30,9 +30,7 @@ def messages_in(broker, stream):
 def test_the_stream_holds_no_secret(broker, make_sink):
     sink = make_sink(broker, redact=mask, compress_above=10**6)
 
-    sink.submit(a_leaky_record())
-
-    assert sink.flush(PATIENCE)
+    submit(sink, a_leaky_record())
     assert SECRET not in messages_in(broker, "ragspan")
     (stored,) = stored_records(broker)
     assert (stored.question, stored.metadata) == ("Who is [e-mail]?", {"author": "[e-mail]"})
@@ -74,8 +72,7 @@ def test_a_worker_refuses_a_name_that_means_nothing_and_redacts_by_one_that_does
             assert "string has no no_such_function" in worker.log
             return
         sink = make_sink(broker)
-        sink.submit(a_record(question="who is it"))
-        assert sink.flush(PATIENCE)
+        submit(sink, a_record(question="who is it"))
         worker.until(lambda: backend.spans and is_empty(broker), what="a score")
         assert [span.attributes["input.value"] for span in backend.spans if span.record] == ["Who Is It"]
     finally:
@@ -84,8 +81,7 @@ def test_a_worker_refuses_a_name_that_means_nothing_and_redacts_by_one_that_does
 
 def test_among_the_dead_letters_there_is_no_secret(broker, backend, tmp_path, make_sink):
     sink = make_sink(broker, redact=mask, compress_above=10**6)
-    sink.submit(a_leaky_record())
-    assert sink.flush(PATIENCE)
+    submit(sink, a_leaky_record())
     worker = start_worker(
         broker,
         tmp_path / "worker.log",

@@ -10,7 +10,7 @@ import pytest
 from brokers import PATIENCE, until
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from submitted import FakeCapture, a_record, records, stored_ids, stored_records
+from submitted import FakeCapture, a_record, records, stored_ids, stored_records, submit
 
 from ragspan import ConfigurationError, Generation, Message, SpanAnchor
 from ragspan_nats import BrokerAccess, NatsSink, SinkStats
@@ -21,9 +21,7 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
     sink = make_sink(broker)
     record = a_record(parent=SpanAnchor(trace_id=0xABC, span_id=0xDEF), metadata={"page": 3, "odd": object()})
 
-    sink.submit(record)
-
-    assert sink.flush(PATIENCE)
+    submit(sink, record)
     (stored,) = stored_records(broker)
     assert stored.to_json() == record.to_json()
     (message,) = broker.messages("ragspan")
@@ -38,8 +36,7 @@ def test_prompts_are_published_only_where_spans_may_show_them(broker, make_sink,
     prompt = (Message(role="user", text="Quezzle"),)
     record = a_record(generations=(Generation(model="m", provider=None, started_ns=1, ended_ns=2, prompt=prompt),))
     sink = make_sink(broker)
-    sink.submit(record)
-    assert sink.flush(PATIENCE)
+    submit(sink, record)
 
     (stored,) = stored_records(broker)
     assert stored.generations[0].prompt == (prompt if content == "true" else ())
@@ -57,8 +54,7 @@ def test_a_record_that_is_submitted_twice_is_in_the_stream_once(broker, make_sin
 
 def test_a_stream_has_the_name_that_the_sink_was_given(broker, make_sink):
     sink = make_sink(broker, stream="answers-2")
-    sink.submit(a_record())
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record())
 
     assert stored_ids(broker, "answers-2") == ["r-1"]
     assert broker.messages("answers-2")[0].subject == "answers-2.records"
@@ -67,9 +63,7 @@ def test_a_stream_has_the_name_that_the_sink_was_given(broker, make_sink):
 
 def test_records_above_a_size_are_compressed(broker, make_sink):
     sink = make_sink(broker, compress_above=2000)
-    sink.submit(a_record("small"))
-    sink.submit(a_record("large", contexts=["word " * 1000]))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("small"), a_record("large", contexts=["word " * 1000]))
 
     small, large = sorted(broker.messages("ragspan"), key=lambda message: message.headers[MESSAGE_ID], reverse=True)
     assert ENCODING not in small.headers
@@ -88,9 +82,7 @@ def test_a_capture_that_fails_costs_itself_only(broker, make_sink, caplog, found
             raise found
         return found
 
-    sink.submit(FakeCapture(make))
-    sink.submit(a_record())
-    assert sink.flush(PATIENCE)
+    submit(sink, FakeCapture(make), a_record())
 
     assert sink.stats().dropped == {"capture_error": 1}
     assert stored_ids(broker) == ["r-1"]
@@ -100,9 +92,7 @@ def test_a_capture_that_fails_costs_itself_only(broker, make_sink, caplog, found
 
 def test_a_record_that_is_no_text_is_dropped(broker, make_sink):
     sink = make_sink(broker)
-    sink.submit(a_record(retrievals=(5,)))
-    sink.submit(a_record("fine"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record(retrievals=(5,)), a_record("fine"))
     assert sink.stats().dropped == {"capture_error": 1}
     assert stored_ids(broker) == ["fine"]
 
@@ -113,9 +103,7 @@ def test_a_record_above_the_brokers_payload_is_too_large_at_once(make_broker, ma
     sink = make_sink(broker, compress_above=100_000)
     fits = 4096 - len(a_record("exact", response="").to_json()) - len("NATS/1.0\r\nNats-Msg-Id: exact\r\n\r\n")
 
-    sink.submit(a_record("exact", response="x" * fits))
-    sink.submit(a_record("above", response="x" * (fits + 1)))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("exact", response="x" * fits), a_record("above", response="x" * (fits + 1)))
 
     assert stored_ids(broker) == ["exact"]  # headers count
     assert sink.stats().dropped == {"too_large": 1}
@@ -127,9 +115,7 @@ def test_a_record_above_the_brokers_payload_is_too_large_at_once(make_broker, ma
 def test_a_record_above_the_streams_limit_is_too_large_at_once(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msg_size=2000)
     sink = make_sink(broker, compress_above=100_000)
-    sink.submit(a_record("above", response="x" * 3000))
-    sink.submit(a_record("fine"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("above", response="x" * 3000), a_record("fine"))
 
     assert sink.stats().dropped == {"too_large": 1}
     assert stored_ids(broker) == ["fine"]
@@ -138,8 +124,7 @@ def test_a_record_above_the_streams_limit_is_too_large_at_once(broker, make_sink
 @pytest.mark.slow
 def test_a_record_that_no_worker_would_unpack_is_too_large(broker, make_sink):
     sink = make_sink(broker)
-    sink.submit(a_record(response="x" * (33 * 1024 * 1024)))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record(response="x" * (33 * 1024 * 1024)))
     assert sink.stats().dropped == {"too_large": 1}
 
 
@@ -163,8 +148,7 @@ def test_the_connection_begins_with_the_first_submit_and_ends_with_the_sink(own_
     sink = make_sink(own_broker, name="answers")
     assert own_broker.connections == []
 
-    sink.submit(a_record())
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record())
     assert own_broker.connections == ["answers"]
 
     sink.shutdown(PATIENCE)
@@ -175,10 +159,7 @@ def test_a_sink_appears_in_the_metrics_about_ragspan(broker, make_sink):
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader], shutdown_on_exit=False)
     sink = make_sink(broker, name="measured", meter_provider=provider, queue_size=10, queue_bytes=1000)
-    sink.submit(a_record())
-    sink.submit(FakeCapture())
-    sink.submit(FakeCapture(size=2000))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record(), FakeCapture(), FakeCapture(size=2000))
 
     (resource,) = reader.get_metrics_data().resource_metrics
     points = {

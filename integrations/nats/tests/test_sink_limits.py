@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from brokers import PATIENCE, until
-from submitted import a_record, records, stored_ids
+from submitted import a_record, records, stored_ids, submit
 
 MAY_ONLY_PUBLISH = """
 authorization {
@@ -33,10 +33,7 @@ def as_user(broker, name, password):
 def test_a_full_stream_is_counted_as_such(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=5, discard="new")
     sink = make_sink(broker, retry_timeout=1.0)
-    for record in records(20):
-        sink.submit(record)
-
-    assert sink.flush(PATIENCE)
+    submit(sink, *records(20))
     assert len(stored_ids(broker)) == 5
     assert sink.stats().published == 5
     assert sink.stats().dropped == {"stream_full": 15}
@@ -62,11 +59,8 @@ def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
 def test_a_full_stream_is_asked_ever_more_rarely(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=1, discard="new")
     sink = make_sink(broker, retry_timeout=3.0)
-    sink.submit(a_record("fills"))
-    assert sink.flush(PATIENCE)
-    sink.submit(a_record("waits"))
-
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("fills"))
+    submit(sink, a_record("waits"))
     assert sink.stats().dropped == {"stream_full": 1}
     assert (
         3 <= sink.stats().errors["publish"] <= 6
@@ -90,10 +84,7 @@ def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
 def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded, make_sink, caplog):
     guarded.make_stream(name="ragspan", subjects=["ragspan.records"])
     sink = make_sink(as_user(guarded, "app", "some"))
-    for record in records(10):
-        sink.submit(record)
-
-    assert sink.flush(PATIENCE)
+    submit(sink, *records(10))
     assert len(stored_ids(guarded)) == 10
     assert caplog.text.count("could neither be found nor made") == 1
     assert caplog.text.count("refuses: permissions violation") == 1
@@ -103,9 +94,7 @@ def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded
 def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sink, caplog):
     guarded.make_stream(name="ragspan", subjects=["ragspan.records"])
     sink = make_sink(as_user(guarded, "reader", "none"), retry_timeout=3.0)
-    sink.submit(a_record(response="SECRET"))
-
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record(response="SECRET"))
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert "refuses: permissions violation" in caplog.text
     assert "SECRET" not in caplog.text

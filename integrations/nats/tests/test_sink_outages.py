@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 from brokers import PATIENCE, until
-from submitted import FakeCapture, a_record, records, stored_ids
+from submitted import FakeCapture, a_record, records, stored_ids, submit
 
 from ragspan_nats import sink as sink_module
 
@@ -84,8 +84,7 @@ def test_a_broker_that_ends_in_mid_work_and_comes_back_costs_nothing(broker, mak
 @pytest.mark.slow
 def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_nothing(broker, make_sink):
     sink = make_sink(broker)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     broker.freeze()
     for record in records(100):
@@ -102,8 +101,7 @@ def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_n
 def test_what_was_in_flight_when_the_connection_was_lost_is_published_again(broker, make_sink, monkeypatch):
     monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 1.0)
     sink = make_sink(broker)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     broker.freeze()
     for record in records(10):
@@ -119,8 +117,7 @@ def test_what_was_in_flight_when_the_connection_was_lost_is_published_again(brok
 @pytest.mark.slow
 def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
     sink = make_sink(broker, compress_above=10_000_000)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     broker.freeze()
     for number in range(60):
@@ -136,10 +133,7 @@ def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
 
 def test_a_record_is_given_up_when_the_patience_is_over(make_broker, make_sink):
     sink = make_sink(make_broker(), retry_timeout=0.3)
-    for record in records(100):  # more than are in flight
-        sink.submit(record)
-
-    assert sink.flush(PATIENCE)
+    submit(sink, *records(100))
     assert sink.stats().dropped == {"broker_unavailable": 100}
 
 
@@ -158,8 +152,7 @@ def test_nothing_is_computed_while_the_broker_is_away(make_broker, make_sink):
 def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog):
     caplog.set_level(logging.DEBUG)
     sink = make_sink(broker)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     broker.stop()
     for record in records(50):
@@ -182,29 +175,22 @@ def test_a_broker_that_comes_back_without_its_streams_gets_them_again(make_broke
     broker = make_broker()
     broker.start()
     sink = make_sink(broker)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     broker.stop()
     broker.forget()
     broker.start()
-    sink.submit(a_record("after"))
-
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("after"))
     assert stored_ids(broker) == ["after"]
     assert broker.stream("ragspan-dead-letters") is not None
 
 
 def test_a_stream_that_is_deleted_under_the_sink_is_made_again(broker, make_sink):
     sink = make_sink(broker)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     broker.drop_stream("ragspan")
-    for record in records(100):
-        sink.submit(record)
-
-    assert sink.flush(PATIENCE)
+    submit(sink, *records(100))
     assert set(stored_ids(broker)) == ids(100)
     assert sink.stats().dropped == {}
 
@@ -239,8 +225,7 @@ def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, 
 
     with somebody_who(hear, "ragspan.>", broker):
         sink = make_sink(broker)
-        sink.submit(a_record())
-        assert sink.flush(PATIENCE)
+        submit(sink, a_record())
 
     assert stored_ids(broker) == ["r-1"]
 
@@ -249,9 +234,7 @@ def test_a_broker_without_jetstream_is_no_broker_for_records(make_broker, make_s
     broker = make_broker(has_jetstream=False)
     broker.start()
     sink = make_sink(broker, retry_timeout=1.0)
-    sink.submit(a_record())
-
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record())
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert "the stream ragspan could neither be found nor made" in caplog.text
 
@@ -267,9 +250,7 @@ def test_replies_that_are_no_acknowledgements_are_none(make_broker, make_sink):
 
     with somebody_who(lie, "ragspan.records", broker):
         sink = make_sink(broker)
-        for record in records(7):
-            sink.submit(record)
-        assert sink.flush(PATIENCE)
+        submit(sink, *records(7))
 
     assert not replies
     assert sink.stats().published == 7

@@ -6,7 +6,7 @@ import os
 
 import pytest
 from brokers import PATIENCE
-from submitted import a_record, stored_ids, stored_records
+from submitted import a_record, stored_ids, stored_records, submit
 
 PRELUDE = """
 import logging, os, signal, sys, threading, time
@@ -32,8 +32,7 @@ def program(broker, text, *, exit_timeout=10.0):
 @needs_fork
 def test_the_child_of_a_fork_has_an_empty_sink_that_works(broker, make_sink, in_child):
     sink = make_sink(broker)
-    sink.submit(a_record("parent"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("parent"))
 
     def use():
         before = sink.stats().submitted
@@ -48,8 +47,7 @@ def test_the_child_of_a_fork_has_an_empty_sink_that_works(broker, make_sink, in_
 def test_the_parents_connection_outlives_its_children(broker, make_sink, in_child):
     """Closing what the child inherited would take the parent's socket off the selector they share."""
     sink = make_sink(broker)
-    sink.submit(a_record("before"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("before"))
 
     def collect_everything():
         import gc
@@ -60,8 +58,7 @@ def test_the_parents_connection_outlives_its_children(broker, make_sink, in_chil
         return sink.stats().published
 
     assert in_child(collect_everything) == 1
-    sink.submit(a_record("after"))
-    assert sink.flush(PATIENCE)
+    submit(sink, a_record("after"))
     assert sink.stats().errors == {}
     assert stored_ids(broker) == ["before", "child", "after"]
 

@@ -18,11 +18,8 @@ def test_a_restart_of_the_broker_in_mid_work_loses_nothing(fleet, end):
     fleet.until(lambda: len(fleet.backend.records()) > 150, what="the first records to be scored")
     getattr(fleet.broker, end)()
     fleet.broker.start()
-    fleet.until_empty()
-
     # A broker that is killed may have forgotten how often it had delivered what it delivers again.
-    ends = fleet.ends(records, unmarked=end == "kill")
-    assert set(ends.scored) == set(records)
+    ends = fleet.all_scored(records, unmarked=end == "kill")
     assert end == "kill" or len(ends.again) < 100
 
 
@@ -35,9 +32,7 @@ def test_a_worker_that_is_started_before_its_broker_waits_for_it(make_fleet, mak
     assert not worker.is_ready
     broker.start()
     records = fleet.publish(3)
-    fleet.until_empty()
-
-    assert set(fleet.ends(records).scored) == set(records)
+    fleet.all_scored(records)
 
 
 def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_fleet, make_broker):
@@ -46,13 +41,6 @@ def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_flee
     worker.stop()
 
     assert worker.ended(patience=15) == 0
-
-
-def test_a_worker_makes_the_streams_that_are_missing(fleet):
-    fleet.worker()
-
-    assert fleet.broker.stream(STREAM.name).messages == 0
-    assert fleet.broker.stream(STREAM.dead_stream).messages == 0
 
 
 def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
@@ -65,9 +53,7 @@ def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
     fleet.until(lambda: len(fleet.backend.records()) >= 32, what="scores of what is in flight")
     fleet.pause(4)
     fleet.broker.thaw()
-    fleet.until_empty()
-
-    assert set(fleet.ends(records).scored) == set(records)
+    fleet.all_scored(records)
 
 
 def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoils_nothing(fleet, network):
@@ -91,71 +77,37 @@ def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoi
     assert set(fleet.ends(records + more).scored) == {*records, *more}
 
 
-def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fleet):
-    """The new one counts its messages from 1 again, so that a word about an old one could end a new one."""
+@pytest.mark.parametrize("concurrency", [16, 3], ids=["beside the new records", "before the new records"])
+def test_a_stream_that_is_deleted_and_made_anew_is_not_taken_for_the_old_one(fleet, concurrency):
+    """The new one counts its messages from 1 again, so that a word about an old one could end a new one.
+
+    The end of a record is told again and again while nobody confirms it.
+    """
     fleet.judge.hold(*(f"record-{number}" for number in range(6)))
-    worker = fleet.worker()
+    worker = fleet.worker("--concurrency", concurrency)
     old = fleet.publish(3)
     fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in flight")
     fleet.broker.drop_stream(STREAM.name)
     new = fleet.publish(3)
-    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
+    if concurrency > len(old):
+        fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records beside the old ones")
     fleet.judge.release(*old)
+    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
     fleet.until(lambda: fleet.backend.records() == set(old), what="scores of the old records")
-    fleet.until(lambda: worker.figures()["in_flight"] == 3, what="an end of the old records")
-    assert fleet.broker.stream(STREAM.name).messages == 3
-    fleet.judge.release()
-    fleet.until_empty()
-
-    ends = fleet.ends(old + new)
-    assert set(ends.scored) == {*old, *new}
-    assert not ends.again
-
-
-def test_what_a_stream_that_is_gone_did_not_hear_is_not_told_to_the_new_one(fleet):
-    """The end of a record is told again and again while nobody confirms it."""
-    fleet.judge.hold(*(f"record-{number}" for number in range(6)))
-    worker = fleet.worker("--concurrency", 3)
-    old = fleet.publish(3)
-    fleet.until(lambda: fleet.judge.asked_about() == set(old), what="the old records in flight")
-    fleet.broker.drop_stream(STREAM.name)
-    new = fleet.publish(3)
-    fleet.judge.release(*old)
-    fleet.until(lambda: fleet.judge.asked_about() == {*old, *new}, what="the new records in flight")
     fleet.until(lambda: worker.figures()["in_flight"] == 3, what="an end of the old records")
     fleet.pause(2)
     assert fleet.broker.stream(STREAM.name).messages == 3
     fleet.judge.release()
-    fleet.until_empty()
-
-    ends = fleet.ends(old + new)
-    assert set(ends.scored) == {*old, *new}
-    assert not ends.again
+    fleet.all_scored(old + new, once=True)
 
 
-def test_a_stream_that_is_deleted_while_nothing_is_in_it_is_made_anew(fleet):
+@pytest.mark.parametrize("what", ["stream", "consumer", "dead letters"])
+def test_what_is_deleted_while_nothing_is_in_it_is_made_anew(fleet, what):
     fleet.worker()
-    fleet.broker.drop_stream(STREAM.name)
-    fleet.until(lambda: fleet.broker.stream(STREAM.name), what="a new stream")
-    records = fleet.publish(3)
-    fleet.until_empty()
-
-    assert set(fleet.ends(records).scored) == set(records)
-
-
-def test_a_consumer_that_is_deleted_is_made_anew(fleet):
-    fleet.worker()
-    fleet.broker.ask(lambda client: client.jetstream().delete_consumer(STREAM.name, STREAM.consumer))
-    records = fleet.publish(3)
-    fleet.until_empty()
-
-    assert set(fleet.ends(records).scored) == set(records)
-
-
-def test_a_stream_of_dead_letters_that_is_deleted_is_made_anew(fleet):
-    fleet.worker()
-    fleet.broker.drop_stream(STREAM.dead_stream)
+    if what == "consumer":
+        fleet.broker.ask(lambda client: client.jetstream().delete_consumer(STREAM.name, STREAM.consumer))
+    else:
+        fleet.broker.drop_stream(STREAM.name if what == "stream" else STREAM.dead_stream)
+    fleet.until(lambda: fleet.broker.stream(STREAM.name), what="a stream of records")
     fleet.put(b"poison")
-    fleet.until_empty()
-
-    assert fleet.ends([]).others == ["invalid_record"]
+    assert fleet.all_scored(fleet.publish(3)).others == ["invalid_record"]

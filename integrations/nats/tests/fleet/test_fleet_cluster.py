@@ -17,25 +17,17 @@ def fleet(make_fleet, cluster):
     return make_fleet(cluster)
 
 
-def test_the_streams_are_kept_by_all_three(fleet, cluster):
-    fleet.worker(environment=COPIES)
-
-    fleet.until(lambda: cluster.copies_of(STREAM.name) == 3, what="three copies of the records")
-    fleet.until(lambda: cluster.copies_of(STREAM.dead_stream) == 3, what="three copies of the dead letters")
-
-
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_broker_that_leaves_in_mid_work_takes_nothing_along(fleet, cluster, end):
     fleet.judge.latency = 0.05
     fleet.start(2, *SHORT, environment=COPIES)
     records = fleet.publish(400)
     fleet.until(lambda: len(fleet.backend.records()) > 100, what="the first records to be scored")
+    for stream in (STREAM.name, STREAM.dead_stream):
+        fleet.until(lambda stream=stream: cluster.copies_of(stream) == 3, what=f"three copies of {stream}")
     getattr(cluster.leader_of(STREAM.name), end)()
-    fleet.until_empty(patience=120)
-
     # What the leader had delivered last, the others may not have heard of: they deliver it again as if for the first time.
-    ends = fleet.ends(records, unmarked=True)
-    assert set(ends.scored) == set(records)
+    ends = fleet.all_scored(records, unmarked=True, patience=120)
     assert len(ends.again) < 100
 
 
@@ -51,6 +43,4 @@ def test_an_application_goes_on_while_a_broker_is_lost_for_good(fleet, cluster):
     assert (end["is_out"], end["dropped"]) == (True, {})
     assert end["slowest"] < 0.5
     fleet.worker(*SHORT, environment=COPIES)
-    fleet.until_empty(patience=120)
-
-    assert set(fleet.ends(records).scored) == set(records)
+    fleet.all_scored(records, patience=120)

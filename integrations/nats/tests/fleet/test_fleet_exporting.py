@@ -7,36 +7,22 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
-def test_scores_wait_for_a_backend_that_is_away_and_are_judged_once(make_fleet, broker):
-    fleet = make_fleet(broker, backend_is_up=False)
-    worker = fleet.worker("--ack-wait", 2.5)
-    records = fleet.publish(30)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records to be judged")
-    fleet.pause(4)
-    assert broker.stream("ragspan").messages == 30
-    assert worker.figures()["in_flight"] == 30
-    fleet.backend.listen()
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
-    assert len(fleet.judge.asked) == len(records)
-
-
-def test_a_backend_that_is_out_of_order_gets_everything_once_when_it_is_back(fleet):
-    fleet.start(2, "--ack-wait", 2.5)
+@pytest.mark.parametrize("is_up", [False, True], ids=["away", "out of order"])
+def test_scores_wait_for_a_backend_and_are_judged_and_exported_once(make_fleet, broker, is_up):
+    fleet = make_fleet(broker, backend_is_up=is_up)
     fleet.backend.status = 503
+    workers = fleet.start(2, "--ack-wait", 2.5)
     records = fleet.publish(100)
     fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records to be judged")
-    fleet.until(lambda: fleet.backend.offered > 2, what="a second try")
-    assert fleet.broker.stream("ragspan").messages == 100
+    if is_up:
+        fleet.until(lambda: fleet.backend.offered > 2, what="a second try")
+    fleet.pause(4)
+    assert broker.stream("ragspan").messages == 100
+    assert sum(worker.figures()["in_flight"] for worker in workers) == 100
     fleet.backend.status = 200
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
+    if not is_up:
+        fleet.backend.listen()
+    fleet.all_scored(records, once=True)
     assert len(fleet.judge.asked) == len(records)
 
 
@@ -48,10 +34,7 @@ def test_a_backend_that_hangs_for_longer_than_ack_wait_gets_everything(fleet):
     fleet.pause(2)
     assert fleet.broker.stream("ragspan").messages == 20
     fleet.backend.release()
-    fleet.until_empty()
-
-    ends = fleet.ends(records, unmarked=True)
-    assert set(ends.scored) == set(records)
+    fleet.all_scored(records, unmarked=True)
     assert len(fleet.judge.asked) == len(records)
 
 

@@ -18,11 +18,7 @@ def test_what_a_killed_worker_had_in_hand_is_scored_by_another(fleet):
     fleet.until(lambda: len(fleet.judge.asked_about(killed.name)) > 5, what="records in the hand of the first worker")
     killed.kill()
     fleet.judge.release()
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
+    ends = fleet.all_scored(records, once=True)
     assert {span.worker for spans in ends.scored.values() for span in spans} == {other.name}
     given_on = {record for record in records if ends.scored[record][0].delivery == 2}
     assert given_on >= fleet.judge.asked_about(killed.name)

@@ -17,10 +17,7 @@ def test_what_is_no_record_is_put_aside_and_holds_nothing_up(fleet):
     for payload, headers in poison.values():
         fleet.put(payload, headers)
         records += fleet.publish()
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
+    ends = fleet.all_scored(records)
     assert ends.others == ["invalid_record"] * len(poison)
     assert worker.is_running
     letters = fleet.letters()
@@ -34,10 +31,7 @@ def test_headers_that_are_none_hold_nothing_up(fleet):
     records = fleet.publish(5)
     send_raw(fleet.broker, poison.values())
     records += fleet.publish(5)
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
+    ends = fleet.all_scored(records)
     assert ends.others == ["invalid_record"] * len(poison)
     assert worker.figures()["nacked"] == {}
 

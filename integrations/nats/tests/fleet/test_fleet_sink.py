@@ -7,17 +7,6 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
-def test_what_an_application_answers_is_scored_by_a_worker(fleet):
-    application, records = fleet.application(50)
-    fleet.worker()
-    assert application.says() == {"answered": 50}
-    stats = application.says()
-    fleet.until_empty()
-
-    assert stats["published"] == 50
-    assert set(fleet.ends(records).scored) == set(records)
-
-
 def test_an_application_keeps_answering_while_its_broker_is_away_for_twenty_seconds(fleet):
     """Its sink has room for a part of what it answers meanwhile."""
     fleet.worker()

@@ -71,19 +71,8 @@ def test_a_record_that_comes_while_the_only_worker_stops_uses_up_one_delivery_at
     records = fleet.publish(3)
     assert stopped.ended() == 0
     fleet.worker(*LONG)
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
+    ends = fleet.all_scored(records)
     assert max(spans[0].delivery for spans in ends.scored.values()) <= 2
-
-
-def test_a_worker_with_nothing_to_do_stops_at_once(fleet):
-    worker = fleet.worker("--drain-timeout", 60)
-    worker.stop()
-
-    assert worker.ended(patience=15) == 0
-    assert "0 records scored, 0 given back, 0 put aside" in worker.log
 
 
 def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
@@ -96,9 +85,7 @@ def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
     assert stopped.ended(patience=40) == 0
     fleet.backend.release()
     fleet.worker(*LONG)
-    fleet.until_empty()
-
-    assert set(fleet.ends(records).scored) == set(records)
+    fleet.all_scored(records)
 
 
 def test_workers_that_are_replaced_one_after_the_other_lose_nothing(fleet):
@@ -111,8 +98,4 @@ def test_workers_that_are_replaced_one_after_the_other_lose_nothing(fleet):
         worker.stop()
         assert worker.ended() == 0
         assert new.is_running
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
+    fleet.all_scored(records, once=True)

@@ -7,24 +7,10 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
-def test_a_record_is_scored_and_leaves_the_stream(fleet):
-    fleet.worker()
-    records = fleet.publish()
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
-
-
 def test_two_workers_share_two_thousand_records(fleet):
     workers = fleet.start(2)
     records = fleet.publish(2000)
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
+    fleet.all_scored(records, once=True)
     shares = [len(fleet.judge.asked_about(worker.name)) for worker in workers]
     assert sum(shares) == 2000
     assert min(shares) > 200
@@ -53,9 +39,7 @@ def test_a_worker_takes_no_more_records_than_it_scores_at_a_time(fleet):
     assert fleet.in_work() == 3
     assert worker.figures()["in_flight"] == 3
     fleet.judge.release()
-    fleet.until_empty()
-
-    assert set(fleet.ends(records).scored) == set(records)
+    fleet.all_scored(records)
 
 
 def test_a_worker_with_a_shorter_ack_wait_takes_nothing_out_of_the_hands_of_another(fleet):
@@ -69,11 +53,7 @@ def test_a_worker_with_a_shorter_ack_wait_takes_nothing_out_of_the_hands_of_anot
     fleet.until(lambda: len(fleet.judge.asked) >= 32, what="full hands")
     fleet.pause(4)
     fleet.judge.release()
-    fleet.until_empty()
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert not ends.again
+    ends = fleet.all_scored(records, once=True)
     assert len(fleet.judge.asked) == 40
     scored = {spans[0].worker: set(spans[0].scores) for spans in ends.scored.values()}
     assert scored == {patient.name: {"completeness"}, hasty.name: {"context_adherence"}}
