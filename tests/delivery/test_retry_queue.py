@@ -48,12 +48,96 @@ def run(queue, clock, write, *, rounds=1000):
     raise AssertionError("it never comes to an end")
 
 
-def test_what_was_put_is_delivered_in_order_and_in_batches(make_queue, clock, letters):
-    queue = make_queue(batch_size=2)
-    queue.put(letters("abcde"))
+def missing(*names, until=math.inf):
+    return lambda now, batch: [SpanNotFound() if text in names and now < until else Delivered() for text in batch]
 
-    assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["a", "b"], ["c", "d"], ["e"]]
-    assert queue.stats().delivered == 5
+
+def failing(name):
+    return lambda now, batch: [Failed() if text == name else Delivered() for text in batch]
+
+
+def away(until, **given):
+    return lambda now, batch: Unavailable("away", **given) if now < until else refuse_nothing(batch)
+
+
+def choking(name, error):
+    return lambda now, batch: error if name in batch else refuse_nothing(batch)
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "reply", "written", "ended"),
+    [
+        ({"batch_size": 2}, "abcde", missing(), [(0, "ab"), (0, "cd"), (0, "e")], {"delivered": 5}),
+        # What is not there yet goes back and delays no other; a span that never comes is given up.
+        ({}, "abc", missing("b", until=7), [(0, "abc"), (1, "b"), (3, "b"), (7, "b")], {"delivered": 3}),
+        (
+            {"retry_window": 100.0},
+            "a",
+            missing("a"),
+            [(seconds, "a") for seconds in (0, 1, 3, 7, 15, 31, 61, 91)],
+            {"dropped": {"span_not_found": 1}},
+        ),
+        (
+            {"retry_window": 5.0},
+            "ab",
+            failing("a"),
+            [(0, "ab"), (1, "a"), (3, "a")],
+            {"delivered": 1, "dropped": {"failed": 1}},
+        ),
+        # While the backend is away one batch is tried, every ten seconds at least; then everything is delivered.
+        (
+            {"batch_size": 2},
+            "abcd",
+            away(until=10),
+            [*((seconds, "ab") for seconds in (0, 1, 3, 7, 15)), (15, "cd")],
+            {"delivered": 4},
+        ),
+        (
+            {"retry_window": 60.0},
+            "a",
+            away(until=math.inf),
+            [(seconds, "a") for seconds in (0, 1, 3, 7, 15, 25, 35, 45, 55)],
+            {"dropped": {"unavailable": 1}},
+        ),
+        # It gets the time that it asks for, but not all the time there is.
+        ({}, "a", away(until=1, retry_after=42.0), [(0, "a"), (42, "a")], {"delivered": 1}),
+        ({}, "a", away(until=1, retry_after=1e9), [(0, "a"), (300, "a")], {"delivered": 1}),
+        # An item because of which batches are rejected is found at once.
+        (
+            {},
+            "abcd",
+            choking("b", BatchRejected("http_422")),
+            [(0, "abcd"), (0, "ab"), (0, "a"), (0, "b"), (0, "cd")],
+            {"delivered": 3, "rejected": {"http_422": 1}},
+        ),
+        # An item because of which the backend fails ends up alone, and delays the others by seconds.
+        (
+            {"retry_window": 10.0},
+            "abcd",
+            choking("b", RuntimeError("500")),
+            [(0, "abcd"), (1, "ab"), (3, "cd"), (3, "a"), (3, "b"), (7, "b")],
+            {"delivered": 3, "dropped": {"failed": 1}},
+        ),
+        ({"queue_size": 3}, "abcde", missing(), [(0, "cde")], {"delivered": 3, "dropped": {"queue_full": 2}}),
+        ({"queue_bytes": 250}, "abc", missing(), [(0, "bc")], {"delivered": 2, "dropped": {"queue_bytes": 1}}),
+    ],
+)
+def test_what_is_written_when_and_how_it_ends(make_queue, clock, letters, options, texts, reply, written, ended):
+    queue = make_queue(**options)
+    began = clock.now
+    queue.put(letters(texts))
+
+    def write(batch):
+        said = reply(clock.now - began, batch)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    assert [(seconds, "".join(batch)) for seconds, batch in run(queue, clock, write)] == written
+    stats = queue.stats()
+    assert ended == {
+        name: getattr(stats, name) for name in ("delivered", "rejected", "dropped") if getattr(stats, name)
+    }
 
 
 def test_an_item_waits_for_others_to_go_along(make_queue, clock, letters):
@@ -63,28 +147,6 @@ def test_an_item_waits_for_others_to_go_along(make_queue, clock, letters):
     queue.put(letters("b"))
 
     assert run(queue, clock, refuse_nothing) == [(0.25, ["a", "b"])]
-
-
-def test_what_is_not_there_yet_goes_back_and_holds_nobody_up(make_queue, clock, letters):
-    queue = make_queue()
-    queue.put(letters("abc"))
-    replies = {"b": iter([SpanNotFound(), SpanNotFound(), SpanNotFound(), Delivered()])}
-
-    written = run(queue, clock, lambda batch: [next(replies.get(text, iter([Delivered()]))) for text in batch])
-
-    assert written == [(0, ["a", "b", "c"]), (1, ["b"]), (3, ["b"]), (7, ["b"])]
-    assert queue.stats().delivered == 3
-
-
-def test_a_span_that_never_comes_is_given_up_when_the_window_is_over(make_queue, clock, letters):
-    queue = make_queue(retry_window=100.0)
-    queue.put(letters("a"))
-
-    written = run(queue, clock, lambda batch: [SpanNotFound()] * len(batch))
-
-    assert [seconds for seconds, _ in written] == [0, 1, 3, 7, 15, 31, 61, 91]
-    assert queue.stats().dropped == {"span_not_found": 1}
-    assert clock.now == 1100
 
 
 def state(entries, *, max_span_wait=math.inf):
@@ -172,117 +234,6 @@ def test_what_was_given_up_is_lost_unless_there_is_no_span_for_it(make_queue, cl
     assert state(entries) == expected
 
 
-def test_what_had_to_make_room_is_lost(make_queue, letters):
-    queue = make_queue(queue_size=2)
-    first = queue.put(letters("ab"))
-    second = queue.put(letters("c"))
-
-    assert [state(entries) for entries in (first, second)] == ["lost", "waiting"]
-    queue.abandon("shutdown")
-    assert state(second) == "lost"
-
-
-def test_an_item_at_which_the_backend_failed_goes_back_and_holds_nobody_up(make_queue, clock, letters):
-    queue = make_queue(retry_window=5.0)
-    queue.put(letters("ab"))
-
-    written = run(queue, clock, lambda batch: [Failed() if text == "a" else Delivered() for text in batch])
-
-    assert written == [(0, ["a", "b"]), (1, ["a"]), (3, ["a"])]
-    assert queue.stats().dropped == {"failed": 1}
-
-
-def test_nothing_is_tried_while_the_backend_is_away_and_everything_is_delivered_when_it_is_back(
-    make_queue, clock, letters
-):
-    queue = make_queue(batch_size=2)
-    queue.put(letters("abcd"))
-
-    def write(batch):
-        if clock.now < 1010:
-            raise Unavailable("ConnectError")
-        return refuse_nothing(batch)
-
-    written = run(queue, clock, write)
-
-    assert written == [
-        (0, ["a", "b"]),
-        (1, ["a", "b"]),
-        (3, ["a", "b"]),
-        (7, ["a", "b"]),
-        (15, ["a", "b"]),
-        (15, ["c", "d"]),
-    ]
-    assert queue.stats().delivered == 4
-
-
-def test_a_backend_that_is_away_is_looked_for_every_ten_seconds_at_least(make_queue, clock, letters):
-    queue = make_queue(retry_window=60.0)
-    queue.put(letters("a"))
-
-    def write(batch):
-        raise Unavailable("ConnectError")
-
-    assert [seconds for seconds, _ in run(queue, clock, write)] == [0, 1, 3, 7, 15, 25, 35, 45, 55]
-
-
-def test_a_backend_that_asks_for_time_gets_it(make_queue, clock, letters):
-    queue = make_queue()
-    queue.put(letters("a"))
-    replies = iter([Unavailable("http_429", retry_after=42.0), None])
-
-    def write(batch):
-        if error := next(replies):
-            raise error
-        return refuse_nothing(batch)
-
-    assert run(queue, clock, write) == [(0, ["a"]), (42, ["a"])]
-
-
-def test_a_backend_cannot_ask_for_all_the_time_there_is(make_queue, clock, letters):
-    queue = make_queue()
-    queue.put(letters("a"))
-    queue.settle(queue.take(), Unavailable("http_429", retry_after=1e9))
-
-    assert pause(queue) == 300
-
-
-def test_the_item_for_whose_sake_a_batch_is_refused_is_found_at_once(make_queue, clock, letters):
-    queue = make_queue()
-    queue.put(letters("abcdefgh"))
-
-    def write(batch):
-        if "f" in batch:
-            raise BatchRejected("http_422")
-        return refuse_nothing(batch)
-
-    written = run(queue, clock, write)
-
-    assert {seconds for seconds, _ in written} == {0}
-    assert queue.stats().delivered == 7
-    assert queue.stats().rejected == {"http_422": 1}
-
-
-def test_an_item_that_makes_the_backend_fail_ends_up_alone_and_holds_the_others_up_for_seconds(
-    make_queue, clock, letters
-):
-    queue = make_queue(retry_window=600.0)
-    queue.put(letters("abcdefgh"))
-    done = {}
-
-    def write(batch):
-        if "f" in batch:
-            raise RuntimeError("500")
-        done.update(dict.fromkeys(batch, clock.now - 1000))
-        return refuse_nothing(batch)
-
-    run(queue, clock, write)
-
-    assert sorted(done) == list("abcdegh")
-    assert max(done.values()) < 15
-    assert queue.stats().dropped == {"failed": 1}
-
-
 def test_what_comes_after_an_item_that_makes_the_backend_fail_does_not_share_its_lot(make_queue, clock, letters):
     queue = make_queue()
     queue.put(letters("a"))
@@ -294,15 +245,6 @@ def test_what_comes_after_an_item_that_makes_the_backend_fail_does_not_share_its
 
     assert texts(queue.take()) == ["a"]
     assert texts(queue.take()) == ["b", "c"]
-
-
-def test_after_a_failure_all_others_wait_a_little_too(make_queue, letters):
-    queue = make_queue(batch_size=1)
-    queue.put(letters("ab"))
-
-    queue.settle(queue.take(), RuntimeError())
-
-    assert pause(queue) == 1
 
 
 def test_an_item_that_should_go_alone_joins_nobody(make_queue, clock, letters):
@@ -327,22 +269,6 @@ def test_what_is_being_written_when_its_time_is_up_is_not_given_up(make_queue, c
     assert queue.stats().delivered == 1
 
 
-def test_when_too_many_wait_the_oldest_are_dropped(make_queue, letters):
-    queue = make_queue(queue_size=3)
-    queue.put(letters("abcde"))
-
-    assert texts(queue.take()) == ["c", "d", "e"]
-    assert queue.stats().dropped == {"queue_full": 2}
-
-
-def test_when_what_waits_takes_too_much_memory_the_oldest_are_dropped(make_queue, letter):
-    queue = make_queue(queue_bytes=1000)
-    queue.put([letter("a", size=600), letter("b", size=300), letter("c", size=500)])
-
-    assert texts(queue.take()) == ["b", "c"]
-    assert queue.stats().dropped == {"queue_bytes": 1}
-
-
 def test_what_is_being_written_is_not_dropped(make_queue, letters):
     queue = make_queue(queue_size=2)
     queue.put(letters("ab"))
@@ -352,6 +278,16 @@ def test_what_is_being_written_is_not_dropped(make_queue, letters):
 
     assert queue.stats().delivered == 2
     assert queue.stats().dropped == {"queue_full": 2}
+
+
+def test_what_had_to_make_room_is_lost(make_queue, letters):
+    queue = make_queue(queue_size=2)
+    first = queue.put(letters("ab"))
+    second = queue.put(letters("c"))
+
+    assert [state(entries) for entries in (first, second)] == ["lost", "waiting"]
+    queue.abandon("shutdown")
+    assert state(second) == "lost"
 
 
 def test_in_a_hurry_everything_is_due_whatever_it_waits_for(make_queue, letters):

@@ -9,6 +9,10 @@ GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "It says so.", "ver
 PRICED = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}
 
 
+def says(fake_openai, *texts, **more):
+    fake_openai.answer = lambda request: fake_openai.says(*texts * request.get("n", 1), **more)
+
+
 @pytest.fixture
 def asked(examined):
     """What one record shows about a language model at this address."""
@@ -37,7 +41,7 @@ def test_the_embedded_judge_answers_at_once(examined):
 
 
 def test_the_tokens_of_a_language_model_are_told(asked, fake_openai):
-    fake_openai.answer = lambda request: fake_openai.says(*[GROUNDED] * request.get("n", 1), usage=PRICED)
+    says(fake_openai, GROUNDED, usage=PRICED)
 
     finding = asked(fake_openai.base_url)
 
@@ -48,8 +52,7 @@ def test_the_tokens_of_a_language_model_are_told(asked, fake_openai):
 
 
 def test_a_judge_that_denies_what_is_plain_is_a_warning(asked, fake_openai):
-    denial = GROUNDED.replace('"grounded"', '"not_grounded"')
-    fake_openai.answer = lambda request: fake_openai.says(*[denial] * request.get("n", 1))
+    says(fake_openai, GROUNDED.replace('"grounded"', '"not_grounded"'))
 
     finding = asked(fake_openai.base_url)
 
@@ -65,45 +68,32 @@ def test_a_missing_key_is_a_misuse(examined):
 
 
 @pytest.mark.parametrize(
-    ("status", "error_type", "advice"),
+    ("reply", "error_type", "found", "advice"),
     [
-        (401, "AuthenticationError", "the key is refused"),
-        (403, "PermissionDeniedError", "may not use this model"),
-        (404, "NotFoundError", "knows no such model"),
-        (400, "BadRequestError", "speak OpenAI's chat protocol"),
-        (429, "RateLimitError", "rate limit or its credit"),
-        (500, "InternalServerError", "the endpoint itself has failed"),
+        (401, "AuthenticationError", "HTTP 401", "the key is refused"),
+        (403, "PermissionDeniedError", "HTTP 403", "may not use this model"),
+        (404, "NotFoundError", "HTTP 404", "knows no such model"),
+        (400, "BadRequestError", "HTTP 400", "speak OpenAI's chat protocol"),
+        (429, "RateLimitError", "HTTP 429", "rate limit or its credit"),
+        (500, "InternalServerError", "HTTP 500", "the endpoint itself has failed"),
+        ("Certainly!", "InvalidVerdict", "", "more capable"),
+        ("hangs", "timeout", "no outcome within 0.8", "larger --timeout"),
     ],
 )
-def test_each_kind_of_refusal_is_told_with_what_to_do(asked, fake_openai, status, error_type, advice):
-    fake_openai.answer = lambda _request: fake_openai.fails(status, f"no, {KEY}")
+def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, error_type, found, advice):
+    def answer(request):
+        if reply == "hangs":
+            return fake_openai.hangs()
+        return fake_openai.says(reply) if isinstance(reply, str) else fake_openai.fails(reply, f"no, {KEY}")
 
-    finding = asked(fake_openai.base_url)
+    fake_openai.answer = answer
 
-    assert finding.state == "failed"
-    assert finding.facts["error_type"] == error_type
-    assert f"HTTP {status}" in finding.found
+    finding = asked(fake_openai.base_url, timeout=2.0 if reply == "hangs" else 20.0)
+
+    assert (finding.state, finding.facts["error_type"]) == ("failed", error_type)
+    assert found in finding.found
     assert advice in finding.advice
     assert KEY not in finding.found
-
-
-def test_a_model_that_babbles_is_told(asked, fake_openai):
-    fake_openai.answer = lambda _request: fake_openai.says("Certainly!")
-
-    finding = asked(fake_openai.base_url)
-
-    assert finding.facts["error_type"] == "InvalidVerdict"
-    assert "more capable" in finding.advice
-
-
-def test_an_endpoint_that_hangs_is_given_up_in_time(asked, fake_openai):
-    fake_openai.answer = lambda _request: fake_openai.hangs()
-
-    finding = asked(fake_openai.base_url, timeout=1.2)
-
-    assert finding.facts["error_type"] == "timeout"
-    assert "no outcome within 0.4" in finding.found
-    assert "larger --timeout" in finding.advice
 
 
 def test_a_refused_connection_is_told_as_one(asked, refused_port):

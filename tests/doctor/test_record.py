@@ -67,9 +67,57 @@ def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(pa
     assert "metrics" in findings[1].found
 
 
-@pytest.mark.parametrize("settings", [{}, {"export": "helper"}])
-def test_without_an_exporter_the_record_is_scored_and_goes_nowhere(passed, settings):
-    findings = passed(**settings)
+@pytest.mark.parametrize(
+    ("variables", "states", "found", "advice"),
+    [
+        (
+            {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01", "RAGSPAN_SAMPLE_RATE": "0.0"},
+            ["ok", "ok", "ok"],
+            "the sampler keeps 1 % of all traces",
+            "RAGSPAN_SCORE_UNSAMPLED=true",
+        ),
+        (
+            {"OTEL_TRACES_SAMPLER": "always_off"},
+            ["ok", "failed", "ok"],
+            "the sampler has kept none of",
+            "parentbased_always_on",
+        ),
+        (
+            {"RAGSPAN_REDACT": "builtins:len"},
+            ["failed", "ok"],
+            "dropped: redaction_failed",
+            "RAGSPAN_REDACT takes a str",
+        ),
+        (
+            {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "1"},
+            ["failed", "ok"],
+            "budget_exhausted",
+            "RAGSPAN_BUDGET_* allows less than one answer takes",
+        ),
+        (
+            {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"},
+            ["failed", "ok"],
+            "completeness without a score (NotFoundError)",
+            "see the judge above",
+        ),
+    ],
+    ids=["sampled", "never sampled", "redaction", "budget", "judge"],
+)
+def test_what_keeps_an_answer_from_its_score_is_said(examined, sent_to, fake_openai, variables, states, found, advice):
+    fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
+    variables = {"RAGSPAN_JUDGE_BASE_URL": fake_openai.base_url, "RAGSPAN_JUDGE_API_KEY": "k", **variables}
+
+    findings = examined(**variables).of("record")
+
+    assert findings.states() == states
+    (said,) = [finding for finding in findings if found in finding.found]
+    assert advice in said.advice
+    assert NAME in [span.name for span in sent_to.spans]
+
+
+@pytest.mark.parametrize("export", ["application", "helper"])
+def test_without_an_exporter_the_record_is_scored_and_goes_nowhere(passed, export):
+    findings = passed(export=export)
 
     assert findings.states() == ["ok", "failed", "ok"]
     assert "no exporter is configured, so no score goes anywhere" in findings[1].found
@@ -95,26 +143,6 @@ def test_scores_that_come_late_are_told_as_well(passed, sent_to, fake_openai):
     assert "evaluation context_adherence" in {span.name for span in sent_to.spans}
 
 
-def test_a_share_of_traces_does_not_keep_the_record_from_being_scored(passed, sent_to, set_variables):
-    set_variables(OTEL_TRACES_SAMPLER="traceidratio", OTEL_TRACES_SAMPLER_ARG="0.01")
-
-    _, sampler, _ = findings = passed(sample_rate="0.0")
-
-    assert findings.states() == ["ok", "ok", "ok"]
-    assert sampler.found == "the sampler keeps 1 % of all traces"
-    assert "RAGSPAN_SCORE_UNSAMPLED=true" in sampler.advice
-
-
-def test_a_sampler_that_keeps_nothing_fails_and_the_rest_is_looked_at_all_the_same(passed, sent_to, set_variables):
-    set_variables(OTEL_TRACES_SAMPLER="always_off")
-
-    findings = passed()
-
-    assert findings.states() == ["ok", "failed", "ok"]
-    assert "the sampler has kept none of" in findings[1].found
-    assert NAME in [span.name for span in sent_to.spans]
-
-
 def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(passed, sent_to):
     scored, _ = passed(spans="scores")
 
@@ -122,30 +150,6 @@ def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(pa
     assert {span.name for span in sent_to.spans if span.parent_id} == {
         f"evaluation {metric}" for metric in scored.facts["scores"]
     }
-
-
-def test_a_judge_that_fails_is_told_for_each_metric(passed, sent_to, fake_openai):
-    fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
-
-    scored, _ = passed(judge="openai:none", judge_base_url=fake_openai.base_url, metrics="completeness")
-
-    assert scored.state == "failed"
-    assert scored.facts["unscored"] == {"completeness": "NotFoundError"}
-
-
-def test_a_budget_that_allows_no_answer_is_told(passed, sent_to, fake_openai):
-    findings = passed(judge="openai:any", judge_base_url=fake_openai.base_url, budget_tokens_per_minute="1")
-
-    assert "budget_exhausted" in findings[0].found
-    assert "RAGSPAN_BUDGET_* allows less than one answer takes" in findings[0].advice
-
-
-def test_a_record_that_cannot_be_redacted_is_said_to_be_dropped(passed, sent_to):
-    scored, *_ = passed(redact="builtins:len")
-
-    assert scored.state == "failed"
-    assert "dropped: redaction_failed" in scored.found
-    assert "RAGSPAN_REDACT" in scored.advice
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ traces: no exporter is configured
     listens); the doctor does not see an exporter that your own code sets up
 Header format invalid
     write name=value,name=value; a comma or a blank within a value is written as %2C or %20
-leaves out those that do not fit
+leaves out those of an answer that do not fit
     set it to {least} or more (the default is 128), or RAGSPAN_OPENINFERENCE=false
 record ids and explanations are cut
     set it to {least} at least; 1000 leaves explanations whole
