@@ -8,7 +8,7 @@ import pytest
 from opentelemetry.metrics import NoOpMeterProvider
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
-from ragspan.delivery import Delivered, ScoreWriter
+from ragspan.delivery import Delivered, DeliveryOptions, ScoreWriter
 from ragspan.delivery.http import Endpoint
 from ragspan.judges.base import ClaimVerdict
 from ragspan.metrics import Faithfulness
@@ -202,3 +202,21 @@ def test_a_meter_provider_does_not_travel():
 def test_an_option_that_cannot_be_is_named(option, value):
     with pytest.raises(ConfigurationError, match=f"^{option} "):
         Notebook(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("queue_size", 0),
+        ("queue_bytes", 1.5),
+        ("batch_size", True),
+        ("linger", -1),
+        ("linger", float("inf")),
+        ("retry_window", 0),
+        ("retry_window", "600"),
+        ("retry_window", float("nan")),
+    ],
+)
+def test_a_limit_that_cannot_be_is_named(name, value):
+    with pytest.raises(ConfigurationError, match=f"^{name} is {value!r}, but should be a"):
+        DeliveryOptions(**{name: value})

@@ -52,14 +52,6 @@ def test_no_secret_of_an_address_is_shown_or_written(otlp_listener, fake_openai,
     assert not [one for one in ("pa55w0rd", "PATH7OKEN", "qu3ry7", "otelPASS1", "OTLP7OKEN") if one in said]
 
 
-def test_no_exporter_is_a_failure_because_no_score_goes_anywhere():
-    done = doctor()
-
-    assert (done.returncode, done.stderr) == (1, "")
-    assert "invoke_workflow ragspan doctor" in done.stdout
-    assert "no exporter is configured" in done.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "variables", "complaint"),
     [

@@ -23,12 +23,6 @@ def test_a_line_has_the_state_what_was_found_and_what_to_do():
     assert "→ mend it" in lines
 
 
-def test_long_findings_stay_within_80_columns():
-    lines = printed(shown(a_finding(found="word " * 50, advice="x" * 200)))
-
-    assert max(map(len, lines.splitlines())) <= 80
-
-
 def test_the_verdict_names_the_outcome_and_counts_the_warnings():
     assert "All is well" in printed(verdict([a_finding()]))
     assert "1 warning." in printed(verdict([a_finding(state="warning")]))

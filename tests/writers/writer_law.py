@@ -20,7 +20,7 @@ import requests
 
 from ragspan import ConfigurationError
 from ragspan.delivery import DeliveryOptions, Unavailable
-from ragspan.outcomes import Score
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.telemetry import is_suppressed
 
 PATIENCE = 20.0
@@ -87,6 +87,21 @@ class WriterLaw:
 
         assert writer.flush(PATIENCE)
         assert server.number_of_scores == 2
+
+    def test_a_metric_that_failed_is_written_where_that_is_wanted_and_its_message_never(
+        self, server, make_writer, make_scored
+    ):
+        failure = MetricFailure(error_type="RateLimitError", message="a user's words")
+        outcomes = {"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")}
+        for failures in (False, True):
+            writer = make_writer(failures=failures)
+            writer.emit(make_scored(outcomes))
+            assert writer.flush(PATIENCE)
+            assert server.number_of_scores == int(failures)
+
+        sent = b" ".join(request.body for request in server.requests)
+        assert b"RateLimitError" in sent
+        assert b"user's words" not in sent
 
     def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, backend, caplog):
         server.script.extend([401, 500, 503])

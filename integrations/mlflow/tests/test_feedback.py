@@ -1,6 +1,6 @@
 import pytest
 
-from ragspan import MetricFailure, NotApplicable, Score, Usage
+from ragspan import MetricFailure, Score, Usage
 from ragspan_mlflow.emitter import assessment_of, change_of, found_in
 
 
@@ -52,16 +52,13 @@ def test_the_judge_is_the_source(make, judge, source_type):
     assert written["source"] == {"source_type": source_type, "source_id": judge or "ragspan"}
 
 
-def test_failures_are_written_only_if_they_are_wanted(make):
-    failure = MetricFailure(error_type="Timeout", message="of: the user's words")
-    given = make.scored({"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")})
+def test_a_failure_is_feedback_with_an_error(make):
+    failure = MetricFailure(error_type="Timeout", message="")
 
-    (written,) = assessments(make, given, failures=True)
+    (written,) = assessments(make, make.scored({"faithfulness": failure}), failures=True)
 
-    assert assessments(make, given) == []
     assert written["feedback"] == {"error": {"error_code": "Timeout"}}
     assert written["source"] == {"source_type": "CODE", "source_id": "ragspan"}
-    assert "user's words" not in str(written)
 
 
 def test_names_fit_into_mlflows_columns(make):

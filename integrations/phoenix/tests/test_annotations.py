@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan_phoenix import PhoenixAnnotations
 
@@ -24,46 +22,32 @@ def rows_of():
     return rows
 
 
-def test_a_score_is_an_annotation_of_the_answers_span(rows_of, make_scored):
-    score = Score(
-        value=0.5,
-        threshold=0.8,
-        explanation="why",
-        judge="gpt-4o-mini",
-        prompt_version="7",
-        fallback="budget_exhausted",
-        details={"claims": 2},
-        usage=Usage(requests=1, input_tokens=100, output_tokens=20, usd=0.01),
-    )
+@pytest.mark.parametrize(
+    ("score", "kind", "result"),
+    [
+        (
+            Score(value=0.5, threshold=0.8, explanation="why", judge="gpt-4o-mini"),
+            "LLM",
+            {"score": 0.5, "label": "fail", "explanation": "why"},
+        ),
+        (Score(value=1.0), "CODE", {"score": 1.0}),
+    ],
+    ids=["all", "nothing but the value"],
+)
+def test_a_score_is_an_annotation_of_the_answers_span(rows_of, make_scored, score, kind, result):
+    scored = make_scored({"faithfulness": score})
+    (item,) = PhoenixAnnotations(base_url="http://localhost").items_of(scored, scored.span)
 
-    assert rows_of(make_scored({"faithfulness": score}, late=True, refusal=True)) == [
+    assert rows_of(scored) == [
         {
             "span_id": "00000000000000b2",
             "name": "faithfulness",
-            "annotator_kind": "LLM",
+            "annotator_kind": kind,
             "identifier": "ragspan:record-1",
-            "result": {"score": 0.5, "label": "fail", "explanation": "why"},
-            "metadata": {
-                "record_id": "record-1",
-                "judge": "gpt-4o-mini",
-                "threshold": 0.8,
-                "prompt_version": "7",
-                "fallback": "budget_exhausted",
-                "late": True,
-                "refusal": True,
-                "details": {"claims": 2},
-                "usage": {"requests": 1, "input_tokens": 100, "output_tokens": 20, "usd": 0.01},
-            },
+            "result": result,
+            "metadata": item.metadata,
         }
     ]
-
-
-def test_what_there_is_nothing_to_say_about_is_left_out(rows_of, make_scored):
-    (row,) = rows_of(make_scored({"mine": Score(value=1.0)}))
-
-    assert row["result"] == {"score": 1.0}
-    assert row["metadata"] == {"record_id": "record-1"}
-    assert row["annotator_kind"] == "CODE"
 
 
 def test_the_identifier_is_the_records_and_not_the_judges(rows_of, make_scored):
@@ -76,20 +60,12 @@ def test_the_identifier_is_the_records_and_not_the_judges(rows_of, make_scored):
     assert other["identifier"] == "ragspan:record-2"
 
 
-def test_what_has_no_score_is_not_written_unless_failures_are_wanted(rows_of, make_scored):
-    outcomes = {
-        "completeness": NotApplicable(reason="no_contexts"),
-        "faithfulness": MetricFailure(error_type="RateLimitError", message="the user's own words"),
-    }
+def test_a_failure_has_a_label_and_no_score(rows_of, make_scored):
+    failure = MetricFailure(error_type="RateLimitError", message="")
 
-    assert rows_of(make_scored(outcomes)) == []
-    (row,) = rows_of(make_scored(outcomes), failures=True)
-    assert (row["name"], row["result"], row["metadata"]["error_type"]) == (
-        "faithfulness",
-        {"label": "error"},
-        "RateLimitError",
-    )
-    assert "own words" not in json.dumps(row)
+    (row,) = rows_of(make_scored({"faithfulness": failure}), failures=True)
+
+    assert (row["result"], row["metadata"]["error_type"]) == ({"label": "error"}, "RateLimitError")
 
 
 def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows_of, make_scored, utilization):
