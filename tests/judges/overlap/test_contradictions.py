@@ -45,7 +45,7 @@ def contradictions():
         (
             "Operate the device at temperatures between 5 and 35 degrees Celsius.",
             "It may be operated between 5 and 35 °F.",
-            'says "5 F" where the context says "5 degrees Celsius"',
+            'says "35 F" where the context says "35 degrees Celsius"',
         ),
         (
             "The rate limit is 100 requests per minute.",

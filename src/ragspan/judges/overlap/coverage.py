@@ -1,7 +1,9 @@
-"""How much of what the contexts say about the question is in the response, guessed from words.
+"""What a response and a question share with the contexts, guessed from words.
 
-The contexts' sentences are weighted by their share of the question's words, and the words of the contexts by the
-sentences that have them. This finds the topic, not the facts: the weakest of the embedded judge's answers.
+`cover` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
+their share of the question's words, and the words by these sentences. So it finds the topic, not the facts: this is the
+weakest of the embedded judge's answers. The other functions find which contexts a response was made from, how much of them,
+and what they share with the question.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain, compress
 
 from ragspan.judges.overlap.contexts import Context, numbers_of
@@ -19,9 +20,13 @@ from ragspan.judges.overlap.shared_words import SharedWords
 
 _MAIN_WORDS = 25
 _MOST_RELEVANT = 15
-"""Sentences of which the words count."""
+"""Sentences whose words count."""
 _MOST_NAMED = 9
-"""More than an explanation lists."""
+"""One more than an explanation lists."""
+_NEAR_BEST = 0.8
+"""A useful context shares at least this part of what the best one shares with the response, and at least `_FLOOR`."""
+_FLOOR = 0.12
+"""What responses share by chance with the contexts of other questions (of 2)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,36 +44,43 @@ def cover(response: Collection[str], contexts: Sequence[Context], question: froz
     main = main_words(contexts, question)
     missing = [key for key in main if key not in response]
     return Coverage(
-        share=(len(main) - len(missing)) / len(main) if main else 0.0,
+        share=_share(len(main) - len(missing), len(main)),
         missing=tuple([_spelling(key, contexts) for key in missing[:_MOST_NAMED]]),
     )
 
 
-def _spelling(key: str, contexts: Sequence[Context]) -> str:
-    """The key as the last sentence that has it writes it."""
-    context = next(context for context in reversed(contexts) if key in context.places)
-    at = context.places[key].bit_length() - 1
-    sentence = context.sentence(at)
-    return next((word for word, other in zip(sentence.words, sentence.keys, strict=True) if other == key), key)
-
-
 def main_words(contexts: Sequence[Context], question: frozenset[str]) -> list[str]:
     """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
-    rarity = _Rarity(contexts)
-    asked = {key: rarity.of(count) for key, count in sorted(rarity.counts(content_of(question)).items())}
+    sentences = sum(map(len, contexts))
+    asked = _rarities(_sentence_counts(contexts, content_of(question)), sentences)
     weights: dict[str, float] = {}
-    for context, sentence, relevance in _most_relevant(contexts, asked):
+    for context, sentence, relevance in _most_relevant(contexts, dict(sorted(asked.items()))):
         for key in context.content_of(sentence):
             weights[key] = weights.get(key, 0.0) + relevance
-    for key, count in rarity.counts(frozenset(weights)).items():
-        weights[key] *= rarity.of(count)
+    for key, rarity in _rarities(_sentence_counts(contexts, frozenset(weights)), sentences).items():
+        weights[key] *= rarity
     least = sorted(weights.values())[-_MAIN_WORDS:][:1]
     heaviest = [key for key, weight in weights.items() if [weight] >= least]
     return sorted(heaviest, key=lambda key: (-weights[key], key))[:_MAIN_WORDS]  # ties in a fixed order
 
 
+def _sentence_counts(contexts: Sequence[Context], keys: frozenset[str]) -> dict[str, int]:
+    """In how many sentences each of the keys is, without those that no context has."""
+    found: dict[str, int] = {}
+    for context in contexts:
+        for key in context.held(keys):
+            found[key] = found.get(key, 0) + context.places[key].bit_count()
+    return found
+
+
+def _rarities(counts: Mapping[str, int], among: int) -> dict[str, float]:
+    """How much each key says: the more, the fewer of all places have it."""
+    rarity_of = {count: math.log((among + 1) / (count + 0.5)) for count in set(counts.values())}
+    return {key: rarity_of[count] for key, count in counts.items()}
+
+
 def _most_relevant(contexts: Sequence[Context], asked: Mapping[str, float]) -> list[tuple[Context, int, float]]:
-    """The sentences that have most of what is asked for, with the sum of the rarities of that; all where nothing is."""
+    """The sentences that have most of what is asked for, with the sum of its rarities; all, if none has any."""
     if not asked:
         return [(context, sentence, 1.0) for context in contexts for sentence in range(len(context))]
     found: dict[tuple[int, int], float] = {}
@@ -77,61 +89,33 @@ def _most_relevant(contexts: Sequence[Context], asked: Mapping[str, float]) -> l
             for sentence in numbers_of(context.places.get(key, 0)):
                 place = number, sentence
                 found[place] = found.get(place, 0.0) + rarity
-    best = sorted(found.items(), key=_by_relevance)[:_MOST_RELEVANT]
+    best = sorted(found.items(), key=lambda one: (-one[1], one[0]))[:_MOST_RELEVANT]
     return [(contexts[number], sentence, relevance) for (number, sentence), relevance in best]
 
 
-def _by_relevance(found: tuple[tuple[int, int], float]) -> tuple[float, tuple[int, int]]:
-    return -found[1], found[0]
+def _spelling(key: str, contexts: Sequence[Context]) -> str:
+    """The key as the last sentence that has it writes it."""
+    context = next(context for context in reversed(contexts) if key in context.places)
+    sentence = context.sentence(context.places[key].bit_length() - 1)
+    return next((word for word, other in zip(sentence.words, sentence.keys, strict=True) if other == key), key)
 
 
-class _Rarity:
-    """How much a key tells by the number of sentences that have it."""
-
-    def __init__(self, contexts: Sequence[Context]) -> None:
-        self._contexts = contexts
-        self._sentences = sum(map(len, contexts))
-        self.of = cache(self._of_count)
-
-    def counts(self, keys: frozenset[str]) -> dict[str, int]:
-        """For those of the keys that contexts have, in how many sentences."""
-        found: dict[str, int] = {}
-        for context in self._contexts:
-            for key in context.held(keys):
-                found[key] = found.get(key, 0) + context.places[key].bit_count()
-        return found
-
-    def _of_count(self, count: int) -> float:
-        return math.log((self._sentences + 1) / (count + 0.5))
-
-
-# MERGED usefulness.py
-# """Which contexts a response was made from, and how much of them, guessed from the words that they share."""
-
-_NEAR_BEST = 0.8
-"""A context is useful that shares so much of what the best one shares with the response ..."""
-_FLOOR = 0.12
-"""... if that is no less than what responses share with the contexts of other questions, by chance (of 2)."""
-
-
-def shared_with_response(alignment: SharedWords, contexts: Sequence[Context]) -> list[float]:
+def shared_with_response(shared: SharedWords, contexts: Sequence[Context]) -> list[float]:
     """For each context the share of the response's words plus that of its word pairs that it holds, 0..2.
 
     Words count by their rarity among the contexts.
     """
-    words, pairs, held = alignment.content, alignment.pairs, alignment.held
-    frequency = Counter(chain.from_iterable(held))
-    rarity_of = {count: math.log((len(contexts) + 1) / (count + 0.5)) for count in {0, *frequency.values()}}
-    rarity = {key: rarity_of[frequency[key]] for key in words}
+    frequency = Counter(chain.from_iterable(shared.held))
+    rarity = _rarities({key: frequency[key] for key in shared.content}, len(contexts))
     whole = math.fsum(rarity.values())
     return [
-        _share(math.fsum(map(rarity.__getitem__, keys)), whole) + _share(len(held_pairs), len(pairs))
-        for keys, held_pairs in zip(held, alignment.held_pairs, strict=True)
+        _share(math.fsum(map(rarity.__getitem__, keys)), whole) + _share(len(held_pairs), len(shared.pairs))
+        for keys, held_pairs in zip(shared.held, shared.held_pairs, strict=True)
     ]
 
 
 def are_useful(shared: Sequence[float]) -> list[bool]:
-    """Whether each context was useful, from what `shared_with_response` says of all."""
+    """Whether each context was useful, by the figures of `shared_with_response`."""
     best = max(shared, default=0.0)
     return [share >= _FLOOR and share >= _NEAR_BEST * best for share in shared]
 
@@ -142,7 +126,7 @@ def conveyed_shares(words: frozenset[str], contexts: Sequence[Context]) -> list[
 
 
 def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
-    """For each context the share of the question's content words that it holds, 0..1; 0 where the question has none."""
+    """For each context the share of the question's content words that it holds, 0..1; 0 if the question has none."""
     words = content_of(question)
     return [_share(len(context.held(words)), len(words)) for context in contexts]
 

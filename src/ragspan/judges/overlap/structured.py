@@ -107,11 +107,11 @@ def _split(name: str) -> str:
 def _spellings(name: str) -> str:
     """A key's words, and two short ones also as one: "Wi Fi WiFi"."""
     words = _split(name).split()
-    joined = (first + second for first, second in pairwise(words) if is_written_as_one(first, second))
+    joined = (first + second for first, second in pairwise(words) if _is_written_as_one(first, second))
     return " ".join([*words, *joined])
 
 
-def is_written_as_one(first: str, second: str) -> bool:
+def _is_written_as_one(first: str, second: str) -> bool:
     """True for two short words that people join as they like: "take out", "Wi-Fi"; but not "good for"."""
     alike = (first.lower() in FUNCTION_WORDS) == (second.lower() in FUNCTION_WORDS)
     return alike and max(len(first), len(second)) <= _SHORT

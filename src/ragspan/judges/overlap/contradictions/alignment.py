@@ -16,8 +16,6 @@ from ragspan.judges.overlap.shared_words import SharedWords
 
 _BEST = 4
 """Sentences that a claim is compared with."""
-_QUESTION = 0.3
-"""What a word of the question counts, where a word of the claim counts 1."""
 _CARRIED = 0.6
 """What a word counts for a sentence that begins with a pronoun, if the sentence before has it."""
 _ROUNDING = 1e-9
@@ -34,8 +32,6 @@ class Aligned:
     sentence: int
     share: float
     """The share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
-    score: float
-    """The sum of these weights, and of those of the question's words."""
 
     @property
     def keys(self) -> Sequence[str]:
@@ -82,11 +78,7 @@ class Aligner:
             places = self._found[word] = self._shared.sentences_with(word) & self._comparable
         return places
 
-    def _aligned(self, number: int, *, share: float, score: float) -> Aligned:
-        place = self._shared.place(number)
-        return Aligned(context=self._contexts[place.context], sentence=place.sentence, share=share, score=score)
-
-    def best(self, content: Iterable[str], question: frozenset[str], least: float = 0.0) -> list[Aligned]:
+    def best(self, content: Iterable[str], least: float = 0.0) -> list[Aligned]:
         """The few best, the best first; none if nothing is shared, or if no sentence can have the share `least`."""
         words = sorted(content)
         total = sum(map(self.weight, words)) or 1.0
@@ -95,14 +87,12 @@ class Aligner:
             and math.fsum([self.weight(word) for word in words if self._is_held(word)]) / total < least - _ROUNDING
         ):
             return []
-        shares = self._shares(words)
-        scores = dict(shares)
-        for word in question.difference(words):
-            for number in _numbers(self._places(word)):
-                if number in scores:
-                    scores[number] += _QUESTION * self.weight(word)
-        best = nlargest(_BEST, [(score, -number) for number, score in scores.items()])
-        return [self._aligned(-number, share=shares[-number] / total, score=score) for score, number in best]
+        best = nlargest(_BEST, [(share, -number) for number, share in self._shares(words).items()])
+        return [self._aligned(-number, share / total) for share, number in best]
+
+    def _aligned(self, number: int, share: float) -> Aligned:
+        place = self._shared.place(number)
+        return Aligned(context=self._contexts[place.context], sentence=place.sentence, share=share)
 
     def _is_held(self, word: str) -> bool:
         """Whether a context has the word or an opposite of it."""

@@ -76,7 +76,7 @@ class Comparison:
     def _of_lone(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
         facts = SentenceFacts(claim.text, self._language)
         sought = facts.content if len(facts.content) > 1 else facts.content | self._question
-        aligned = self._aligner.best(sought, self._question)
+        aligned = self._aligner.best(sought)
         if not aligned:
             return []
         found = [
@@ -102,7 +102,7 @@ class Comparison:
         facts = SentenceFacts(claim.text, self._language)
         if len(facts.content) < _FEW:
             return []
-        aligned = self._aligner.best(facts.content, _NO_WORDS, least=_MOST)
+        aligned = self._aligner.best(facts.content, least=_MOST)
         if not any(one.share >= _MOST for one in aligned):
             return []
         return [

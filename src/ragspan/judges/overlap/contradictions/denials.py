@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned
@@ -14,13 +12,14 @@ from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, c
 from ragspan.judges.overlap.contradictions.quantities import DATES
 
 _INHERITED = 0.75
-"""What a word counts that only an earlier clause of the sentence holds."""
+"""What a word counts if only an earlier clause of the sentence holds it."""
 _SURER = 0.15
-"""Where only a negation differs, so much more has to be shared."""
+"""Where only a negation differs, the share has to be so much higher."""
 _AS_GOOD = 0.95
-"""A clause that holds nearly as many, and agrees, is support."""
+"""A clause that agrees, and scores this share of the best one, is support."""
+_HEADS = 2
 _QUOTED = 6
-_SHORTEST = 3
+_NONE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +32,7 @@ class _Match:
     """A word of the claim with its opposite in the context."""
     agrees: bool
     clear: bool
-    """What is denied on one side stands on the other as well."""
+    """Each side has the words that the other denies."""
 
 
 def find_opposition(
@@ -45,19 +44,12 @@ def find_opposition(
     fewest: int,
 ) -> Contradiction | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
-    turning = _turning(claim, aligned)
-    for clause in claim.clauses if turning else ():
+    for clause in claim.clauses if _may_differ(claim, aligned) else ():
         if len(clause.own) < fewest:
             continue
-        if not any(
-            match.clear and not match.agrees and match.share >= enough
-            for one in turning
-            for match in _matches(claim, clause, one, question)
-        ):
-            continue
         matches = [match for one in aligned for match in _matches(claim, clause, one, question)]
-        best = max(matches, key=lambda match: (match.score, not match.agrees))
-        if best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
+        best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
+        if best is None or best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
             continue
         if best.opposed and _is_elsewhere(best, aligned):
             continue
@@ -67,23 +59,12 @@ def find_opposition(
     return None
 
 
-def _turning(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Sequence[Aligned]:
-    """Those of the sentences that may say otherwise than the claim; all of it where the claim itself denies."""
+def _may_differ(claim: SentenceFacts, aligned: Sequence[Aligned]) -> bool:
+    """False if neither side denies or ends anything, and none has an opposite; a quick test, before sentences are taken apart."""
     if may_turn(claim.keys):
-        return aligned
+        return True
     opposites = frozenset().union(*(english().opposites.get(word, ()) for word in claim.content))
-    stripped = frozenset().union(*map(_stripped, claim.content))
-    found = []
-    for one in aligned:
-        words = frozenset(map(compared, one.keys))
-        if (
-            may_turn(words)
-            or not opposites.isdisjoint(words)
-            or not stripped.isdisjoint(words)
-            or not claim.content.isdisjoint(chain.from_iterable(map(_stripped, words - claim.content)))
-        ):
-            found.append(one)
-    return found
+    return any(may_turn(one.keys) or not opposites.isdisjoint(map(compared, one.keys)) for one in aligned)
 
 
 def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
@@ -98,7 +79,7 @@ def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
 def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: frozenset[str]) -> Iterator[_Match]:
     facts = one.facts
     if "than" in claim.keys and "than" in facts.keys:
-        return  # what is compared with what is looked at elsewhere
+        return  # `roles.find_swap` looks at comparisons
     carried, turned = one.carried, _conditions_differ(claim, facts)
     for other in facts.clauses:
         inherited = other.inherited | carried
@@ -108,9 +89,7 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
         for word in clause.own:
             if word in other.own:
                 shared += 1
-            elif (opposite := _opposite(word, other.own - claim.content)) and not (
-                _is_kept(word, clause, other, facts) or _is_range(word, claim, facts)
-            ):
+            elif (opposite := _opposite(word, other.own - claim.content)) and not _is_range(word, claim, facts):
                 opposed.append((word, opposite))
             elif word in inherited:
                 shared += _INHERITED
@@ -121,8 +100,6 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
         ended = 0 if opposed or not question else len((clause.own ^ other.own) & english().ending)
         turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended + (turned and not clause.supposed)
-        if opposed:
-            turns += clause.optional + other.optional
         yield _Match(
             clause=other,
             facts=facts,
@@ -135,7 +112,7 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
 
 
 def _conditions_differ(claim: SentenceFacts, facts: SentenceFacts) -> bool:
-    """True where one says "unless" of what the other says "if" of."""
+    """True where one says "unless" and the other "if" about the same."""
     ours, theirs = ([one for one in side.clauses if one.supposed] for side in (claim, facts))
     return any(
         (claim.keys[one.start] == "unless") != (facts.keys[other.start] == "unless")
@@ -143,13 +120,6 @@ def _conditions_differ(claim: SentenceFacts, facts: SentenceFacts) -> bool:
         for one in ours
         for other in theirs
     )
-
-
-def _is_kept(word: str, clause: Clause, other: Clause, facts: SentenceFacts) -> bool:
-    """True where another clause of the sentence has the word itself, and as much of the rest."""
-    rest = clause.own - {word}
-    held = rest & (other.own | other.inherited)
-    return any(word in one.own and not rest & one.own < held for one in facts.clauses)
 
 
 def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
@@ -168,32 +138,14 @@ def _is_clear(
 
 
 def _heads(facts: SentenceFacts, clause: Clause, negation: int) -> list[str]:
-    """The words that a negation denies, the next two; where there are none but general ones, the first of the clause."""
-    own = [
-        word for word in facts.keys[negation + 1 : clause.end] if word in clause.own and word not in english().general
-    ]
-    if own:
-        return own[:_HEADS]
-    return [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
-
-
-_HEADS = 2
+    """The words that a negation denies, the next two; where none follow, the first of the clause."""
+    following = [word for word in facts.keys[negation + 1 : clause.end] if word in clause.own]
+    return following[:_HEADS] or [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
 
 
 def _opposite(word: str, others: frozenset[str]) -> str | None:
-    """The word among others that says the opposite: by the table, or by its beginning."""
-    known = english().opposites.get(word)
-    if known and not known.isdisjoint(others):
-        return min(known & others)
-    rests = _stripped(word)
-    return next((other for other in others if word in _stripped(other) or other in rests), None)
-
-
-@lru_cache(maxsize=1 << 15)
-def _stripped(word: str) -> tuple[str, ...]:
-    """What is left of a word without a beginning that denies."""
-    rests = [word[len(prefix) :] for prefix in english().prefixes if word.startswith(prefix)]
-    return tuple(rest for rest in rests if len(rest) > _SHORTEST)
+    """The word among others that says the opposite."""
+    return min(english().opposites.get(word, _NONE) & others, default=None)
 
 
 def _contradiction(claim: SentenceFacts, clause: Clause, match: _Match) -> Contradiction:

@@ -37,16 +37,17 @@ class EnglishWords:
         self.joins = keys("joins")
         """Words that begin a part: "and"."""
         self.breaks = self.turns | self.joins | self.exceptions
-        self.prefixes = tuple(words["prefixes"].split())
-        """Beginnings of words that deny: "un"."""
-        self.general = keys("general")
-        """Words that a negation may stand before while it denies another: "not possible"."""
         self.bounds = keys("bounds")
         """Verbs for the ends of a span of time."""
         self.changing = keys("changing")
         """Verbs for a change from one thing to another."""
-        self.needed = keys("needed")
-        """Words for what has to be; denied, they leave free."""
+        quantifiers: dict[str, dict[str, str]] = words_of("en/quantifiers")
+        self.amounts = {word: what for what, some in quantifiers["amounts"].items() for word in some.split()}
+        """Words for how many or how often, as they are written, with what they mean: "all", "most", "few"."""
+        self.limits = {words: sign for sign, some in quantifiers["limits"].items() for words in some.split("|")}
+        """What is written before a number, with the direction of the limit: "at least" → `>`."""
+        self.duties = {word: what for what, some in quantifiers["duties"].items() for word in some.split()}
+        """Words for how surely something is done, as they are written, with what they mean: "must", "may"."""
         self.units: Mapping[str, tuple[str, float]] = {
             key(word): (dimension.replace("_", " "), float(size))
             for dimension, size, *names in rows_of("en/units")

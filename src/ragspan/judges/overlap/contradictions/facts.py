@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import compress, pairwise
@@ -43,8 +43,6 @@ class Clause:
     """Those of the clauses before, which may hold its subject or its verb."""
     negations: tuple[int, ...]
     """Places of the words that deny."""
-    optional: bool
-    """It says that something need not be."""
     supposed: bool
     """It begins with "if" or the like, and states nothing."""
 
@@ -125,14 +123,12 @@ class SentenceFacts:
         inherited: frozenset[str] = frozenset()
         for start, end in pairwise(starts):
             own = frozenset(keys[place] for place in range(start, end) if self._tells(place))
-            negations, optional = self._denials(start, end)
             yield Clause(
                 start=start,
                 end=end,
                 own=own,
                 inherited=inherited,
-                negations=negations,
-                optional=optional,
+                negations=tuple(self._denials(start, end)),
                 supposed=keys[start] in _SUPPOSING,
             )
             inherited |= own
@@ -164,25 +160,15 @@ class SentenceFacts:
         told = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
         return next((at for at in range(told + 1, end) if keys[at] in auxiliaries and keys[at] != "not"), 0)
 
-    def _denials(self, start: int, end: int) -> tuple[tuple[int, ...], bool]:
-        """The places of the words that deny, and whether any only says that something need not be."""
+    def _denials(self, start: int, end: int) -> Iterator[int]:
         known, keys = english(), (*self.keys, "", "")
-        found: list[int] = []
-        optional = False
         for at in range(start, end):
             word, after = keys[at], keys[at + 1]
-            if word in known.exceptions or (
-                word in known.negations and (word, after) not in known.harmless and not is_number(after)
-            ):
-                if _leaves_free(keys[at - 1] if at else "", keys[at + 1 : min(end, at + 4)]):
-                    optional = True
-                else:
-                    found.append(at)
-            elif (self.words[at].lower() in _REFUSING and after == "to" and not is_number(keys[at + 2])) or (
-                word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
-            ):
-                found.append(at)
-        return tuple(found), optional
+            denies = word in known.negations and (word, after) not in known.harmless and not is_number(after)
+            refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(keys[at + 2])
+            is_without = word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
+            if word in known.exceptions or denies or refuses or is_without:
+                yield at
 
     def _read_names(self) -> Iterator[Name]:
         at = 0
@@ -247,12 +233,6 @@ def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
 def is_past(word: str) -> bool:
     """True for what is written as the past of a verb."""
     return word.endswith("ed") or word.lower() in english().past
-
-
-def _leaves_free(before: str, after: Sequence[str]) -> bool:
-    """True for "need not", "do not have to", "is not required"."""
-    needed = english().needed
-    return before in needed or tuple(after[:2]) == ("have", "to") or not needed.isdisjoint(after)
 
 
 def compared(word: str) -> str:

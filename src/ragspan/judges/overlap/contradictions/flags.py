@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.keys import key, keys, tokens
-from ragspan.judges.overlap.structured import Flag, is_written_as_one
+from ragspan.judges.overlap.structured import Flag
 from ragspan.judges.overlap.vocabulary import NEGATIONS
 
 MAX_FLAGS = 256
@@ -38,7 +38,7 @@ class Topic:
     words: frozenset[str]
     """The keys of its words; a clause that has all of them speaks of the topic."""
     compound: str
-    """Its words as one, only the last two where people join these: "wifi", "takeout"."""
+    """Its words as one: "wifi", "takeout"."""
     holds: bool
 
 
@@ -101,14 +101,9 @@ def _topic(flag: Flag, words: Sequence[str]) -> Topic:
     return Topic(
         name=" ".join(words),
         words=frozenset(map(key, words)),
-        compound=_compound(words),
+        compound="".join(words),
         holds=flag.holds is True,
     )
-
-
-def _compound(words: Sequence[str]) -> str:
-    last = words[-2:]
-    return "".join(last if len(last) > 1 and is_written_as_one(*last) else words)
 
 
 def find_conflicts(sentence: str, topics: Topics) -> tuple[str, ...]:

@@ -6,52 +6,23 @@ from collections.abc import Iterator, Sequence
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned
+from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
 from ragspan.judges.overlap.contradictions.quantities import Quantity, same
 
 _ENOUGH = 0.65
 _REACH = 3
 
-_AMOUNTS = {
-    word: amount
-    for amount, words in {
-        "all": "all every each both entire whole always everyone everybody everything",
-        "most": "most mostly usually generally majority many often frequently",
-        "few": "few rarely seldom",
-        "some": "some several sometimes occasionally certain half partly",
-        "none": "none no neither never nobody",
-        "more": "more much",
-        "less": "less fewer little",
-    }.items()
-    for word in words.split()
-}
-_OFTEN = {"rare": "few", "frequent": "most"}
-"""Stems of adverbs for how often."""
-_BOUNDS = {
-    "at least": ">=", "no less than": ">=", "not less than": ">=", "no fewer than": ">=", "a minimum of": ">=",
-    "minimum of": ">=", "more than": ">", "over": ">", "above": ">", "exceeding": ">", "exceed": ">", "longer than": ">",
-    "greater than": ">", "older than": ">", "at most": "<=", "up to": "<=", "no more than": "<=", "not more than": "<=",
-    "maximum of": "<=", "no longer than": "<=", "less than": "<", "fewer than": "<", "under": "<", "below": "<", "starting at": ">=", "starting from": ">=", "limited to": "<=",
-    "younger than": "<", "not exceed": "<=", "no later than": "<=", "within": "<=",
-}  # fmt: skip
-_DUTIES = {
-    word: duty
-    for duty, words in {
-        "must": "must shall required mandatory obligatory compulsory need needs",
-        "optional": "optional voluntary",
-        "may": "may might could",
-        "can": "can",
-        "will": "will",
-    }.items()
-    for word in words.split()
-}
-_APART = frozenset({("must", "optional"), ("must", "may"), ("will", "may")})
+_APART = frozenset(map(frozenset, ({"must", "optional"}, {"must", "may"}, {"will", "may"})))
+"""Duties that exclude each other."""
+_LIMITING = frozenset({"only", "above", "below", "over", "under", "except", "unless", "if"})
+_LIKE = frozenset(map(frozenset, ({"some", "most"}, {"some", "few"})))
 
 
 def find_other_quantifier(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
     """The first bound, quantifier or modal verb of the claim in whose place the best sentences have another."""
     for one in aligned:
-        if one.share < _ENOUGH or one.score < 0.8 * aligned[0].score:
+        if one.share < _ENOUGH or one.share < 0.8 * aligned[0].share:
             continue
         found = _other_bound(claim, one.facts) or _other_amount(claim, one.facts) or _other_duty(claim, one.facts)
         if found is not None:
@@ -64,7 +35,7 @@ def _other_bound(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | 
         bound, words = _bound(claim, ours)
         for theirs in facts.quantities if bound else ():
             other, context = _bound(facts, theirs)
-            if other and same(ours, theirs) and other[0] != bound[0]:
+            if other and other != bound and same(ours, theirs):
                 return Contradiction(
                     kind="quantifier", response=f"{words} {ours.text}", context=f"{context} {theirs.text}"
                 )
@@ -72,14 +43,14 @@ def _other_bound(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | 
 
 
 def _bound(facts: SentenceFacts, quantity: Quantity) -> tuple[str, str]:
-    """The direction of a bound before a number, and its words."""
+    """The direction of the limit before a number, `>` or `<`, and its words."""
     before = [word.lower() for word in facts.words[max(0, quantity.at - 4) : quantity.at]]
     for length in (4, 3, 2, 1):
         words = " ".join(before[-length:])
         if words == "from" and facts.keys[quantity.end : quantity.end + 1] not in (("to",), ("until",)):
-            return ">=", words
-        if words in _BOUNDS and length <= len(before):
-            return _BOUNDS[words], words
+            return ">", words
+        if words in english().limits and length <= len(before):
+            return english().limits[words], words
     return "", ""
 
 
@@ -92,7 +63,7 @@ def _other_amount(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction |
         best = [(other, context) for other, context, subject in theirs if most and len(about & subject) == most]
         if best and not any(_agree(amount, other) for other, _ in best):
             return Contradiction(kind="quantifier", response=word, context=best[0][1])
-        limits = [at for at, limit in enumerate(facts.keys) if limit in _LIMITS and limit not in claim.keys]
+        limits = [at for at, limit in enumerate(facts.keys) if limit in _LIMITING and limit not in claim.keys]
         if amount == "all" and not most and limits and about & facts.content:
             context = " ".join(facts.words[limits[0] : limits[0] + 4])
             return Contradiction(kind="quantifier", response=word, context=context)
@@ -104,14 +75,11 @@ def _agree(amount: str, other: str) -> bool:
     return amount == other or frozenset({amount, other}) in _LIKE or len(compares) == 1
 
 
-_LIMITS = frozenset({"only", "above", "below", "over", "under", "except", "unless", "if"})
-_LIKE = frozenset(map(frozenset, ({"some", "most"}, {"some", "few"})))
-
-
 def _amounts(facts: SentenceFacts) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Each word for an amount, as it is written, with the content words after it; "never" speaks of the whole clause."""
+    amounts = english().amounts
     for at, word in enumerate(facts.keys):
-        amount = _AMOUNTS.get(word) or _OFTEN.get(word)
+        amount = amounts.get(word)
         if amount is None or (word == "most" and facts.keys[at - 1 : at] == ("at",)):
             continue
         about = frozenset(key for key in facts.keys[at + 1 : at + 1 + _REACH + 2] if key in facts.content)
@@ -133,7 +101,7 @@ def _other_duty(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | N
         if best.supposed or not _is_about_same(clause, best):
             continue
         other, context = _duty(facts, best)
-        if (duty, other) in _APART or (other, duty) in _APART or (duty, other) == ("must", "can"):
+        if frozenset({duty, other}) in _APART or (duty, other) == ("must", "can"):
             return Contradiction(kind="modality", response=word, context=context)
     return None
 
@@ -146,14 +114,9 @@ def _is_about_same(clause: Clause, other: Clause) -> bool:
 def _duty(facts: SentenceFacts, clause: Clause) -> tuple[str, str]:
     """What the clause says of duty: "must", "optional", "may", "will", or nothing; with the word."""
     words = [word.lower() for word in facts.words[clause.start : clause.end]]
-    if clause.optional:
-        at = next((at for at, word in enumerate(words) if word in {"not", "no", "never"} or word.endswith("n't")), 0)
-        return "optional", " ".join(words[max(0, at - 1) : at + 3])
-    if clause.negations:
-        return "", ""
-    for at, word in enumerate(words):
+    for at, word in enumerate(words if not clause.negations else ()):
         if word in {"have", "has"} and words[at + 1 : at + 2] == ["to"]:
             return "must", f"{word} to"
-        if word in _DUTIES:
-            return _DUTIES[word], " ".join(words[at : at + 3])
+        if word in english().duties:
+            return english().duties[word], " ".join(words[at : at + 3])
     return "", ""

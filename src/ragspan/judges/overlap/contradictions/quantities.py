@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ragspan.judges.overlap.contradictions.english import english
@@ -12,10 +12,6 @@ from ragspan.judges.overlap.keys import is_content, is_number
 from ragspan.judges.overlap.vocabulary import word_set
 
 _NOUNS = 3
-_BASED = {"seconds": "time span", "days": "time span", "months": "time span", "grams": "weight", "pounds": "weight"}
-_BASED |= {"metres": "length", "feet": "length", "litres": "volume", "gallons": "volume", "°C": "temperature"}
-_BASED |= {"°F": "temperature", "kelvin": "temperature", "km/h": "speed", "mph": "speed", "dollars": "money"}
-_BASED |= {"euros": "money", "pounds sterling": "money", "yen": "money", "francs": "money"}
 _TENS = frozenset(range(20, 100, 10))
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
@@ -83,7 +79,7 @@ class _Reader:
             if quantity is not None:
                 found.append(quantity)
             at = quantity.end if quantity is not None else at + 1
-        return _with_shared_units(found)
+        return found
 
     def _at(self, at: int) -> Quantity | None:
         word, written = self._keys[at], self._words[at]
@@ -199,37 +195,6 @@ def _float(raw: str) -> float:
         return float(raw)
     except ValueError:
         return -1.0
-
-
-def _with_shared_units(found: list[Quantity]) -> list[Quantity]:
-    """The quantities; a number before another has its unit: "between 5 and 35 °C"."""
-    shared: list[Quantity] = []
-    following: Quantity | None = None
-    for quantity in reversed(found):
-        given = quantity
-        if (
-            not quantity.kind
-            and following is not None
-            and following.kind
-            and not quantity.nouns
-            and quantity.value >= 0
-            and quantity.end + 1 == following.at
-            and following.kind not in DATES
-        ):
-            size = following.value / _float(following.raw) if _float(following.raw) > 0 else 1.0
-            unit = following.text.partition(" ")[2]
-            text = f"{quantity.text} {unit}" if unit else quantity.text
-            given = replace(
-                quantity, text=text, kind=following.kind, value=quantity.value * size, nouns=following.nouns
-            )
-        shared.append(given)
-        following = given
-    return shared[::-1]
-
-
-def dimension(quantity: Quantity) -> str:
-    """What it measures, whatever the unit: kilograms and pounds are both weights."""
-    return _BASED.get(quantity.kind, quantity.kind)
 
 
 def same(one: Quantity, other: Quantity) -> bool:

@@ -9,7 +9,7 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Name, SentenceFacts, tells
-from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, dimension, has_quantities, same
+from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, has_quantities, same
 
 _ENOUGH = 0.5
 _NEAR_BEST = 0.7
@@ -42,7 +42,7 @@ def find_other_quantity(
     counting = [one for one in aligned if has_quantities(one.keys)]
     if not counting:
         return None
-    parts = _parts(claim, counting, question, enough, best=aligned[0].score)
+    parts = _parts(claim, counting, question, enough, best=aligned[0].share)
     for quantity in claim.quantities:
         around = _around(claim, quantity.at, question) - {quantity.raw}
         rival = _left(quantity, claim, aligned) or _rival(quantity, around, parts, is_known=quantity.raw in aligner)
@@ -72,7 +72,7 @@ def _parts(
     return [
         part
         for one in aligned
-        for part in _parts_of(one.facts, wanted, near=one.share >= enough and one.score >= _NEAR_BEST * best)
+        for part in _parts_of(one.facts, wanted, near=one.share >= enough and one.share >= _NEAR_BEST * best)
     ]
 
 
@@ -169,10 +169,8 @@ def _rivals(quantity: Quantity, other: Quantity) -> bool:
         return False
     if quantity.kind in DATES or other.kind in DATES:
         return quantity.kind == other.kind
-    if dimension(quantity) and dimension(quantity) == dimension(other):
-        return True
     if quantity.kind and other.kind:
-        return quantity.raw == other.raw
+        return quantity.kind == other.kind or quantity.raw == other.raw
     return not quantity.kind and not other.kind and bool(quantity.nouns & other.nouns)
 
 
@@ -183,30 +181,28 @@ def find_other_name(
     if not claim.names:
         return None
     others = claim.content.difference(*(name.keys for name in claim.names))
-    aligned = aligner.best(others, question) if others else aligned
+    aligned = aligner.best(others) if others else aligned
     if not aligned:
         return None
-    parts = _parts(claim, aligned, question, enough, best=aligned[0].score)
+    parts = _parts(claim, aligned, question, enough, best=aligned[0].share)
     for name in claim.names:
         if not _is_name(name, claim, aligned):
             continue
         around = _around(claim, name.start, question) - name.keys
-        rival = _moved(name, claim, aligned) or _rival_name(name, claim, around, parts, aligner)
+        rival = _moved(name, claim, aligned) or _rival_name(name, claim, around, parts)
         if rival is not None:
             return Contradiction(kind="name", response=name.text, context=rival.text)
     return None
 
 
-def _rival_name(
-    name: Name, claim: SentenceFacts, around: frozenset[str], parts: Sequence[_Part], aligner: Aligner
-) -> Name | None:
+def _rival_name(name: Name, claim: SentenceFacts, around: frozenset[str], parts: Sequence[_Part]) -> Name | None:
     if not around or name.keys & around:
         return None
     holding = [part for part in parts if not name.keys.isdisjoint(part.facts.keys) and _names_of(part, name)]
     for part in parts:
         if not part.near or part in holding or not all(_is_better(part, held, around) for held in holding):
             continue
-        if not holding and not around <= part.reached | _absent(around, aligner):
+        if not holding and not around <= part.reached:
             continue
         for rival in part.names:
             if (
@@ -228,10 +224,6 @@ def _is_name(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> bo
         or len(name.keys) > 1
         or any(name.keys == other.keys and other.start for one in aligned for other in one.facts.names)
     )
-
-
-def _absent(around: frozenset[str], aligner: Aligner) -> frozenset[str]:
-    return frozenset(word for word in around if word not in aligner)
 
 
 def _names_of(part: _Part, name: Name) -> bool:

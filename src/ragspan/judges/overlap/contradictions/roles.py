@@ -23,7 +23,6 @@ _DETERMINERS = frozenset({"the", "a", "an", "its", "his", "her", "their", "this"
 _PREPOSITIONS = word_set(
     "by in at on from to for with as into onto under over between against through about during within without until"
 )
-_ADVERBS = word_set("twice once later early late earlier now today yesterday home daily well back away")
 _BREAKS = word_set("than that which who whom whose so then after before while not no never")
 _OPENERS = (_DETERMINERS | _PREPOSITIONS | {"when", "if", "that", "whether", "no", "any", "each", "every"}) - {
     "by",
@@ -231,7 +230,6 @@ def _following(facts: SentenceFacts, at: int, end: int) -> Iterator[tuple[str, l
         if (
             word in english().auxiliaries
             or word in _BREAKS
-            or (word == "to" and _is_infinitive(facts, place + 1))
             or (word in english().joins and _has_verb(facts, place + 1, min(end, place + 5)))
         ):
             end = place
@@ -246,7 +244,7 @@ def _chunks(facts: SentenceFacts, start: int, end: int) -> Iterator[tuple[str, l
     for at in range(start, end):
         word = facts.keys[at]
         if word in facts.content:
-            if facts.words[at].endswith("ly") or word in _ADVERBS:
+            if facts.words[at].endswith("ly"):
                 continue
             if places and at in facts.pauses:
                 yield preposition, places
@@ -264,13 +262,6 @@ def _chunks(facts: SentenceFacts, start: int, end: int) -> Iterator[tuple[str, l
                 preposition = ""
     if places:
         yield preposition, places
-
-
-def _is_infinitive(facts: SentenceFacts, at: int) -> bool:
-    written = facts.words[at] if at < len(facts.words) else ""
-    return (
-        facts.keys[at : at + 1] != () and facts.keys[at] in facts.content and written.islower() and written[-1] != "s"
-    )
 
 
 _ALIKE, _MORE_ALIKE = 0.6, 0.8
