@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, requires
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
@@ -31,3 +31,10 @@ def load_part(group: str, name: str, missing: str) -> Any:
         return entry.load()
     except ImportError as error:
         raise ConfigurationError(f"{missing} ({entry.value} cannot be imported: {error})") from error
+
+
+def requirements_of_extra(distribution: str, extra: str) -> list[str]:
+    """The requirements that an extra of an installed distribution adds."""
+    mark = f'; extra == "{extra}"'
+    wanted = [line for line in requires(distribution) or [] if line.replace("'", '"').endswith(mark)]
+    return [line.rsplit(";", 1)[0].strip() for line in wanted]

@@ -188,18 +188,6 @@ async def test_a_parameter_that_an_endpoint_rejects_is_left_out_from_then_on(
     assert len(fake_openai.requests) == asked_before + 2
 
 
-async def test_what_a_failing_endpoint_says_of_a_schema_teaches_nothing(fake_openai, open_ai):
-    answers = iter([fake_openai.fails(500, "schema service down"), fake_openai.says(GROUNDED)])
-    fake_openai.answer = lambda _request: next(answers)
-    client = LangChainChatClient(open_ai())
-
-    with pytest.raises(JudgeError, match="schema service down"):
-        await complete(client)
-    await complete(client)
-
-    assert all("response_format" in request for request in fake_openai.requests)
-
-
 # Replies
 
 

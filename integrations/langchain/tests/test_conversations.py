@@ -58,21 +58,13 @@ def chatting_chain():
     )
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_chain_with_a_message_history(captured, call):
+@pytest.mark.parametrize("call", ["invoke", "stream", "ainvoke"])
+async def test_a_chain_with_a_message_history(captured, call):
     program = chatting_chain()
     for question in (QUESTION, "And the hose?"):
         config = captured.config | {"configurable": {"session_id": "s-1"}}
-        list(getattr(program, call)({"input": question}, config))
-
-    assert captured.answers() == [ON_THE_PUMP, AND_THE_HOSE]
-
-
-async def test_a_chain_with_a_message_history_in_asynchronous_code(captured):
-    program = chatting_chain()
-    for question in (QUESTION, "And the hose?"):
-        config = captured.config | {"configurable": {"session_id": "s-1"}}
-        await program.ainvoke({"input": question}, config)
+        called = getattr(program, call)({"input": question}, config)
+        await called if call == "ainvoke" else list(called)
 
     assert captured.answers() == [ON_THE_PUMP, AND_THE_HOSE]
 
@@ -186,20 +178,12 @@ def augmenting_agent(search, **options):
 
 
 @pytest.mark.parametrize("search", [look_up, TopicRetriever().invoke], ids=["store", "retriever"])
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_message_that_was_augmented_in_an_earlier_turn(captured, search, call):
+@pytest.mark.parametrize("call", ["invoke", "stream", pytest.param("ainvoke", marks=config_reaches_async_functions)])
+async def test_a_message_that_was_augmented_in_an_earlier_turn(captured, search, call):
     agent = augmenting_agent(search, checkpointer=InMemorySaver())
     for question in TURNS:
-        list(getattr(agent, call)(user_says(question), captured.thread()))
-
-    assert captured.answers() == EACH_ITS_OWN
-
-
-@config_reaches_async_functions
-async def test_an_augmented_message_in_asynchronous_code(captured):
-    agent = augmenting_agent(look_up, checkpointer=InMemorySaver())
-    for question in TURNS:
-        await agent.ainvoke(user_says(question), captured.thread())
+        called = getattr(agent, call)(user_says(question), captured.thread())
+        await called if call == "ainvoke" else list(called)
 
     assert captured.answers() == EACH_ITS_OWN
 
@@ -262,16 +246,16 @@ def talking_graph(state_type, show):
 
 
 @pytest.mark.parametrize("state_type", [ListState, TupleState, PydanticState, DataclassState])
-def test_states_of_any_form(captured, state_type):
-    graph = talking_graph(state_type, lambda last, found: [augmented(last, found)])
-    for question in TURNS:
-        graph.invoke(user_says(question), captured.thread())
-
-    assert captured.answers() == EACH_ITS_OWN
-
-
-def test_a_message_of_the_programs_own_before_each_answer(captured):
-    graph = talking_graph(ListState, lambda last, found: [HumanMessage(f"Use this: {join_texts(found)}")])
+@pytest.mark.parametrize(
+    "show",
+    [
+        lambda last, found: [augmented(last, found)],
+        lambda last, found: [HumanMessage(f"Use this: {join_texts(found)}")],
+    ],
+    ids=["in the user's message", "in a message of its own"],
+)
+def test_states_of_any_form(captured, state_type, show):
+    graph = talking_graph(state_type, show)
     for question in TURNS:
         graph.invoke(user_says(question), captured.thread())
 

@@ -210,18 +210,13 @@ def test_excerpts_of_documents_that_share_a_header(captured):
     assert texts_asked(captured, texts, lambda found: found[1].page_content[:300]) == texts[1:2]
 
 
-def test_chunks_that_overlap(captured):
+@pytest.mark.parametrize("places", [[0, 2], [0, 1, 2, 3]])
+def test_chunks_that_overlap(captured, places):
     words = [f"word{i}" for i in range(200)]
     texts = [" ".join(words[start : start + 60]) for start in range(0, 140, 40)]
+    shown = [texts[place] for place in places]
 
-    assert texts_asked(captured, texts, lambda found: join_texts([found[0], found[2]])) == [texts[0], texts[2]]
-
-
-def test_chunks_that_overlap_all_of_them(captured):
-    words = [f"word{i}" for i in range(200)]
-    texts = [" ".join(words[start : start + 60]) for start in range(0, 140, 40)]
-
-    assert texts_asked(captured, texts, join_texts) == texts
+    assert texts_asked(captured, texts, lambda found: join_texts([found[place] for place in places])) == shown
 
 
 def test_a_text_that_is_a_part_of_another(captured):
@@ -232,17 +227,16 @@ def test_a_text_that_is_a_part_of_another(captured):
     assert texts_asked(captured, [PUMP, part], lambda found: found[1].page_content) == [part]
 
 
-def test_texts_that_differ_in_one_word(captured):
-    texts = [f"The warranty of model {model} runs for three years from the date of purchase." for model in "ABC"]
-
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"The warranty of model {model} runs for three years from the date of purchase." for model in "ABC"],
+        [f"The spare part that belongs to the blue pump on page four is number {n}." for n in (11, 12, 13)],
+    ],
+    ids=["a word", "the last word"],
+)
+def test_texts_that_differ_in_one_word(captured, texts):
     assert texts_asked(captured, texts, lambda found: join_texts(found[1:])) == texts[1:]
-
-
-def test_texts_that_differ_in_their_last_word(captured):
-    texts = [
-        f"The spare part that belongs to the blue pump on page four is number {number}." for number in (11, 12, 13)
-    ]
-
     assert texts_asked(captured, texts, lambda found: join_texts([found[2]])) == [texts[2]]
 
 

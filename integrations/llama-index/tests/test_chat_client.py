@@ -137,44 +137,24 @@ async def test_what_an_integration_refuses_is_left_out_from_then_on(refused, com
 # Replies
 
 
+RAW = SimpleNamespace(
+    usage=SimpleNamespace(
+        prompt_tokens=100, completion_tokens=7, prompt_tokens_details=SimpleNamespace(cached_tokens=64)
+    )
+)
+
+
 @pytest.mark.parametrize(
     ("told", "usage"),
     [
         ({}, Usage(requests=1)),
-        (
-            {
-                "raw": SimpleNamespace(
-                    usage=SimpleNamespace(
-                        prompt_tokens=100,
-                        completion_tokens=7,
-                        prompt_tokens_details=SimpleNamespace(cached_tokens=64),
-                    )
-                )
-            },
-            Usage(requests=1, input_tokens=100, cached_tokens=64, output_tokens=7),
-        ),
-        (
-            {"raw": {"usage": {"input_tokens": 100, "output_tokens": 7, "cache_read_input_tokens": 64}}},
-            Usage(requests=1, input_tokens=100, cached_tokens=64, output_tokens=7),
-        ),
-        (
-            {
-                "raw": {
-                    "usage_metadata": {
-                        "prompt_token_count": 100,
-                        "candidates_token_count": 7,
-                        "cached_content_token_count": None,
-                    }
-                }
-            },
-            Usage(requests=1, input_tokens=100, output_tokens=7),
-        ),
+        ({"raw": RAW}, Usage(requests=1, input_tokens=100, cached_tokens=64, output_tokens=7)),
         (
             {"additional_kwargs": {"prompt_tokens": 100, "completion_tokens": 7}},
             Usage(requests=1, input_tokens=100, output_tokens=7),
         ),
     ],
-    ids=["nothing", "OpenAI", "Anthropic", "Google", "in extra fields"],
+    ids=["nothing", "the reply itself", "extra fields"],
 )
 async def test_usage_is_what_the_provider_told(told, usage):
     llm = replying(ChatResponse(message=ChatMessage(GROUNDED, role="assistant"), **told))

@@ -13,6 +13,7 @@ from li_programs import (
     OBOE,
     PASSAGES,
     QUESTION,
+    answer_of,
     ask_model,
     drained,
     engine,
@@ -42,14 +43,9 @@ class SearchesByHand(CustomQueryEngine):
 BY_HAND = Answered(QUESTION, [PASSAGES["oboe"], PASSAGES["flute"]], ANSWER)
 
 
-def test_passages_that_an_engine_says_it_uses(captured):
-    SearchesByHand().query(QUESTION)
-
-    assert captured.answers() == [BY_HAND]
-
-
-async def test_passages_that_an_asynchronous_engine_says_it_uses(captured):
-    await SearchesByHand().aquery(QUESTION)
+@pytest.mark.parametrize("way", ["query", "aquery"])
+def test_passages_that_an_engine_says_it_uses(captured, way):
+    answer_of(SearchesByHand, QUESTION, way)
 
     assert captured.answers() == [BY_HAND]
 
@@ -103,13 +99,7 @@ async def test_each_of_many_requests_keeps_its_own(captured):
 def test_passages_outside_of_any_request_are_nobodys(captured):
     record_contexts([PASSAGES["oboe"]])
     engine().query(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_passages_after_a_request_are_not_added_to_it(captured):
-    engine().query(QUESTION)
-    record_contexts([PASSAGES["oboe"]])
+    record_contexts([PASSAGES["flute"]])
 
     assert captured.answers() == [COMPLETE]
 

@@ -13,6 +13,7 @@ from li_programs import (
     OBOE,
     QUESTION,
     FixedRetriever,
+    answer_of,
     engine_over,
     index,
     node,
@@ -40,26 +41,15 @@ def ask(*postprocessors, names=THREE):
     return engine_over(retriever(*names), *postprocessors).query(QUESTION)
 
 
-def test_a_similarity_cutoff_lets_one_passage_through(captured):
-    ask(SimilarityPostprocessor(similarity_cutoff=0.95))
+@pytest.mark.parametrize("way", ["query", "aquery"])
+@pytest.mark.parametrize(("cutoff", "contexts", "said"), [(0.95, [CELLO], ANSWER), (1.5, [], "Empty Response")])
+def test_a_similarity_cutoff(captured, model, way, cutoff, contexts, said):
+    """What is retrieved is not what reaches the prompt. Asynchronous code runs synchronous postprocessors in threads."""
+    source = engine_over(retriever(*THREE), SimilarityPostprocessor(similarity_cutoff=cutoff))
+    answer_of(lambda: source, QUESTION, way)
 
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
-def test_a_similarity_cutoff_that_lets_nothing_through(captured, model):
-    """What was retrieved is not what reached the prompt: there is none."""
-    ask(SimilarityPostprocessor(similarity_cutoff=1.5))
-
-    assert model.prompts == []
-    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
-
-
-async def test_a_similarity_cutoff_in_asynchronous_code(captured):
-    """There LlamaIndex runs synchronous postprocessors in threads."""
-    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
-    await engine_over(retriever(*THREE), cutoff).aquery(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
+    assert len(model.prompts) == len(contexts)
+    assert captured.answers() == [Answered(QUESTION, contexts, said)]
 
 
 def test_a_model_that_ranks_anew(captured, model):

@@ -32,10 +32,15 @@ def anchor_of(span_context: SpanContext) -> SpanAnchor:
     )
 
 
+def anchor_of_span(span: Span) -> SpanAnchor | None:
+    """The span as an anchor; None where it is no valid one."""
+    span_context = span.get_span_context()
+    return anchor_of(span_context) if span_context.is_valid else None
+
+
 def current_anchor(context: Context | None = None) -> SpanAnchor | None:
     """The span that is current in this thread or task, or in the context given, if there is one."""
-    span_context = get_current_span(context).get_span_context()
-    return anchor_of(span_context) if span_context.is_valid else None
+    return anchor_of_span(get_current_span(context))
 
 
 def span_context_of(anchor: SpanAnchor) -> SpanContext:

@@ -6,7 +6,6 @@ import pickle
 import sys
 from collections.abc import Collection, Sequence
 from contextvars import ContextVar
-from importlib.metadata import requires
 from typing import Any
 from uuid import UUID
 
@@ -15,11 +14,11 @@ from langchain_core.tracers.context import register_configure_hook
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
 from ragspan.config import is_enabled
+from ragspan.installed import requirements_of_extra
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.throttled_log import ThrottledLog
 from ragspan_langchain.recorder import EventRecorder, enclosing_run_id, handlers_around, recorder_for
 
-_DISTRIBUTION = "ragspan-langchain"
 _log = ThrottledLog()
 
 
@@ -211,9 +210,7 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
-        extra = '; extra == "instruments"'
-        wanted = [line for line in requires(_DISTRIBUTION) or [] if line.replace("'", '"').endswith(extra)]
-        return [line.rsplit(";", 1)[0].strip() for line in wanted]
+        return requirements_of_extra("ragspan-langchain", "instruments")
 
     def _instrument(self, **kwargs: Any) -> None:
         global _handler  # noqa: PLW0603  one registration per process

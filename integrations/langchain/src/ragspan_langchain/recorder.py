@@ -22,7 +22,7 @@ from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.record import record_of
 from ragspan.runs.trace import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
-from ragspan.telemetry.anchors import anchor_of
+from ragspan.telemetry.anchors import anchor_of_span
 from ragspan_langchain.payloads import SNAPSHOTS, rewritten_documents, take_each, take_reply
 
 RunId: TypeAlias = UUID | str
@@ -349,8 +349,7 @@ def _openinference_anchor(run_id: RunId) -> SpanAnchor | None:
     instrumentor = _openinference()
     try:
         span = None if instrumentor is None else instrumentor.get_span(run_id)
-        context = None if span is None else span.get_span_context()
-        return anchor_of(context) if context is not None and context.is_valid else None
+        return None if span is None else anchor_of_span(span)
     except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
         return None
 

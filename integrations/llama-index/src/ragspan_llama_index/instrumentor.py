@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from importlib.metadata import requires
 from typing import Any
 
 from llama_index_instrumentation import get_dispatcher
@@ -19,10 +18,9 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 
 from ragspan.capturing import add_context_recorder
 from ragspan.config import is_enabled
+from ragspan.installed import requirements_of_extra
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan_llama_index.recorder import SpanRecorder
-
-_DISTRIBUTION = "ragspan-llama-index"
 
 
 class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # as above
@@ -34,9 +32,7 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
-        extra = '; extra == "instruments"'
-        wanted = [line for line in requires(_DISTRIBUTION) or [] if line.replace("'", '"').endswith(extra)]
-        return [line.rsplit(";", 1)[0].strip() for line in wanted]
+        return requirements_of_extra("ragspan-llama-index", "instruments")
 
     def _instrument(self, **kwargs: Any) -> None:
         if is_enabled():

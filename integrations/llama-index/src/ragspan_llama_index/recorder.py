@@ -16,14 +16,13 @@ from typing import Any
 
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
-from opentelemetry.trace import get_current_span
 
 from ragspan.capturing import enclosing_answer
 from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.requests import OpenRequests
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor, is_abandonment
 from ragspan.step_texts import note_error
-from ragspan.telemetry.anchors import anchor_of
+from ragspan.telemetry.anchors import current_anchor
 from ragspan_llama_index.fold import record_of, request_of
 from ragspan_llama_index.objects import (
     GENERATOR,
@@ -355,8 +354,7 @@ def openinference_anchor(span_id: str) -> SpanAnchor | None:
         if type(handler).__module__.startswith("openinference."):
             try:
                 span = handler.open_spans.get(span_id)
-                context = None if span is None else get_current_span(span.context).get_span_context()
+                return None if span is None else current_anchor(span.context)
             except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
                 return None
-            return anchor_of(context) if context is not None and context.is_valid else None
     return None
