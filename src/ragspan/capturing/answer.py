@@ -156,8 +156,8 @@ def capture(
 
     Works around `await` as well. Chains with a handler that run inside belong to this answer and make no record of
     their own: what they show fills in what is not set by hand. An exception passes through and makes the answer an
-    error, a cancellation an aborted one. What keeps ragspan from capturing the answer, a wrong setting say, is logged; the
-    block runs all the same.
+    error, a cancellation an aborted one. If ragspan cannot capture the answer, because of a wrong setting say, it logs why, and
+    the block runs all the same.
 
     Args:
         question: the user's own words; may also be set on the answer.

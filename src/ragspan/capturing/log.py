@@ -1,8 +1,8 @@
-"""What an integration notes of a request while it runs: a log, to which everybody only appends.
+"""The log of a request: what an integration notes of it while it runs. Threads only append to it.
 
-A log is written on the request path, by whatever threads the request uses, and read in the worker once the request is over:
-an integration's *fold*, a pure function, makes the record of it. So the request path copies, matches and decides nothing.
-Every change is a single operation that is atomic under the interpreter's lock.
+A log is written on the request path, by all threads of the request, and read in the worker once the request is over. An
+integration's *fold*, a pure function, makes the record of it, so the request path matches and decides nothing. Every change
+is a single operation that is atomic under the interpreter's lock.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ragspan.records import RagRecord, SpanAnchor
 
 RunKey: TypeAlias = int | str
-"""What tells a framework's runs or spans apart in this process."""
+"""The key of a framework's run or span; unique in this process."""
 
 _TOKEN_BYTES = 60
 """Of a short text; a token of content blocks is some of them."""
@@ -64,7 +64,7 @@ class RequestLog:
     anchor: SpanAnchor | None = None
     """The span that the answer belongs under."""
     earlier: tuple[RequestLog, ...] = ()
-    """The requests that this one goes on from: they waited for a person."""
+    """The interrupted requests that this one continues."""
     span_finder: Callable[[], SpanAnchor | None] | None = None
     """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
     bytes = 0
@@ -81,7 +81,7 @@ class RequestLog:
         self.keys: list[RunKey] = []
         """All runs that were followed."""
         self.texts: dict[int, str] = {}
-        """The texts in snapshots by identity, each once: they tell the size."""
+        """The texts in snapshots by identity, each once, for the size."""
         self.kept: dict[int, tuple[Any, Any]] = {}
         """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
         an identity means the same document all the time."""
@@ -133,7 +133,7 @@ class RequestLog:
         self.span_finder = None
 
     def release(self) -> None:
-        """Let go of the program's documents; their texts stay in the snapshots, and are summed up."""
+        """Release the program's documents and sum up the texts, which stay in the snapshots."""
         # A text's size is known without reading it.
         self.bytes = sum(map(str.__sizeof__, list(self.texts.values())))
         if self.streams:

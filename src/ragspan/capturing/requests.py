@@ -3,10 +3,10 @@
 Guarantees:
 
 - Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. A finaliser that
-  ends a dropped stream may come in at any point, in any thread.
-- What is known of a request is forgotten when it is over, whether or not its inner runs ended: cancelled runs get no end
-  event. Requests that never end are handed over as abandoned after a while, or when too many are open.
-- One request gives one capture, whoever ends it first.
+  ends a dropped stream may run at any point, in any thread.
+- A request is forgotten when it is over, even if its inner runs have not ended: cancelled runs get no end event. A request
+  that never ends is submitted as abandoned after a while, or when too many are open.
+- One request gives one capture.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Place = TypeVar("Place")
 
 
 class EndedRuns:
-    """Remembers the runs of requests that ended lately, so that what goes on in the background is no new request.
+    """Remembers the runs of requests that ended lately: what they still do in the background is no new request.
 
     A table of fixed size with one place for each value of a hash's last bits, where a new key takes the place of an older
     one. The last bits of an id's hash are random, so about `_PLACES` runs are known.
@@ -146,7 +146,7 @@ class OpenRequests(Generic[Place]):
     # Ends
 
     def finish(self, log: RequestLog) -> None:
-        """Hand a request over, unless somebody else did, or its block does. Never raises, whatever a sink does."""
+        """Submit a request that is over, unless it was submitted, or its block does so. Never raises, whatever a sink does."""
         try:
             if not log.grouped and self._end(log):
                 self.sink.submit(log)
@@ -157,12 +157,12 @@ class OpenRequests(Generic[Place]):
         """End a request of which nothing more is expected."""
         log.abandoned = True
         if log.grouped:
-            self._end(log)  # the block hands it over
+            self._end(log)  # the block submits it
         else:
             self.finish(log)
 
     def discard(self) -> None:
-        """Forget everything that is open and hand nothing over."""
+        """Forget everything that is open, and submit nothing."""
         for log in list(self._open.values()):
             self._end(log)
         self.live.clear()
@@ -176,7 +176,7 @@ class OpenRequests(Generic[Place]):
             count_error("callback")
 
     def _end(self, log: RequestLog) -> bool:
-        """End a request; False when somebody else has."""
+        """End a request; False if it has ended."""
         if self._open.pop(id(log), None) is None:
             return False
         log.end()

@@ -1,7 +1,7 @@
 """Copies of payloads as they were when they passed by: the structure is copied, the texts are shared.
 
-Payloads are the very objects that the program goes on using. So whatever must stay as it is now is copied (never text, only
-references to it), iterators are left alone, and no method of a payload is called that could run the program's code.
+The program goes on using its payloads. So their structure is copied, with references to the texts. Iterators are left alone,
+and no method of a payload is called that could run the program's code.
 """
 
 from __future__ import annotations

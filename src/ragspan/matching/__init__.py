@@ -1,4 +1,4 @@
-"""Finds texts in the prompts that models were given; every integration decides with it which documents count.
+"""Finds texts in the prompts that models were given; every integration uses it to decide which documents count.
 
 Runs in the worker, and within bounds: the time is linear in the texts, whatever they hold, and no single step keeps other
 threads from running for more than milliseconds. `prompt_text` finds texts, `prompt_words` looks for words,

@@ -1,4 +1,4 @@
-"""How snapshots of LangChain's payloads are taken on the request path."""
+"""Takes snapshots of LangChain's payloads, on the request path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
 
 
 def take_reply(response: Any, log: RequestLog) -> tuple[Message, list[Mapping[str, Any]]]:
-    """The reply in an `LLMResult`, of its first generation, for one prompt is asked for one answer; and what is told of it."""
+    """The reply of the first generation in an `LLMResult`, and what the provider told about it."""
     try:
         generation = response.generations[0][0]
     except (AttributeError, IndexError, TypeError):

@@ -1,7 +1,7 @@
-"""Notes what callbacks tell in the log of their request, on the request path.
+"""Notes the callbacks' events in the log of their request, on the request path.
 
-Runs whose parent is live belong to the request of that parent; so do inner calls that got the callbacks once more. Events
-that come after the end of their request are ignored. `ragspan.capturing.requests` says what else holds.
+A run belongs to the request of its parent, and so does an inner call that gets the callbacks again. Events after the end of
+their request are ignored. `ragspan.capturing.requests` has the other guarantees.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def _key_of(run_id: RunId) -> int:
 
 
 class EventRecorder:
-    """Notes the events of all requests that one sink is to get; handlers of the same sink share it.
+    """Notes the events of all requests of one sink; handlers of the same sink share it.
 
-    Its methods are boundaries: what goes wrong inside is counted and costs a score, never an answer.
+    Its methods are boundaries: an error inside is counted and costs a score, never an answer.
 
     Args:
         sink: gets a capture of each request.
@@ -85,7 +85,7 @@ class EventRecorder:
             self.requests.report(problem)
 
     def end(self, kind: str, run_id: RunId, output: Any, inputs: Any = None) -> None:
-        """A chain, tool, retriever or model ends, or one of these with an error; a stream's real input comes now."""
+        """A chain, tool, retriever or model ends or fails; a stream's real input comes with its end."""
         try:
             key = run_id.int if type(run_id) is UUID else hash(run_id)
             log = self._live.pop(key, None)
@@ -145,7 +145,7 @@ class EventRecorder:
         return True
 
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
-        """Where a run belongs whose outer one is not live: the run around it, if any, and the log of its request, if any."""
+        """For a run whose parent is not live: the run around it, if any, and the log of its request, if any."""
         enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
         around = None if enclosing is None else _key_of(enclosing)
         log = None if around is None else self._live.get(around)
@@ -189,7 +189,7 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
 
 
 def _note_inputs(log: RequestLog, inputs: Snapshot) -> None:
-    """Note what a request was called with, if it is known now: else its first steps tell it."""
+    """Note what a request was called with, if it is known now; else its first steps show it."""
     if inputs != NO_INPUT_YET:
         if inputs is not None and not isinstance(inputs, Opaque):
             log.about["asked"] = True
@@ -202,7 +202,7 @@ def _wants_state(log: RequestLog) -> bool:
 
 
 def _output_of(value: Any) -> Any:
-    """What a call returned. The client of a remote program hands over all events of a stream: the last one has the output."""
+    """What a call returned. The client of a remote program returns all events of a stream; the last one has the output."""
     if type(value) is list and value and type(value[-1]) is dict and "event" in value[-1]:
         data = value[-1].get("data")
         return data.get("output") if isinstance(data, dict) else None
@@ -264,9 +264,9 @@ _ENDS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = 
 class Interruptions:
     """Interrupted requests by the thread id of their conversation: what they found counts for the answer after them.
 
-    The graph's saved state often holds the documents only as text by then, and a draft may be all that it returns. So the
-    logs are kept, with texts and no documents, for a bounded number of conversations, until the graph has gone on or the
-    user asks something new. A conversation outlives the recorder where a program makes a handler for each request.
+    The graph's saved state often holds the documents only as text, and the answer may be a draft. So the logs are kept, with
+    texts and no documents, for a bounded number of conversations, until the graph has gone on or the user asks something new.
+    They are kept outside of the recorder, because a program may make a handler for each request.
     """
 
     max_threads = 1000
@@ -309,7 +309,7 @@ def _thread_of(log: RequestLog) -> str | None:
 _interruptions = Interruptions()
 
 
-# What others keep beside the events: LangChain about the step that is running, OpenInference about its spans
+# What LangChain knows of the running step, and OpenInference of its spans
 
 
 def _callbacks() -> Any:

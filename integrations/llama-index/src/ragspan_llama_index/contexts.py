@@ -1,7 +1,6 @@
-"""Which contexts an answer rests on: what was given to the synthesizer that wrote it, else what stands in the model's prompt.
+"""Which contexts an answer rests on: the nodes of the synthesizer that wrote it, else those in the model's prompt.
 
-Nodes are looked for in what a model was given; its own earlier words hold no contexts, but they may be a draft that rests on
-some. Runs in the worker.
+A model's own earlier words in a prompt hold no contexts, but they may be a draft that rests on some. Runs in the worker.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Provenance:
         return self._of(writers[0], step) if writers else self._brought(step)
 
     def _prompted(self, model: Step) -> Contexts | None:
-        """What stands in the prompt of a model and in those behind it; None if nothing was there to be seen."""
+        """The contexts in the prompt of a model and in those behind it; None if no search was observed."""
         models, told = behind(model, self._root)
         prompt = given_to(models)
         passages = self._passages(prompts_of(model)[-1].started_ns)
@@ -105,7 +104,7 @@ class Provenance:
         return list(passages.values())
 
     def _brought(self, step: Step) -> Contexts | None:
-        """What all searches inside a step brought, in their order; None when there were none to be seen."""
+        """What all searches inside a step brought, in their order; None when no search was observed."""
         asked = [child for child in step.children if child.role == "model" and prompts_of(child)]
         if step.role is None and asked:  # a block of the program's, and its last model tells what it was given
             others = [child for child in step.children if child.role in {"call", "synthesis", None}]
@@ -157,7 +156,7 @@ class Provenance:
         return leaves
 
     def _behind(self, contexts: Sequence[RetrievedContext], steps: Iterable[Step], before_ns: int) -> Contexts:
-        """What the steps rest on whose answers are among these contexts."""
+        """The evidence of the steps whose answers are among these contexts."""
         texts = _Texts(contexts)
         leaves: Contexts = []
         for step in steps:
@@ -232,7 +231,7 @@ _ASSISTANT = "assistant"
 _LOOKED_AT = 500  # characters that tell whether there is a second word
 _SPEAKING = frozenset({"call", "synthesis", "model", "tool"})
 _CLOSED = frozenset({"search", "postprocessing", "synthesis"})
-"""What is said inside of these serves them alone."""
+"""What models say inside of these is not used outside."""
 
 
 class Passage:
@@ -260,10 +259,10 @@ def prompts_of(model: Step) -> list[Step]:
 
 
 def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
-    """All models that stand behind this one, in order of time, and the other steps whose words stand in their prompts.
+    """All models behind this one, in order of time, and the other steps whose words are in their prompts.
 
-    An earlier model stands behind a later one that was given its words: a partial answer, notes, a draft. What it wrote
-    only to search with, and a single word, such as a grade, do not count.
+    An earlier model is behind a later one if its words are in that one's prompt: a partial answer, notes, a draft. Words that
+    were only searched with do not count, nor does a single word, such as a grade.
     """
     queries = {text for step in root.walk() if step.role == "search" for _, text in step.asked}
     waiting = [model]
@@ -307,7 +306,7 @@ def _said_before(root: Step, moment_ns: int) -> Iterator[Step]:
 
 
 def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
-    """Whether words in a prompt may be known for those of a step."""
+    """Whether a step's words can be recognised in a prompt."""
     said = (step.answer_text() or "").strip()
     if not said or (step.role == "tool" and not any(speakers_in(step))):
         return False
@@ -355,9 +354,9 @@ _word = re.compile(r"\w+")
 
 
 def writers_of(step: Step) -> list[Step]:
-    """The inner step whose result a call handed on, or whose words it gave, or the several that its words consist of.
+    """The inner step whose result or words a call returned, or the several whose words make up its answer.
 
-    Some models do not tell the words that they stream: they wrote what nobody else said.
+    The streamed words of some models are not reported: such a model wrote what no other step said.
     """
     if step.origin is not None:
         return [step.origin]

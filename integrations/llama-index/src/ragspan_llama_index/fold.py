@@ -72,7 +72,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
 
 
 def request_of(log: RequestLog) -> Request:
-    """The steps of a request, as its log tells them."""
+    """The steps of a request, from its log."""
     request = Request(log)
     steps: dict[Any, Step] = {"": request.root}
     later: Mapping[int, NodeSnapshot] | None = None  # the nodes as they were at the end
@@ -98,7 +98,7 @@ def request_of(log: RequestLog) -> Request:
 
 
 def _continue(request: Request, step: Step | None, event: Event) -> None:
-    """What comes after the start of a step, or belongs to none."""
+    """Add an event that is no start: it belongs to a step that has begun, or to none."""
     kind, run, _, time_ns, payload, about = event
     if kind == "work":
         request.at_work.add(run)
@@ -121,7 +121,7 @@ def _continue(request: Request, step: Step | None, event: Event) -> None:
 
 
 def _take(step: Step, payload: Mapping[str, Any] | None) -> None:
-    """Set what a payload tells of a step. Of the texts that a synthesizer writes, those count that it writes first."""
+    """Set a payload's attributes of a step. Only the texts that a synthesizer writes first count."""
     noted = dict(payload or ())
     for name in ("given", "found"):
         if name in noted:
@@ -146,7 +146,7 @@ def _handed_on(child: Step, step: Step) -> bool:
 
 
 def _mark_final_nodes(request: Request, later: Mapping[int, NodeSnapshot] | None) -> None:
-    """Tell the nodes that reached a prompt, or may have, from those that a later step dropped."""
+    """Mark the nodes that reached a prompt, or may have; later steps dropped the others."""
     if later is not None:
         identities = {node.identity for step in request.steps for node in step.found or ()}
         _mark_found([request.root], {}, identities, later)
@@ -190,7 +190,7 @@ _OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the us
 
 
 def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
-    """The user's words: what goes by a telling name, else what was searched with inside, else the first text."""
+    """The user's words: the text with a name such as `question`, else one that was searched with, else the first text."""
     texts = dict(reversed(asked))
     queries = set(searched)
     candidates = [texts.get(name) for name in ("", *_STRONG)]
@@ -217,7 +217,7 @@ def models_in(request: Request) -> list[Step]:
 
 
 def _only_hands_on(step: Step, after: Step | None) -> bool:
-    """Whether an asynchronous stream is but the synchronous one, begun when it is read; so do the framework's defaults."""
+    """Whether an asynchronous stream only reads the synchronous one, as the framework's defaults do."""
     return step.streams and after is not None and _method(step) == f"a{_method(after)}" and step.name == after.name
 
 
@@ -231,7 +231,7 @@ def _method(step: Step) -> str:
 def join_beginning(request: Request) -> None:
     """Put what a run did before it was interrupted in front of what it did after it.
 
-    The saved context of a run does not name it. Its beginning is known by what of it comes back in a prompt or in the
+    The saved context of a run does not name it. Its beginning is recognised by texts that appear again in a prompt or in the
     answer: its question, a node that it found, or words that it wrote.
     """
     earlier = request.log.earlier
@@ -290,9 +290,9 @@ def _question(request: Request) -> str | None:
 
 
 def _answer_among(root: Step) -> str | Stream | None:
-    """Of a result with several parts, the one that a model said, the last and longest of them; else all of it.
+    """Of a result with several parts, the last and longest one that a model said; else all of it.
 
-    A run that returns nothing told its answer on the way, as events: it is what its last model streamed.
+    A run that returns nothing gave its answer as events: it is what its last model streamed.
     """
     fields = root.fields if root.is_run else ()
     if root.is_run and not root.answer and not fields:

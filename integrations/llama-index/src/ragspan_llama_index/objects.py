@@ -1,6 +1,6 @@
-"""What the framework's objects are, told from their classes, and the texts and answers in them.
+"""What the framework's objects are, by their classes, and the texts and answers in them.
 
-Classes are recognised by the names of their bases, so that nothing of the framework has to be imported for it.
+Classes are recognised by the names of their bases, so nothing of the framework is imported for it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UUID_LENGTH: Final = 37
 
 
 class ClassFacts(NamedTuple):
-    """What is known of a class, in plain data, so that a log of it can be read without the framework."""
+    """What is known of a class, as plain data: a log can be read without the framework."""
 
     name: str
     module: str
@@ -119,7 +119,7 @@ def _look_up(kind: type) -> ClassFacts:
     )
 
 
-# Work of the framework that answers nobody is told from an answer by the code that calls it.
+# Some of the framework's work answers nobody. The code that calls it shows that.
 
 _FIRST_FRAME = 4  # of the caller: before it come ragspan, the dispatcher and its decorator
 _INDEX_FRAMES = 25  # between a synthesizer's span and the index that called it there are about five
@@ -127,7 +127,7 @@ _EVALUATOR_FRAMES = 5  # between an engine's span and the evaluator that asks it
 
 
 def answers_nobody(role: Role) -> bool:
-    """Whether an outermost step is no request: a bare search, an evaluator's question, an index's wish for a summary."""
+    """Whether an outermost step is no request: a bare search, an evaluator's question, an index that wants a summary."""
     if role == "call":
         most, asks = _EVALUATOR_FRAMES, _is_evaluator
     elif role in {"synthesis", "chunks"}:
@@ -195,7 +195,7 @@ _MAX_PARTS = 100
 
 
 def answer_in(result: Any) -> Any:
-    """The part of a result that is the answer: of a workflow's, what its last event holds, under a telling name."""
+    """The part of a result that is the answer. In a workflow's last event it is the field with a name such as `answer`."""
     if kind_of(result) is not None or isinstance(result, str):
         return result
     if has_base(type(result), "StopEvent") and result.result is not None and result.result is not result:
@@ -216,7 +216,7 @@ def texts_in(part: Any) -> Sequence[str]:
 
 
 def hand_out(result: Any, part: Any, watching: Any) -> bool:
-    """Put what watches in the place of the stream that is the answer in a result; False where it has none of its own."""
+    """Replace the stream that is the answer in a result by its watching proxy; False where the result has no such field."""
     if has_base(type(result), "StopEvent"):
         inner = result.result
         if inner is part:
@@ -234,7 +234,7 @@ def hand_out(result: Any, part: Any, watching: Any) -> bool:
 
 
 def text_of(part: Any) -> str | None:
-    """The text of an answer that is there as a whole, a structured one as JSON; None if there is no text in it."""
+    """The text of an answer in one piece, a structured one as JSON; None if there is no text in it."""
     if part is None or isinstance(part, str):
         return part
     name = kind_of(part)
@@ -248,7 +248,7 @@ def text_of(part: Any) -> str | None:
 
 
 def text_of_tokens(tokens: Sequence[Any]) -> str | None:
-    """What a stream's tokens amount to. A structured answer is streamed as objects, each more complete than the last."""
+    """The text of a stream's tokens. A structured answer is streamed as objects, each more complete than the last."""
     if not tokens:
         return None
     texts = [token for token in tokens if isinstance(token, str)]

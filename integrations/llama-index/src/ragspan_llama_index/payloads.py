@@ -1,7 +1,7 @@
-"""What is noted of a span when it begins and when it ends: plain data, read from its arguments and its result.
+"""What is noted of a span when it begins and when it ends: plain data from its arguments and its result.
 
-Runs on the request path. The objects are the program's, which changes them afterwards: structures are copied, texts are
-shared. A payload maps names of `Step`'s attributes to their values.
+Runs on the request path. The program may change its objects afterwards, so structures are copied; texts are shared. A payload
+maps names of `Step`'s attributes to values.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from ragspan.capturing.log import RequestLog
 from ragspan_llama_index.objects import Role, are_nodes, fields_of, has_base, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
-"""Texts that a call was given, by the name of the argument or field; the first names that are empty stand for the
-question itself."""
+"""Texts that a call was given, by the name of the argument or field; an empty name means the question itself."""
 
 Prompt: TypeAlias = Sequence[tuple[str | None, str]]
 """What a model was given: texts, each with the role of its message; None where it is no message."""
@@ -35,7 +34,7 @@ _PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
 
 
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
-    """The nodes as a synthesizer wrote them down for the model."""
+    """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
     return [log.count(text) for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else ()
 
@@ -53,7 +52,7 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
 
 
 def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The nodes of a list as they are now, with or without scores: what tells them apart, and their own texts."""
+    """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
     if not isinstance(items, (list, tuple)):
         return ()
     kept, texts = log.kept, log.texts
@@ -100,7 +99,7 @@ def text_shown(kind: type, fields: dict[str, Any]) -> str | None:
 
 
 def _read(node: Any) -> tuple[str | None, str, dict[str, Any]]:
-    """Id, text and metadata of a node that has no text field of its own, or whose class is none of the framework's."""
+    """Id, text and metadata of a node without a text field, or of a class that is not the framework's."""
     text = getattr(node, "text", None)
     if not isinstance(text, str):
         text = getattr(getattr(node, "text_resource", None), "text", None)

@@ -1,8 +1,8 @@
 """Notes the framework's spans and events in the log of their request, on the request path.
 
-Calls whose outer span is followed belong to the request of that span, and spans are followed until their request is over.
-What comes after its end is ignored. `ragspan.capturing.requests` says what else holds. Nothing is decided here that can be
-decided later: `fold` makes the record of a log, in the worker.
+A call belongs to the request of the span around it. Spans are followed until their request ends; later events are ignored.
+`ragspan.capturing.requests` has the other guarantees. Nothing is decided here that can be decided later: `fold` makes the
+record of a log, in the worker.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _STANDS_FOR: Mapping[Role, Role] = {"chunks": "synthesis", "asking": "model"}  #
 
 
 class SpanRecorder:
-    """Notes what the dispatcher says, for one sink.
+    """Notes the spans and events of the dispatcher, for one sink.
 
     Args:
         sink: gets a capture of each request.
@@ -76,8 +76,8 @@ class SpanRecorder:
     def open_spans(self) -> int:
         return len(self._live)
 
-    # Spans, as the dispatcher tells of them. Each method is a boundary: what goes wrong inside is logged and counted, and
-    # costs a score, never an answer.
+    # The dispatcher calls these. Each method is a boundary: an error inside is logged and counted, and costs a score, never
+    # an answer.
 
     def span_enter(
         self,
@@ -159,7 +159,7 @@ class SpanRecorder:
             self._requests.report(problem)
 
     def event(self, event: Any, **_: Any) -> None:
-        """A model's stream gave another token, or ended; or anything else, which the spans tell as well."""
+        """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
             kind = type(event).__name__
             if kind not in _TOKENS and kind not in _ENDS_OF_STREAMS:
@@ -186,7 +186,7 @@ class SpanRecorder:
         return True
 
     def close(self) -> None:
-        """Forget everything that is open: streams go on, and nothing is recorded any more."""
+        """Forget everything that is open: streams go on, and are not recorded."""
         self._requests.discard()
         self._interrupted.clear()
 
@@ -195,7 +195,7 @@ class SpanRecorder:
     def _place_at_top(
         self, role: Role, span_id: str, parent_id: str | None, tags: Mapping[str, Any] | None
     ) -> Place | None:
-        """Where a step belongs whose outer span is not followed: a request of its own, or a block; None if it answers nobody."""
+        """The place of a step whose outer span is not followed: a new request or a block; None if it answers nobody."""
         ended = self._requests.ended
         if parent_id is not None and ended.inherit(span_id, parent_id):
             return None  # it goes on in the background after the end of its request, or it is part of no request
@@ -306,7 +306,7 @@ class SpanRecorder:
             self._requests.finish(place[0])
 
     def _on_end(self, log: RequestLog) -> None:
-        """The request is over: let go of streams, and read nodes again where the answer may rest on what was found."""
+        """The request is over: forget its streams, and read nodes again where the answer may rest on them."""
         if log.streams:
             for stream in streams_of(log):
                 stream.forget()
@@ -327,11 +327,11 @@ class SpanRecorder:
 
 
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
-    """A synthesizer wrote its nodes down for the model; what it makes of these texts further on is packed or shortened."""
+    """A synthesizer wrote its nodes for the model. Later it only packs or shortens these texts."""
     log, step_id, _, inside_synthesis, nodes = place
     log.events.append(("texts", step_id, None, time_ns(), {"texts": texts_given(arguments, log)}, None))
     if nodes:
-        nodes.clear()  # nobody need read them again
+        nodes.clear()  # they need not be read again
     return log, step_id, "chunks", inside_synthesis, None
 
 

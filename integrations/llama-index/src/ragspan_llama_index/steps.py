@@ -1,4 +1,4 @@
-"""A request as its log tells it: its steps, and what a record shows of them. Made and read in the worker."""
+"""The steps of a request, made of its log, and what a record shows of them. Runs in the worker."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SeenNode:
 
 
 class Step:
-    """A span with a role, from its start to its end. Without a role it is what the program itself says.
+    """A span with a role, from its start to its end; without a role, a note of the program itself.
 
     A step knows its inner steps and neither its outer one nor its request, so that no cycle is left for the collector.
     """
@@ -112,7 +112,7 @@ class Step:
 class Request:
     """One request: the steps below its root, and how it went.
 
-    Inside a `ragspan.capture` block the root stands for the block, and nobody tells how that went.
+    Inside a `ragspan.capture` block the root is the block, whose own status is not known here.
     """
 
     awaited: Stream | None = None  # the request is over when this one is

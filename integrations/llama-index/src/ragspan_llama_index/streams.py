@@ -1,11 +1,11 @@
-"""Answers that are handed over token by token: what is noted of one, and how it is watched while its user reads it.
+"""Answers that are streamed: what is noted of one, and how it is watched while its user reads it.
 
 Guarantees:
 
 - The user's stream stays one of its kind, as lazy as it was: a token is asked for when the user asks for one, closing and
   throwing reach the framework's stream at once, errors pass through as the same object.
-- What watches holds the framework's stream and nothing else of the response, and nobody holds it but the user. A weak
-  reference tells when it was dropped.
+- The watching proxy holds the framework's stream and nothing else of the response; only the user holds the proxy. A weak
+  reference shows when it is dropped.
 - Context variables are set and put back between two tokens, never across one.
 - A stream may end in any thread, and in the collector: nothing here waits, takes a lock or raises.
 """
@@ -52,7 +52,7 @@ class Stream(TokenStream):
 
     Args:
         place: where the framework's spans belong that begin while a token is made.
-        on_end: is told once, when the stream is over.
+        on_end: is called once, when the stream is over.
     """
 
     def __init__(self, place: Place, on_end: OnEnd) -> None:
@@ -105,16 +105,16 @@ class Stream(TokenStream):
         self.place = None
 
     def forget(self) -> None:
-        """Stop telling; tokens still pass."""
+        """Report nothing any more; tokens still pass."""
         self._on_end = self._reference = self.place = None
 
 
 pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-"""The stream of which a token is being made by the caller: models are often not asked before."""
+"""The stream whose next token the caller is making: many models are asked only then."""
 
 
 def reader_or_maker(reader: Place | None, maker: Place) -> Place:
-    """Where something belongs that begins while a token is made: to what makes the token, or to who reads it."""
+    """The place of a span that begins while a token is made: that of the token's maker, or that of its reader."""
     if reader is None or reader[0] is not maker[0]:
         return maker
     return maker if maker[2] == "synthesis" and not reader[3] else reader
@@ -231,7 +231,7 @@ def _layers_of(source: Any) -> list[Any]:
 
 
 def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
-    """What is noted of the result of a call or a synthesis, whose inner steps are done."""
+    """What is noted of the result of a call or a synthesis that has ended."""
     log, _, role, _, _ = place
     part = answer_in(result)
     kind = kind_of(part)
@@ -304,7 +304,7 @@ def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Str
 
 
 def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
-    """Watch a generator that stands in the result for the answer; or the framework's stream that feeds it, if any."""
+    """Watch a generator that is the answer in a result, or the framework's stream that feeds it, if there is one."""
     stream = _known(place, source)
     if stream is None and result is not source:
         made = Stream(place, on_end)
