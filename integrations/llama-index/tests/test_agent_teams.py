@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from captures import Answered
-from li_agents import agent, ask, reasoning_agent, retriever_tool
+from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, engine_tool
 from llama_index.core.agent.workflow import AgentWorkflow
@@ -24,37 +24,37 @@ def team(*, first_tools=(), second_tools=(), **options):
 HAND_OVER = calls("handoff", to_agent="expert", reason="It is about strings.")
 
 
-async def test_an_agent_that_hands_over_to_one_that_searches(captured, model):
-    model.says(HAND_OVER, calls("look_up", input="harp"), FINAL)
-    await ask(team(second_tools=[retriever_tool()]), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
+LOOKS_UP_HARP = calls("look_up", input="harp")
 
 
-async def test_two_agents_that_both_search(captured, model):
-    model.says(calls("look_up", input="cello"), HAND_OVER, calls("search", input="harp"), ANSWER, FINAL)
-    both = team(first_tools=[retriever_tool()], second_tools=[engine_tool("search")])
-    await ask(both, ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [CELLO, HARP], FINAL)]
+def thinking():
+    return AgentWorkflow([reasoning_agent(retriever_tool(), name="thinker", description="Thinks.")])
 
 
-async def test_a_team_of_one(captured, model):
-    model.says(calls("look_up", input="harp"), FINAL)
-    await ask(AgentWorkflow.from_tools_or_functions([retriever_tool()]), ASKED)
+TEAMS = {
+    "the second searches": (
+        lambda: team(second_tools=[retriever_tool()]),
+        [HAND_OVER, LOOKS_UP_HARP, FINAL],
+        [HARP],
+    ),
+    "both search": (
+        lambda: team(first_tools=[retriever_tool()], second_tools=[engine_tool("search")]),
+        [calls("look_up", input="cello"), HAND_OVER, calls("search", input="harp"), ANSWER, FINAL],
+        [CELLO, HARP],
+    ),
+    "one agent": (lambda: AgentWorkflow.from_tools_or_functions([retriever_tool()]), [LOOKS_UP_HARP, FINAL], [HARP]),
+    "written thoughts": (thinking, [thinks("look_up", '{"input": "harp"}'), concludes(FINAL)], [HARP]),
+}
 
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
 
+@pytest.mark.parametrize(("make", "said", "contexts"), TEAMS.values(), ids=TEAMS)
+async def test_a_team(captured, model, make, said, contexts):
+    model.says(*said)
+    await ask(make(), ASKED)
 
-async def test_a_team_with_an_agent_that_writes_down_its_thoughts(captured, model):
-    thinking = reasoning_agent(retriever_tool(), name="thinker", description="Thinks.")
-    model.says(
-        'Thought: I look it up.\nAction: look_up\nAction Input: {"input": "harp"}\n',
-        f"Thought: I can answer without using any more tools.\nAnswer: {FINAL}\n",
-    )
-    await ask(AgentWorkflow([thinking]), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
+    record = captured.record()
+    assert Answered.of(record) == Answered(ASKED, contexts, FINAL)
+    assert record.name == "AgentWorkflow"
 
 
 async def test_an_agent_that_has_others_for_tools(captured, model):
@@ -76,13 +76,6 @@ async def test_an_agent_that_has_others_for_tools(captured, model):
     await ask(agent(FunctionTool.from_defaults(async_fn=search)), ASKED)
 
     assert captured.answers() == [Answered(ASKED, [CELLO, HARP], FINAL)]
-
-
-async def test_the_record_names_the_team(captured, model):
-    model.says(FINAL)
-    await ask(team(), ASKED)
-
-    assert captured.record().name == "AgentWorkflow"
 
 
 @pytest.mark.usefixtures("expected_failure")

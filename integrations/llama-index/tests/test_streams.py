@@ -53,40 +53,37 @@ def test_nothing_is_recorded_before_the_stream_is_read(captured):
     assert captured.answers() == [COMPLETE]
 
 
-def test_a_stream_that_is_read_by_another_thread(captured):
-    response = stream()
-    reader = threading.Thread(target=lambda: list(response.response_gen))
+def in_a_thread(response):
+    read = []
+    reader = threading.Thread(target=lambda: read.extend(response.response_gen))
     reader.start()
     reader.join()
+    return "".join(read)
 
-    assert captured.answers() == [COMPLETE]
+
+def passed_on(response):
+    def shouting():
+        for token in response.response_gen:
+            yield token.upper()
+
+    return "".join(shouting()).capitalize()
 
 
-@pytest.mark.parametrize(
-    "read",
-    [str, lambda response: str(response.get_response()), lambda response: response.print_response_stream()],
-    ids=["str", "get_response", "print_response_stream"],
-)
-def test_a_stream_that_is_read_by_a_method_of_the_response(captured, read, capsys):
+READERS = {
+    "str": str,
+    "get_response": lambda response: str(response.get_response()),
+    "print_response_stream": lambda response: response.print_response_stream(),
+    "bare": lambda response: "".join(response.response_gen),
+    "thread": in_a_thread,
+    "generator of the application's": passed_on,
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_stream_that_is_read_in_any_way(captured, read, capsys):
     printed = read(stream()) or capsys.readouterr().out
 
     assert printed.strip() == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_stream_whose_response_object_the_application_does_not_keep(captured):
-    tokens_of_answer = stream().response_gen
-
-    assert "".join(tokens_of_answer) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_stream_that_the_application_passes_on_through_a_generator_of_its_own(captured):
-    def shouting():
-        for token in stream().response_gen:
-            yield token.upper()
-
-    assert "".join(shouting()) == ANSWER.upper()
     assert captured.answers() == [COMPLETE]
 
 

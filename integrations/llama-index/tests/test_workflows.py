@@ -118,18 +118,19 @@ async def test_an_answer_that_is_told_as_events(captured):
     assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
 
 
-async def test_a_streamed_result(captured):
-    response = await Answering(lambda response: response, streaming=True).run(query=BOTH)
+@pytest.mark.parametrize(
+    ("finish", "read"),
+    [
+        (lambda response: response, lambda response: response.async_response_gen()),
+        (lambda response: response.response_gen, lambda tokens: tokens),
+    ],
+    ids=["response", "bare stream"],
+)
+async def test_a_streamed_result(captured, finish, read):
+    result = await Answering(finish, streaming=True).run(query=BOTH)
     assert captured.answers() == []
 
-    assert await drained(response.async_response_gen()) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_a_result_that_is_the_bare_stream(captured):
-    tokens = await Answering(lambda response: response.response_gen, streaming=True).run(query=BOTH)
-
-    assert await drained(tokens) == ANSWER
+    assert await drained(read(result)) == ANSWER
     assert captured.answers() == [COMPLETE]
 
 
@@ -176,16 +177,15 @@ class Typed(Workflow):
         return Stopped(answer=str(response), sources=len(response.source_nodes))
 
 
-async def test_events_of_the_applications_own_classes(captured):
-    stopped = await Typed().run(user="Ada", question=BOTH)
+@pytest.mark.parametrize(
+    "given",
+    [{"user": "Ada", "question": BOTH}, {"start_event": Started(user="Ada", question=BOTH)}],
+    ids=["fields", "whole event"],
+)
+async def test_events_of_the_applications_own_classes(captured, given):
+    stopped = await Typed().run(**given)
 
     assert stopped.answer == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_a_start_event_that_is_passed_as_a_whole(captured):
-    await Typed().run(start_event=Started(user="Ada", question=BOTH))
-
     assert captured.answers() == [COMPLETE]
 
 
@@ -199,10 +199,16 @@ async def test_the_only_text_of_the_start_event_is_the_question(captured, name):
     assert captured.answers() == [COMPLETE]
 
 
-async def test_a_workflow_whose_question_is_rewritten_in_a_step(captured):
-    async def answer(event):
-        return str(await topic_engine().aquery(f"In detail: {event.query}"))
+async def rewriting(event):
+    return str(await topic_engine().aquery(f"In detail: {event.query}"))
 
+
+async def nesting(event):
+    return await Answering().run(query=f"Please: {event.query}")
+
+
+@pytest.mark.parametrize("answer", [rewriting, nesting])
+async def test_a_question_that_a_step_rewrites(captured, answer):
     await one_step(answer).run(query=BOTH)
 
     assert captured.answers() == [COMPLETE]
@@ -285,15 +291,6 @@ async def test_two_engines_one_after_the_other(captured, model):
     await one_step(answer).run(query=BOTH)
 
     assert captured.answers() == [Answered(BOTH, [CELLO, HARP], "Four. Forty-seven.")]
-
-
-async def test_a_workflow_inside_a_workflow(captured):
-    async def answer(event):
-        return await Answering().run(query=f"Please: {event.query}")
-
-    await one_step(answer).run(query=BOTH)
-
-    assert captured.answers() == [COMPLETE]
 
 
 async def test_a_workflow_that_neither_searches_nor_asks(captured):
