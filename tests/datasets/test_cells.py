@@ -23,37 +23,32 @@ from ragspan.datasets.cells import (
 )
 from ragspan.records import RetrievedContext
 
+HUGE = 10**5000
 NOON = 1_577_880_000_000_000_000
+NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is no time", "hexadecimal digits, or zero"
+
+
+class Document:
+    """As frameworks have them."""
+
+    page_content = "a"
 
 
 @pytest.mark.parametrize(
-    ("cell", "text"), [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5"), (None, None), (pd.NA, None)]
+    ("read", "cell", "value"),
+    [
+        *[(text_of, cell, text) for cell, text in [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5")]],
+        *[(text_of, cell, None) for cell in (None, pd.NA)],
+        *[(identifier_of, cell, text) for cell, text in [(7, "7"), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]],
+        *[(identifier_of, cell, None) for cell in (" ", [], HUGE)],
+        *[(metadata_of, cell, {"a": 1}) for cell in ({"a": 1, "b": []}, '{"a": 1, "b": []}')],
+        *[(metadata_of, cell, {}) for cell in (None, "text", "[1]", 7)],
+        *[(is_missing, cell, False) for cell in (HUGE, 10**400)],
+    ],
+    ids=lambda value: type(value).__name__,  # the huge number itself cannot be printed
 )
-def test_texts_and_numbers_are_text(cell, text):
-    assert text_of(cell) == text
-
-
-@pytest.mark.parametrize("cell", [["a"], {"a": 1}, b"a"])
-def test_anything_else_is_no_text(cell):
-    with pytest.raises(CellError, match="but should be text"):
-        text_of(cell)
-
-
-@pytest.mark.parametrize(
-    ("cell", "identifier"), [(7, "7"), (" ", None), ([], None), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]
-)
-def test_what_identifies_nothing_is_no_identifier(cell, identifier):
-    assert identifier_of(cell) == identifier
-
-
-@pytest.mark.parametrize("cell", [{"a": 1, "b": []}, '{"a": 1, "b": []}'])
-def test_plain_entries_of_metadata_are_kept(cell):
-    assert metadata_of(cell) == {"a": 1}
-
-
-@pytest.mark.parametrize("cell", [None, "text", "[1]", 7])
-def test_what_is_no_dictionary_is_no_metadata(cell):
-    assert metadata_of(cell) == {}
+def test_a_cell_is_read_as_text_identifier_or_metadata(read, cell, value):
+    assert read(cell) == value
 
 
 @pytest.mark.parametrize(
@@ -73,14 +68,9 @@ def test_times_are_read_as_nanoseconds_and_as_utc_without_a_zone(cell):
     assert nanoseconds_of(cell) == NOON
 
 
-@pytest.mark.parametrize("cell", ["noon", -1, 1.5, 2**63, True])
-def test_what_is_no_time_is_told(cell):
-    with pytest.raises(CellError, match="is no time"):
-        nanoseconds_of(cell)
-
-
-def test_a_missing_time_is_none():
-    assert nanoseconds_of(pd.NaT) is nanoseconds_of(None) is None
+@pytest.mark.parametrize("cell", [None, pd.NaT, "", "  "])
+def test_a_missing_time_is_none(cell):
+    assert nanoseconds_of(cell) is None
 
 
 def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
@@ -91,41 +81,31 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
 
 
 @pytest.mark.parametrize(
-    ("trace_id", "span_id"),
+    ("read", "cells", "message"),
     [
-        ("0" * 32, "1" * 16),
-        ("1" * 32, None),
-        ("1" * 31, "1" * 16),
-        ("1" * 32, "0x" + "1" * 14),
-        ("1" * 32, "g" * 16),
-        (1, 2),
+        *[(text_of, [cell], NO_TEXT) for cell in (["a"], {"a": 1}, b"a")],
+        (text_of, [HUGE], "is a number of too many digits"),
+        *[(nanoseconds_of, [cell], NO_TIME) for cell in ("noon", -1, 1.5, 2**63, True)],
+        *[(nanoseconds_of, [cell], NO_TIME) for cell in (HUGE, -HUGE, "1" * 5000, Fraction(HUGE))],
+        (span_of, ["0" * 32, "1" * 16], NO_SPAN),
+        (span_of, ["1" * 32, None], NO_SPAN),
+        (span_of, ["1" * 31, "1" * 16], NO_SPAN),
+        (span_of, ["1" * 32, "0x" + "1" * 14], NO_SPAN),
+        (span_of, ["1" * 32, "g" * 16], NO_SPAN),
+        (span_of, [1, 2], NO_SPAN),
+        (contexts_of, [["a", None]], "nothing in place 2"),
+        (contexts_of, [["a", 7]], "a int in place 2"),
+        (contexts_of, [[{"title": "secret"}]], "in place 1 that has no text under any of text, page_content, content"),
+        (contexts_of, ['["a", ["secret"]]'], "a list in place 2"),
+        (contexts_of, [7], "a int in place 1"),
+        (contexts_of, ["[" + "'', " * 200_000 + "'']"], "write it as JSON"),  # printed, it would fill the memory
     ],
 )
-def test_ids_that_are_none_are_told(trace_id, span_id):
-    with pytest.raises(CellError, match="hexadecimal digits, or zero"):
-        span_of(trace_id, span_id)
+def test_what_a_record_cannot_hold_is_an_error_that_quotes_nothing(read, cells, message):
+    with pytest.raises(CellError, match=message) as error:
+        read(*cells)
 
-
-HUGE = 10**5000
-
-
-@pytest.mark.parametrize(
-    "cell", [HUGE, -HUGE, "1" * 5000, Fraction(HUGE)], ids=["integer", "negative", "text", "ratio"]
-)
-def test_a_number_of_thousands_of_digits_is_no_time(cell):
-    with pytest.raises(CellError, match="is no time"):
-        nanoseconds_of(cell)
-
-
-def test_a_number_of_thousands_of_digits_is_no_text_and_identifies_nothing():
-    with pytest.raises(CellError, match="is a number of too many digits"):
-        text_of(HUGE)
-    assert (identifier_of(HUGE), is_missing(HUGE), is_missing(10**400)) == (None, False, False)
-
-
-@pytest.mark.parametrize("cell", ["", "  "])
-def test_a_blank_text_is_a_time_that_is_missing(cell):
-    assert nanoseconds_of(cell) is None
+    assert "secret" not in str(error.value)
 
 
 def texts_of(cell):
@@ -151,10 +131,19 @@ def test_lists_are_read_in_all_their_spellings(cell):
 
 
 @pytest.mark.parametrize(
-    "text", ["one passage", "[1] as the source says", "[a, b]", "['a' 'b']", '{"text": "a"}', "[" * 10_000 + "]"]
+    "text",
+    [
+        *("one context", "[1] as the source says", "[a, b]", "['a' 'b']", '{"text": "a"}', "[" * 10_000 + "]"),
+        *("[" + "1" * 5000 + "]", "['a', 0x" + "f" * 5000 + "]"),
+    ],
 )
-def test_any_other_text_is_a_single_passage_as_it_stands(text):
+def test_any_other_text_is_a_single_context_as_it_is(text):
     assert texts_of(text) == [text]
+
+
+@pytest.mark.parametrize("cell", [{"text": "a"}, [Document()], [RetrievedContext(text="a")]])
+def test_an_object_is_read_by_its_text(cell):
+    assert texts_of(cell) == ["a"]
 
 
 def test_objects_are_read_with_their_ids_scores_and_sources():
@@ -173,44 +162,6 @@ def test_objects_are_read_with_their_ids_scores_and_sources():
     )
 
 
-def test_a_single_object_is_a_single_passage():
-    assert texts_of({"text": "a"}) == ["a"]
-
-
-def test_objects_of_frameworks_are_read_by_their_text():
-    class Document:
-        page_content = "a"
-
-    assert texts_of([Document(), RetrievedContext(text="b")]) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("cell", "reason"),
-    [
-        (["a", None], "nothing in place 2"),
-        (["a", 7], "a int in place 2"),
-        ([{"title": "secret"}], "an object in place 1 that has no text under any of text, page_content, content"),
-        ('["a", ["secret"]]', "a list in place 2"),
-        (7, "a int in place 1"),
-    ],
-)
-def test_what_is_no_passage_is_told_by_its_place_and_not_quoted(cell, reason):
-    with pytest.raises(CellError, match=reason) as error:
-        contexts_of(cell)
-
-    assert "secret" not in str(error.value)
-
-
 @pytest.mark.parametrize("score", [10**400, math.inf, math.nan, True, "0.5"])
 def test_what_is_no_finite_number_is_no_score(score):
     assert contexts_of([{"text": "a", "score": score}])[0].score is None
-
-
-@pytest.mark.parametrize("text", ["[" + "1" * 5000 + "]", "['a', 0x" + "f" * 5000 + "]"])
-def test_a_list_with_a_number_of_thousands_of_digits_is_a_single_text(text):
-    assert texts_of(text) == [text]
-
-
-def test_a_printed_list_that_fills_the_memory_is_told():
-    with pytest.raises(CellError, match="write it as JSON"):
-        contexts_of("[" + "'', " * 200_000 + "'']")

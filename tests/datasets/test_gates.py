@@ -10,10 +10,6 @@ from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.testing import FakeJudge, assert_scores
 
 
-def evaluation_of(**figures):
-    return Evaluation(metrics=("m",), rows=4, summary={"m": MetricSummary(metric="m", **figures)})
-
-
 def test_minimums_are_read_from_text():
     assert parse_minimums(["faithfulness=0.8", " completeness = .5"]) == {"faithfulness": 0.8, "completeness": 0.5}
 
@@ -24,36 +20,38 @@ def test_a_text_that_is_no_minimum_is_an_error(text):
         parse_minimums([text])
 
 
-@pytest.mark.parametrize("minimum", [-0.1, 80, float("nan")])
-def test_a_minimum_that_no_mean_can_have_is_an_error(minimum):
-    with pytest.raises(ConfigurationError, match="a number from 0 to 1"):
-        require_minimums({"faithfulness": minimum})
+@pytest.mark.parametrize(
+    ("minimums", "message"),
+    [
+        *[({"faithfulness": minimum}, "a number from 0 to 1") for minimum in (-0.1, 80, float("nan"))],
+        ({"completeness": 0.5}, "no metric 'completeness' here; there are: faithfulness"),
+    ],
+)
+def test_a_minimum_that_no_mean_of_the_run_can_reach_is_an_error(minimums, message):
+    with pytest.raises(ConfigurationError, match=message):
+        require_minimums(minimums, ["faithfulness"])
 
 
-def test_a_minimum_for_a_metric_that_is_not_evaluated_is_an_error():
-    with pytest.raises(ConfigurationError, match="no metric 'completeness' here; there are: faithfulness"):
-        require_minimums({"completeness": 0.5}, ["faithfulness"])
+@pytest.mark.parametrize(
+    ("figures", "minimum", "told"),
+    [
+        ({"mean": 0.8, "scored": 4}, 0.8, {}),
+        (
+            {"mean": 0.79, "scored": 4},
+            0.8,
+            {"m": "m should have a mean of at least 0.8, but has 0.79 over 4 scored rows"},
+        ),
+        (
+            {"not_scored": {"no_contexts": 3, "timeout": 1}},
+            0.0,
+            {"m": "m should have a mean of at least 0, but nothing was scored: no_contexts 3, timeout 1"},
+        ),
+    ],
+)
+def test_a_mean_below_its_minimum_is_told_with_its_figures(figures, minimum, told):
+    evaluation = Evaluation(metrics=("m",), rows=4, summary={"m": MetricSummary(metric="m", **figures)})
 
-
-def test_a_mean_that_just_reaches_its_minimum_is_enough():
-    assert shortfalls(evaluation_of(mean=0.8, scored=4), {"m": 0.8}) == {}
-
-
-def test_a_lower_mean_is_told_with_its_figures():
-    below = shortfalls(evaluation_of(mean=0.79, scored=4), {"m": 0.8})
-
-    assert below == {"m": "m should have a mean of at least 0.8, but has 0.79 over 4 scored rows"}
-
-
-def test_nothing_scored_counts_as_below_even_a_minimum_of_nothing():
-    below = shortfalls(evaluation_of(not_scored={"no_contexts": 3, "timeout": 1}), {"m": 0.0})
-
-    assert below == {
-        "m": "m should have a mean of at least 0, but nothing was scored: no_contexts 3, timeout 1",
-    }
-
-
-UNSUPPORTED = FakeJudge(supported=[False], explanations={"claim": "the passages say otherwise"})
+    assert shortfalls(evaluation, {"m": minimum}) == told
 
 
 def test_scores_that_are_high_enough_pass_in_silence(rows, judge, capsys):
@@ -62,9 +60,14 @@ def test_scores_that_are_high_enough_pass_in_silence(rows, judge, capsys):
     assert capsys.readouterr() == ("", "")
 
 
+async def test_it_works_inside_a_running_loop(rows, judge):
+    assert_scores(rows, judge=judge, faithfulness=0.8)
+
+
 def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
+    unsupported = FakeJudge(supported=[False], explanations={"claim": "the contexts say otherwise"})
     with pytest.raises(AssertionError) as failure:
-        assert_scores(rows, judge=UNSUPPORTED, faithfulness=0.8)
+        assert_scores(rows, judge=unsupported, faithfulness=0.8)
     lines = str(failure.value).splitlines()
 
     assert lines[:4] == [
@@ -77,27 +80,15 @@ def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
     assert "  row 4 (d): 0.000" in lines
 
 
-def test_nothing_scored_is_a_failure(rows, judge):
-    with pytest.raises(AssertionError, match="nothing was scored: no_contexts 1"):
-        assert_scores(rows[1:2], judge=judge, faithfulness=0)
-
-
-async def test_it_works_inside_a_running_loop(rows, judge):
-    assert_scores(rows, judge=judge, faithfulness=0.8)
-
-
-def test_a_metric_that_does_not_exist_is_no_failure_of_the_scores(rows, judge):
-    with pytest.raises(ConfigurationError, match="did you mean 'faithfulness'"):
-        assert_scores(rows, judge=judge, faithful=0.8)
-
-
-def test_a_record_that_cannot_be_read_is_an_error(rows, judge):
-    rows[0]["answer"] = []
-
-    with pytest.raises(TableError, match="1 records cannot be evaluated; the first is row 1"):
-        assert_scores(rows, judge=judge, faithfulness=0.8)
-
-
-def test_without_a_metric_there_is_nothing_to_assert(rows, judge):
-    with pytest.raises(TypeError, match=r"such as faithfulness=0\.8"):
-        assert_scores(rows, judge=judge)
+@pytest.mark.parametrize(
+    ("chosen", "answer", "minimums", "error", "message"),
+    [
+        (1, "r", {"faithfulness": 0}, AssertionError, "nothing was scored: no_contexts 1"),
+        (0, "r", {"faithful": 0.8}, ConfigurationError, "did you mean 'faithfulness'"),
+        (0, [], {"faithfulness": 0.8}, TableError, "1 records cannot be evaluated; the first is row 1"),
+        (0, "r", {}, TypeError, r"such as faithfulness=0\.8"),
+    ],
+)
+def test_what_cannot_pass_is_an_error_of_its_own_kind(rows, judge, chosen, answer, minimums, error, message):
+    with pytest.raises(error, match=message):
+        assert_scores([{**rows[chosen], "answer": answer}], judge=judge, **minimums)

@@ -16,6 +16,7 @@ from ragspan.exceptions import TableError
 from ragspan.records import RagRecord
 
 SPAN = {"trace_id": "1" * 32, "span_id": "2" * 16}
+RECORD = RagRecord(question="q", contexts=["ab", "c"], response="r", status="aborted", tags=("beta",))
 
 
 def read(*rows, with_spans=False, **choices):
@@ -41,27 +42,40 @@ def test_rows_without_an_id_are_named_by_their_number(rows):
     assert [entry.record.record_id for entry in entries] == ["row-1", "row-2"]
 
 
-def test_records_are_taken_as_they_are(rows):
-    record = RagRecord(question="q", contexts=None, response="r")
-    entries, _ = read(record, rows[0])
+def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
+    (as_it_is, row), _ = read(RECORD, rows[0])
+    (as_json,), reader = read(json.loads(RECORD.to_json()))
 
-    assert entries[0].record is record
-    assert entries[1].record.record_id == "a"
-
-
-def test_a_cell_that_no_record_can_hold_makes_a_bad_row(rows):
-    entries, _ = read({**rows[0], "answer": ["r"]}, {**rows[1], "contexts": [None]})
-
-    assert [entry.reason for entry in entries] == [
-        "the response is a list, but should be text",
-        "the contexts hold nothing in place 1, but should hold a text there",
-    ]
+    assert (as_it_is.record, row.record.record_id) == (RECORD, "a")
+    assert as_json.record == RECORD
+    assert reader.told == "reading records as RagRecord.to_json writes them"
 
 
-def test_a_function_that_raises_makes_a_bad_row_and_quotes_nothing(rows):
-    (entry,), _ = read(rows[0], answer=lambda row: {}[row["question"]])
+@pytest.mark.parametrize(
+    ("changes", "choices", "reason"),
+    [
+        ({"answer": ["secret"]}, {}, "the response is a list, but should be text"),
+        ({"contexts": [None]}, {}, "the contexts hold nothing in place 1, but should hold a text there"),
+        ({}, {"answer": lambda row: {}["secret"]}, "the function for the answer raised KeyError"),
+        ({"started": "secret"}, {}, "the column started is no time: give ISO 8601 text or Unix nanoseconds"),
+        ({"answer": "x" * 60}, {}, "the column answer has 60 characters, which are more than 50"),
+        ({"contexts": ["x" * 30] * 2}, {}, "the column contexts has 60 characters, which are more than 50"),
+    ],
+)
+def test_what_no_record_can_hold_makes_a_bad_row_that_quotes_nothing(monkeypatch, rows, changes, choices, reason):
+    monkeypatch.setattr(records, "MAX_CELL", 50)
+    (bad, good), _ = read({**rows[0], **changes}, {**rows[0], "not_read": "x" * 60}, with_spans=True, **choices)
 
-    assert entry == BadRow(row=1, reason="the function for the answer raised KeyError")
+    assert bad == BadRow(row=1, reason=reason)
+    assert isinstance(good, BadRow) == bool(choices)
+
+
+def test_a_record_with_a_wrong_field_is_a_bad_row_that_quotes_nothing():
+    (entry,), _ = read(json.loads(RECORD.to_json()) | {"status": "secret"})
+
+    assert isinstance(entry, BadRow)
+    assert "status" in entry.reason
+    assert "secret" not in entry.reason
 
 
 def test_a_missing_column_is_known_before_the_first_row_is_read(rows):
@@ -71,18 +85,13 @@ def test_a_missing_column_is_known_before_the_first_row_is_read(rows):
 
 def test_a_row_belongs_to_the_span_that_it_names_only_where_that_is_asked_for(rows):
     row = {**rows[0], **SPAN, "started": "2020-01-01T12:00:00Z", "ended": "2020-01-01T12:00:01Z"}
-    (with_span,), reader = read(row, with_spans=True)
+    (with_span, only_ended), reader = read(row, {**row, "started": None}, with_spans=True)
     (without,), _ = read(row)
 
     assert (with_span.record.parent.trace_id, with_span.record.parent.span_id) == (int("1" * 32, 16), int("2" * 16, 16))
     assert with_span.record.ended_ns - with_span.record.started_ns == 1_000_000_000
-    assert (without.record.parent, reader.traced) == (None, 1)
-
-
-def test_an_end_without_a_start_is_both(rows):
-    (entry,), _ = read({**rows[0], **SPAN, "ended": 5}, with_spans=True)
-
-    assert (entry.record.started_ns, entry.record.ended_ns) == (5, 5)
+    assert only_ended.record.started_ns == only_ended.record.ended_ns == with_span.record.ended_ns
+    assert (without.record.parent, reader.traced) == (None, 2)
 
 
 def test_ids_that_name_no_span_are_told_and_the_row_is_scored_all_the_same(rows):
@@ -95,35 +104,6 @@ def test_ids_that_name_no_span_are_told_and_the_row_is_scored_all_the_same(rows)
     assert (reader.span_trouble_count, reader.traced) == (1, 0)
 
 
-def test_a_time_that_is_none_makes_a_bad_row(rows):
-    (entry,), _ = read({**rows[0], **SPAN, "started": "yesterday"}, with_spans=True)
-
-    assert entry.reason == "the column started is no time: give ISO 8601 text or Unix nanoseconds"
-
-
-def test_the_digest_is_of_what_is_judged_and_of_nothing_else():
-    record = RagRecord(question="q", contexts=["ab", "c"], response="r")
-    same = RagRecord(question="q", contexts=["ab", "c"], response="r", record_id="other")
-    others = [{"question": None}, {"response": "q"}, {"contexts": None}, {"contexts": ()}, {"contexts": ("a", "bc")}]
-
-    assert digest_of(record) == digest_of(same)
-    digests = {digest_of(replace(record, **changes)) for changes in others}
-    assert len(digests - {digest_of(record)}) == len(others)
-
-
-def test_a_cell_has_a_limit_and_the_row_is_told_with_the_column(monkeypatch, rows):
-    monkeypatch.setattr(records, "MAX_CELL", 50)
-    rows[1]["answer"] = "x" * 60
-    rows[2]["contexts"] = ["x" * 30] * 2
-    rows[3]["not_read"] = "x" * 60
-    entries, _ = read(*rows)
-
-    assert [str(entry) for entry in entries if isinstance(entry, BadRow)] == [
-        "row 2: the column answer has 60 characters, which are more than 50",
-        "row 3: the column contexts has 60 characters, which are more than 50",
-    ]
-
-
 @pytest.mark.parametrize("part", ["id", "question", "contexts", "answer", "metadata", "trace_id", "span_id", "started"])
 def test_a_number_of_thousands_of_digits_in_any_cell_is_at_most_a_bad_row(part, rows):
     entries, _ = read({**rows[0], **SPAN, part: 10**5000}, rows[1], with_spans=True)
@@ -132,30 +112,23 @@ def test_a_number_of_thousands_of_digits_in_any_cell_is_at_most_a_bad_row(part, 
     assert not isinstance(entries[1], BadRow)
 
 
-def test_what_a_record_wrote_of_itself_is_read_whole():
-    record = RagRecord(question="q", contexts=["one"], response="r", status="aborted", tags=("beta",))
-    (entry,), reader = read(json.loads(record.to_json()))
+@pytest.mark.parametrize(
+    ("row", "question", "contexts", "response"),
+    [
+        ({"input": "q", "actual_output": "r", "retrieval_context": "one|two"}, "q", ["one", "two"], "r"),  # DeepEval
+        ({"input": '"a \\"b\\""', "output": '"r"', "contexts": ["c"]}, 'a "b"', ["c"], "r"),  # TruLens
+    ],
+)
+def test_what_tools_do_to_texts_when_they_export_them_is_undone(row, question, contexts, response):
+    (entry,), _ = read(row)
 
-    assert entry.record == record
-    assert reader.told == "reading records as RagRecord.to_json writes them"
-
-
-def test_a_record_with_a_wrong_field_is_a_bad_row_that_quotes_nothing():
-    plain = json.loads(RagRecord(question="q", contexts=[], response="r").to_json()) | {"status": "secret"}
-    (entry,), _ = read(plain)
-
-    assert isinstance(entry, BadRow)
-    assert "status" in entry.reason
-    assert "secret" not in entry.reason
+    assert (entry.record.question, entry.record.response) == (question, response)
+    assert [context.text for context in entry.record.contexts] == contexts
 
 
-def test_contexts_in_a_csv_file_of_deepeval_stand_between_bars():
-    (entry,), _ = read({"input": "q", "actual_output": "r", "retrieval_context": "one|two"})
+def test_the_digest_is_of_what_is_judged_and_of_nothing_else():
+    others = [{"question": None}, {"response": "q"}, {"contexts": None}, {"contexts": ()}, {"contexts": ("a", "bc")}]
 
-    assert [context.text for context in entry.record.contexts] == ["one", "two"]
-
-
-def test_texts_that_trulens_exports_lose_their_quotes():
-    (entry,), _ = read({"record_id": "a", "input": '"Who said \\"no\\"?"', "output": '"She did."', "contexts": ["c"]})
-
-    assert (entry.record.record_id, entry.record.question, entry.record.response) == ("a", 'Who said "no"?', "She did.")
+    assert digest_of(RECORD) == digest_of(replace(RECORD, record_id="other", tags=()))
+    digests = {digest_of(replace(RECORD, **changes)) for changes in others}
+    assert len(digests - {digest_of(RECORD)}) == len(others)

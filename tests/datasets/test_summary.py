@@ -9,15 +9,7 @@ import statistics
 import pytest
 
 from ragspan.datasets.progress import ProgressDisplay, RunProgress, duration, progress_on_stderr
-from ragspan.datasets.results import (
-    WORST_KEPT,
-    BadRow,
-    EvaluatedRow,
-    Evaluation,
-    MetricSummary,
-    MetricTally,
-    ResultRow,
-)
+from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, MetricSummary, MetricTally, ResultRow
 from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 
@@ -34,11 +26,12 @@ def summary_of(*values, reasons=(), label=None, threshold=None):
 
 
 def test_the_summary_is_of_the_scores_alone():
-    summary = summary_of(0.0, 0.5, 0.75, reasons=["no_response", "timeout", "timeout"])
+    summary = summary_of(0.0, 0.5, 0.75, reasons=["no_response", "timeout", "timeout"], label="pass", threshold=0.8)
 
     assert (summary.mean, summary.median, summary.minimum, summary.maximum) == (pytest.approx(1.25 / 3), 0.5, 0.0, 0.75)
     assert summary.standard_deviation == pytest.approx(statistics.stdev([0.0, 0.5, 0.75]))
     assert (summary.scored, list(summary.not_scored.items())) == (3, [("timeout", 2), ("no_response", 1)])
+    assert (summary.passed, summary.threshold) == (3, 0.8)
 
 
 def test_where_nothing_was_scored_there_are_no_figures():
@@ -50,21 +43,14 @@ def test_where_nothing_was_scored_there_are_no_figures():
     ("values", "mean", "median", "deviation"),
     [
         ((0.3,), 0.3, 0.3, None),
-        ((0.0, 1.0, 0.5, 0.25), 0.4375, 0.375, 0.42696),
+        ((0.0, 1.0, 0.5, 0.25), 0.4375, 0.375, pytest.approx(0.42696, abs=1e-4)),
         ((0.1, 0.1, 0.1), 0.1, 0.1, 0.0),  # whose rounded sum is larger than three tenths
     ],
 )
 def test_figures_of_few_scores(values, mean, median, deviation):
     summary = summary_of(*values)
 
-    assert (summary.mean, summary.median) == (mean, median)
-    assert summary.standard_deviation == (deviation and pytest.approx(deviation, abs=1e-4))
-
-
-def test_passes_are_counted_by_label_and_the_threshold_is_kept():
-    summary = summary_of(0.9, 0.2, label="pass", threshold=0.8)
-
-    assert (summary.passed, summary.threshold) == (2, 0.8)
+    assert (summary.mean, summary.median, summary.standard_deviation) == (mean, median, deviation)
 
 
 # The lowest -----------------------------------------------------------------------------------------------------------
@@ -78,31 +64,35 @@ def row(number, **values):
     return EvaluatedRow(row=number, record=RECORD, outcomes=outcomes)
 
 
-def kept_of(rows, *metrics):
+def evaluated(rows, *metrics):
     progress = RunProgress(metrics)
-    for evaluated in rows:
-        progress.add(evaluated)
-    return progress.evaluation().worst
+    for one in rows:
+        progress.add(one)
+    return progress.evaluation()
+
+
+def numbers(rows):
+    return [one.row for one in rows]
 
 
 def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows():
     values = [number / 1000 for number in range(500)]
     random.Random(3).shuffle(values)
-    kept = kept_of([row(number, m=value) for number, value in enumerate(values)], "m")
-    equal = kept_of([row(number, m=0.5) for number in range(WORST_KEPT + 5)], "m")
+    kept = evaluated([row(number, m=value) for number, value in enumerate(values)], "m").worst
+    equal = evaluated([row(number, m=0.5) for number in range(WORST_KEPT + 5)], "m").worst
 
-    assert sorted(evaluated.outcomes["m"].value for evaluated in kept) == [place / 1000 for place in range(WORST_KEPT)]
-    assert [evaluated.row for evaluated in kept] == sorted(evaluated.row for evaluated in kept)
-    assert [evaluated.row for evaluated in equal] == list(range(WORST_KEPT))
+    assert sorted(one.outcomes["m"].value for one in kept) == [place / 1000 for place in range(WORST_KEPT)]
+    assert numbers(kept) == sorted(numbers(kept))
+    assert numbers(equal) == list(range(WORST_KEPT))
 
 
 def test_a_row_that_is_low_by_two_metrics_is_there_once_and_each_metric_has_its_order():
-    kept = kept_of([row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None), row(4, m=None)], "m", "n")
-    evaluation = Evaluation(metrics=("m", "n"), rows=3, summary={}, worst=kept)
+    rows = [row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None), row(4, m=None)]
+    evaluation = evaluated(rows, "m", "n")
 
-    assert [evaluated.row for evaluated in kept] == [1, 2, 3]
-    assert [evaluated.row for evaluated in evaluation.worst_by("m")] == [2, 3, 1]
-    assert [evaluated.row for evaluated in evaluation.worst_by("n")] == [1, 2]
+    assert numbers(evaluation.worst) == [1, 2, 3]
+    assert numbers(evaluation.worst_by("m")) == [2, 3, 1]
+    assert numbers(evaluation.worst_by("n")) == [1, 2]
 
 
 # Progress -------------------------------------------------------------------------------------------------------------
@@ -131,22 +121,20 @@ def shown(clock):
     return show
 
 
-def test_a_line_tells_rows_rate_time_left_means_bad_rows_and_cost(progress, clock):
-    display = shown(clock)
+@pytest.mark.parametrize(
+    ("share_done", "line"),
+    [
+        (lambda done: done / 100, "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900"),
+        (lambda _: None, "50 rows · 5.0 rows/s · m 0.500 · 1 bad · $0.4900"),
+    ],
+)
+def test_a_line_tells_rows_rate_means_bad_rows_cost_and_where_the_size_is_known_the_time_left(clock, share_done, line):
+    progress, display = RunProgress(("m",), share_done), shown(clock)
     do(progress, 49)
     progress.add(BadRow(row=50, reason="bad"))
     clock.advance(10)
 
-    assert display(progress) == "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900"
-
-
-def test_without_a_known_size_there_is_no_time_left(clock):
-    progress = RunProgress(("m",))
-    display = shown(clock)
-    do(progress, 20)
-    clock.advance(10)
-
-    assert display(progress) == "20 rows · 2.0 rows/s · m 0.500 · $0.2000"
+    assert display(progress) == line
 
 
 def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(progress, clock):

@@ -1,3 +1,5 @@
+"""The worst answers: which are shown, how much of their texts, and what is said of their claims and contexts."""
+
 from __future__ import annotations
 
 import math
@@ -24,47 +26,32 @@ CLAIMS = (
 )
 
 
-def only(rows):
-    (answer,) = show_answers(rows)
+def only(row):
+    (answer,) = show_answers([row])
     return answer
 
 
 def test_answers_that_fail_most_come_first_and_of_equals_the_lowest(answered):
-    rows = [
-        answered(1, {"a": 0.9, "b": 0.1}),
-        answered(2, {"a": 0.4, "b": 0.4}),
-        answered(3, {"a": 0.1, "b": 0.2}),
-        answered(4, {"a": 0.9, "b": 0.9}),
-    ]
+    values = [(0.9, 0.1), (0.4, 0.4), (0.1, 0.2), (0.9, 0.9)]
+    rows = [answered(row, {"a": a, "b": b}) for row, (a, b) in enumerate(values, start=1)]
 
     assert [answer.row for answer in show_answers(rows)] == [3, 2, 1, 4]
 
 
-def test_an_unsupported_claim_is_marked_with_its_number_and_listed_with_its_reasons(answered):
-    row = answered(
-        1, {"faithfulness": Score(value=0.5, evidence=CLAIMS)}, response="The tower is 300 m tall. It is green."
-    )
-
-    answer = only([row])
-
-    (piece,) = (piece for piece in answer.response if piece.is_supported is False)
-    assert (piece.text, piece.numbers, piece.link) == ("It is green.", (2,), "claim-2")
-    assert answer.claims == list(enumerate(CLAIMS, start=1))
-
-
-def test_claims_of_two_metrics_have_numbers_of_their_own(answered):
+def test_unsupported_claims_are_marked_with_their_numbers_which_go_on_over_all_metrics(answered):
     outcomes = {name: Score(value=0.5, evidence=CLAIMS) for name in ("faithfulness", "faithfulness_hhem")}
 
-    answer = only([answered(1, outcomes, response="It is green.")])
+    answer = only(answered(1, outcomes, response="The tower is 300 m tall. It is green."))
 
-    assert [number for number, _ in answer.claims] == [1, 2, 3, 4]
-    assert [(piece.text, piece.numbers) for piece in answer.response] == [("It is green.", (2, 4))]
+    (piece,) = (piece for piece in answer.response if piece.is_supported is False)
+    assert (piece.text, piece.numbers, piece.link) == ("It is green.", (2, 4), "claim-2")
+    assert answer.claims == list(enumerate([*CLAIMS, *CLAIMS], start=1))
 
 
 def test_of_many_claims_the_unsupported_ones_are_kept(answered):
     claims = tuple(ClaimVerdict(index=place, supported=place != 99, claim=f"Claim {place}.") for place in range(100))
 
-    answer = only([answered(1, {"faithfulness": Score(value=0.99, evidence=claims)})])
+    answer = only(answered(1, {"faithfulness": Score(value=0.99, evidence=claims)}))
 
     assert answer.claim_count == 100
     assert len(answer.claims) < 100
@@ -74,40 +61,40 @@ def test_of_many_claims_the_unsupported_ones_are_kept(answered):
 @pytest.mark.parametrize(
     ("outcome", "reason", "words"),
     [
-        (
-            NotApplicable(reason="no_claims", detail="a greeting"),
-            "no_claims",
-            "the response makes no claims; a greeting",
-        ),
+        (NotApplicable(reason="no_claims", detail="hello"), "no_claims", "the response makes no claims; hello"),
         (MetricFailure(error_type="timeout", message="after 60 s"), "timeout", "after 60 s"),
     ],
 )
 def test_a_metric_without_a_score_says_why(answered, outcome, reason, words):
-    score = only([answered(1, {"m": outcome})]).scores[0]
+    score = only(answered(1, {"m": outcome})).scores[0]
 
     assert (score.state, score.reason, score.explanation.shown) == ("not scored", reason, words)
 
 
-def test_votes_that_differ_are_listed_and_those_of_a_deterministic_judge_are_not(answered):
-    divided = (Vote(grounded=True), Vote(grounded=False, explanation="no"), Vote(grounded=True))
-    same = (Rating(value=0.5),) * 3
-
-    scores = only([answered(1, {"a": Score(value=0.6, evidence=divided), "b": Score(value=0.5, evidence=same)})]).scores
-
-    assert scores[0].verdicts == ["grounded (2 times)", "not grounded: no"]
-    assert scores[1].verdicts == []
-
-
-def test_figures_that_are_no_numbers_are_left_out(answered):
+@pytest.mark.parametrize(
+    ("evidence", "verdicts"),
+    [
+        (
+            (Vote(grounded=True), Vote(grounded=False, explanation="no"), Vote(grounded=True)),
+            ["grounded (2 times)", "not grounded: no"],
+        ),
+        ((Rating(value=0.5),) * 3, []),  # of a deterministic judge
+    ],
+)
+def test_votes_that_differ_are_listed_and_figures_that_are_no_numbers_are_left_out(answered, evidence, verdicts):
     details = {"spread": 0.25, "broken": math.nan, "odd": "text", "endless": math.inf}
+    score = only(answered(1, {"m": Score(value=0.5, evidence=evidence, details=details)})).scores[0]
 
-    assert only([answered(1, {"m": Score(value=0.5, details=details)})]).scores[0].figures == [("spread", 0.25)]
+    assert (score.verdicts, score.figures) == (verdicts, [("spread", 0.25)])
+
+
+# Texts ----------------------------------------------------------------------------------------------------------------
 
 
 def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
     huge = "word " * 200_000
 
-    answer = only([answered(1, {"m": 0.1}, question=huge, contexts=[huge, huge], response=huge)])
+    answer = only(answered(1, {"m": 0.1}, question=huge, contexts=[huge, huge], response=huge))
 
     shown = sum(len(piece.text) for piece in answer.response)
     assert shown + answer.omitted == len(huge.strip())
@@ -138,13 +125,12 @@ def test_a_long_text_is_folded_and_what_there_is_no_room_for_is_counted(text, at
     assert text.startswith(shown.shown + shown.rest)
 
 
-def unsupported(claims):
-    return [(number, ClaimVerdict(index=0, supported=False, claim=claim)) for number, claim in claims.items()]
+# Claims ---------------------------------------------------------------------------------------------------------------
 
 
-def marked(response, claims):
-    pieces, _ = mark_claims(unsupported(claims), response, ())
-    return [(piece.text, piece.numbers) for piece in pieces if piece.numbers]
+def pieces_of(response, claims):
+    unsupported = [(number, ClaimVerdict(index=0, supported=False, claim=claim)) for number, claim in claims.items()]
+    return mark_claims(unsupported, response, ())[0]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +157,7 @@ def marked(response, claims):
     ],
 )
 def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
-    assert marked(response, claims) == found
+    assert [(piece.text, piece.numbers) for piece in pieces_of(response, claims) if piece.numbers] == found
 
 
 @pytest.mark.parametrize(
@@ -185,7 +171,7 @@ def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
     ],
 )
 def test_the_pieces_are_the_response_character_by_character(response):
-    pieces, _ = mark_claims(unsupported({1: "Same.", 2: "another thing", 3: "NUL too."}), response, ())
+    pieces = pieces_of(response, {1: "Same.", 2: "another thing", 3: "NUL too."})
 
     assert "".join(piece.text for piece in pieces) == response
     assert all(response.startswith(piece.text, piece.start) for piece in pieces)
@@ -195,14 +181,14 @@ def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(an
     context = "It opened in 1889. The tower is 300 m tall, without its antenna. " + "People like it. " * 100
     row = answered(1, {"faithfulness": Score(value=1.0, evidence=CLAIMS[:1])}, contexts=["Elsewhere.", context])
 
-    answer = only([replace(row, record=replace(row.record, response="The tower is 300 m tall."))])
+    answer = only(replace(row, record=replace(row.record, response="The tower is 300 m tall.")))
 
     (piece,) = answer.response
     start = context.index("The tower")
     assert (piece.is_supported, piece.link) == (True, f"2-{start}")
-    (support,) = (piece for piece in answer.contexts[1].folded[0] if piece.numbers)
-    assert (support.text, support.start) == ("The tower is 300 m tall, without its antenna.", start)
     before, after = answer.contexts[1].folded
+    (support,) = (piece for piece in before if piece.numbers)
+    assert (support.text, support.start) == ("The tower is 300 m tall, without its antenna.", start)
     assert "".join(piece.text for piece in [*before, *after]) == context.strip()
     assert "".join(piece.text for piece in before) == answer.contexts[1].text.shown
 
@@ -217,6 +203,9 @@ def test_support_that_the_fold_cuts_has_its_anchor_before_it():
     assert [(piece.text, piece.start) for piece in (*before, *after)] == [("The tower is ", 0), ("300 m tall.", 13)]
 
 
+# Contexts -------------------------------------------------------------------------------------------------------------
+
+
 def useful(*flags):
     verdicts = (ContextVerdict(index=index, useful=flag, explanation="because") for index, flag in enumerate(flags))
     return Score(value=0.5, evidence=tuple(verdicts))
@@ -227,54 +216,39 @@ def judged(*values):
     return Score(value=0.5, evidence=tuple(items))
 
 
-def shown(count, outcomes, **more):
+def shown(count, outcomes):
     contexts = [RetrievedContext(text=f"text {index}") for index in range(count)]
-    return show_contexts(contexts, outcomes, room=10_000, **more)
-
-
-def words(context):
-    return [finding.words for finding in context.findings]
-
-
-def test_useful_contexts_are_marked_and_the_others_are_not():
-    first, second = shown(2, {"context_utilization": useful(True, False)})
-    (neither,) = shown(1, {"faithfulness": Score(value=1.0)})
-
-    assert (first.is_useful, words(first), first.findings[0].explanation) == (True, ["useful"], "because")
-    assert (second.is_useful, words(second)) == (False, ["not used"])
-    assert neither.is_useful is None
+    return show_contexts(contexts, outcomes, room=10_000)
 
 
 @pytest.mark.parametrize(
-    ("metric", "value", "told"),
+    ("outcomes", "words", "is_useful"),
     [
-        ("chunk_attribution", 1.0, "useful"),
-        ("chunk_attribution", 0.0, "not used"),
-        ("context_relevance", 0.5, "relevance 0.50"),
-        ("chunk_utilization", 0.25, "25% of its text used"),
-        ("my_metric", 0.25, "my_metric 0.25"),
+        ({"context_utilization": useful(True)}, ["useful"], True),
+        ({"context_utilization": useful(False)}, ["not used"], False),
+        ({"faithfulness": Score(value=1.0)}, [], None),
+        ({"chunk_attribution": judged(1.0)}, ["useful"], True),
+        ({"chunk_attribution": judged(0.0)}, ["not used"], False),
+        ({"context_relevance": judged(0.5)}, ["relevance 0.50"], None),
+        ({"chunk_utilization": judged(0.25)}, ["25% of its text used"], None),
+        ({"my_metric": judged(0.25)}, ["my_metric 0.25"], None),
+        ({"context_utilization": useful(True), "chunk_attribution": judged(1.0)}, ["useful"], True),  # said once
     ],
 )
-def test_each_metric_tells_what_it_found_in_its_own_words(metric, value, told):
-    (shown_context,) = shown(1, {metric: judged(value)})
+def test_each_metric_tells_what_it_found_of_a_context_in_its_own_words(outcomes, words, is_useful):
+    (context,) = shown(1, outcomes)
 
-    assert words(shown_context) == [told]
-
-
-def test_two_metrics_that_found_the_same_say_it_once():
-    (shown_context,) = shown(1, {"context_utilization": useful(True), "chunk_attribution": judged(1.0)})
-
-    assert words(shown_context) == ["useful"]
+    assert ([finding.words for finding in context.findings], context.is_useful) == (words, is_useful)
+    assert {finding.explanation for finding in context.findings} <= {"because", None}
 
 
 def test_of_many_contexts_the_useful_ones_are_kept_in_their_places():
-    flags = [False] * 30
-    flags[28] = True
+    flags = [index == 28 for index in range(30)]
 
     found = shown(30, {"context_utilization": useful(*flags)})
 
-    assert len(found) == CONTEXTS_SHOWN
-    assert [shown_context.number for shown_context in found] == [*range(1, CONTEXTS_SHOWN), 29]
+    assert [context.number for context in found] == [*range(1, CONTEXTS_SHOWN), 29]
+    assert found[-1].findings[0].explanation == "because"
 
 
 def test_contexts_share_the_room():
@@ -282,5 +256,4 @@ def test_contexts_share_the_room():
 
     short, long = show_contexts(contexts, {}, room=1_000)
 
-    assert short.text.omitted == 0
-    assert long.text.omitted == 5_000 - 990
+    assert (short.text.omitted, long.text.omitted) == (0, 5_000 - 990)
