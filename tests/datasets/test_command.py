@@ -10,13 +10,16 @@ import pytest
 from typer.testing import CliRunner
 
 from ragspan.cli import app
-from ragspan.datasets import ResultFile
+from ragspan.datasets import ResultFile, sources
 
 ANSWERS = """id,question,contexts,answer
 a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 metres high.
 b,When was it built?,"[""It was built in 1889.""]",It was built in 1789 by the Romans.
 c,Who?,[],Nobody knows.
 """
+INCOMPLETE = (
+    b"question,contexts,answer\nq,It rains.,It rains.\nq,It rains.,\nq,,It rains.\n,It rains.,It rains.\nonly\n"
+)
 
 
 @pytest.fixture
@@ -35,14 +38,19 @@ def table(write_bytes):
     return write_bytes(ANSWERS.encode())
 
 
-def test_a_summary_of_every_metric_is_printed(run, table):
-    done = run(table, "--metrics", "faithfulness,context_utilization")
+def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, table, tmp_path):
+    metrics = ("--metrics", "faithfulness,context_utilization")
+    done = run(table, *metrics, "--output", tmp_path / "r.jsonl", "--json", tmp_path / "s.json")
+    summary = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
 
     assert done.exit_code == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
     assert "not scored: no_contexts 1" in done.stdout
     assert "3 rows evaluated" in done.stdout
+    assert [result.record_id for result in ResultFile(tmp_path / "r.jsonl").results()][::2] == ["a", "b", "c"]
+    assert (summary["rows"], summary["complete"], summary["metrics"]["faithfulness"]["mean"]) == (3, True, 0.5)
+    assert summary["metrics"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
 
 
 def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
@@ -66,26 +74,6 @@ def test_rows_that_cannot_be_redacted_are_skipped(run, table, monkeypatch):
     assert "Romans" not in done.output
 
 
-def test_results_and_the_summary_are_written_for_programs(run, table, tmp_path):
-    done = run(table, "--metrics", "faithfulness", "--output", tmp_path / "r.jsonl", "--json", tmp_path / "s.json")
-    summary = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
-
-    assert done.exit_code == 0
-    assert [result.record_id for result in ResultFile(tmp_path / "r.jsonl").results()] == ["a", "b", "c"]
-    assert (summary["rows"], summary["complete"], summary["metrics"]["faithfulness"]["mean"]) == (3, True, 0.5)
-    assert summary["metrics"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
-
-
-def test_a_mean_below_its_minimum_is_exit_code_1_and_the_results_are_there(run, table, tmp_path):
-    arguments = (table, "--metrics", "faithfulness", "--output", tmp_path / "r.csv", "--fail-under")
-    below = run(*arguments, "faithfulness=0.8")
-
-    assert below.exit_code == 1
-    assert "faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows" in below.stderr
-    assert (tmp_path / "r.csv").exists()
-    assert run(*arguments, "faithfulness=0.5").exit_code == 0
-
-
 def test_nothing_scored_is_below_any_minimum(run, write_bytes):
     header_only = write_bytes(b"question,contexts,answer\n")
     done = run(header_only, "--fail-under", "faithfulness=0")
@@ -102,12 +90,7 @@ def test_what_is_read_as_what_is_told(run, write_bytes):
     assert "reading question from 'user_input', contexts from 'retrieved_contexts', response from 'resp" in done.stderr
 
 
-INCOMPLETE = (
-    b"question,contexts,answer\nq,It rains.,It rains.\nq,It rains.,\nq,,It rains.\n,It rains.,It rains.\nonly\n"
-)
-
-
-def test_skipped_rows_stand_in_the_last_line(run, write_bytes):
+def test_skipped_rows_are_in_the_last_line(run, write_bytes):
     done = run(write_bytes(INCOMPLETE), "--metrics", "faithfulness")
 
     assert done.exit_code == 0
@@ -116,16 +99,29 @@ def test_skipped_rows_stand_in_the_last_line(run, write_bytes):
     )
 
 
-def test_a_gate_fails_on_skipped_rows_unless_they_are_allowed(run, write_bytes):
-    arguments = (write_bytes(INCOMPLETE), "--metrics", "faithfulness", "--fail-under", "faithfulness=0.5")
-    closed, opened = run(*arguments), run(*arguments, "--allow-skipped")
+@pytest.mark.parametrize(
+    ("data", "options", "code", "told"),
+    [
+        (
+            ANSWERS.encode(),
+            ["faithfulness=0.8"],
+            1,
+            "faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows",
+        ),
+        (ANSWERS.encode(), ["faithfulness=0.5"], 0, ""),  # a metric that does not apply to an answer is no gap
+        (INCOMPLETE, ["faithfulness=0.5"], 1, "mean of 1 over 2 scored rows, but 3 more had to be skipped"),
+        (INCOMPLETE, ["faithfulness=0.5", "--allow-skipped"], 0, ""),
+    ],
+)
+def test_a_gate_fails_on_a_low_mean_or_skipped_rows_and_the_results_are_there(
+    run, write_bytes, tmp_path, data, options, code, told
+):
+    output = tmp_path / "r.csv"
+    done = run(write_bytes(data), "--metrics", "faithfulness", "--output", output, "--fail-under", *options)
 
-    assert (closed.exit_code, opened.exit_code) == (1, 0)
-    assert "mean of 1 over 2 scored rows, but 3 more had to be skipped" in closed.stderr
-
-
-def test_an_answer_to_which_a_metric_does_not_apply_passes_a_gate(run, table):
-    assert run(table, "--metrics", "faithfulness", "--fail-under", "faithfulness=0.5").exit_code == 0
+    assert done.exit_code == code
+    assert told in done.stderr
+    assert output.exists()
 
 
 def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
@@ -138,58 +134,71 @@ def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
     assert "... and 2 more" in done.stderr
 
 
-def test_a_bad_row_can_stop_the_run(run, write_bytes):
-    done = run(write_bytes(ANSWERS.encode() + b"one cell\n"), "--metrics", "faithfulness", "--on-error", "stop")
-
-    assert done.exit_code == 2
-    assert "stopped at a bad row, as --on-error stop asks: row 4 (line 5)" in done.stderr
-
-
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "options", "message"),
     [
-        (b"", "is empty"),
-        (b"question,question,contexts,answer\n", "has the column 'question' 2 times"),
-        (b"question,text,answer\nq,c,r\n", "no column looks like the contexts"),
+        (b"", [], "is empty"),
+        (b"question,question,contexts,answer\n", [], "has the column 'question' 2 times"),
+        (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
         (
             b"question,contexts,answr\nq,c,r\n",
+            [],
             "is it 'answr'?; name the right one with answer_column= or --answer-column",
         ),
-        (b"question,contexts,answer,response\nq,c,r,r\n", "several columns may be the response"),
-        (b"question,contexts,answer\nq,c,caf\xe9\n", "is no utf-8 text: try --encoding cp1252"),
-        ("question,contexts,answer\n".encode("utf-16"), "try --encoding utf-16"),
+        (b"question,contexts,answer,response\nq,c,r,r\n", [], "several columns may be the response"),
+        (b"question,contexts,answer\nq,c,caf\xe9\n", [], "is no utf-8 text: try --encoding cp1252"),
+        ("question,contexts,answer\n".encode("utf-16"), [], "try --encoding utf-16"),
+        (
+            ANSWERS.encode() + b"one cell\n",
+            ["--on-error", "stop"],
+            "stopped at a bad row, as --on-error stop asks: row 4 (line 5)",
+        ),
+        (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
+        (ANSWERS.encode(), ["--judge", "gpt"], "judge is 'gpt'"),
+        (ANSWERS.encode(), ["--fail-under", "faithfulness"], "such as faithfulness=0.8"),
+        (ANSWERS.encode(), ["--fail-under", "chunk_attribution=0.8"], "no metric 'chunk_attribution' here"),
+        (ANSWERS.encode(), ["--compare", "old.csv"], "give --report FILE.html, too"),
+        (ANSWERS.encode(), ["--answer-column", "a", "--ground-truth-column", "b"], "give one of them"),
+        (ANSWERS.encode(), ["--resume"], "nothing to resume without the output"),
+        (ANSWERS.encode(), ["--format", "xml"], "'xml', but should be one of csv, jsonl, parquet"),
+        (ANSWERS.encode(), ["--to-trace"], "no exporter is configured"),
+        (ANSWERS.encode(), ["--report", "r.pdf"], "a report is HTML: name it r.html"),
+        (ANSWERS.encode(), ["--report", "nowhere/r.html"], "there is no folder 'nowhere': make it first"),
+        (ANSWERS.encode(), ["--from", "phoenix"], "give a FILE, or a tool after --from"),
+        (ANSWERS.encode(), ["--project", "p"], "--project and --since are about a tool"),
+        (ANSWERS.encode(), ["--label-column", "human"], "there is no column 'human' to read the label from"),
+        (["-"], ["--format", "csv", "--label-column", "label"], "standard input"),
+        ([], [], "give a FILE, or a tool after --from"),
+        ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
+        ([], ["--from", "phoenix", "--project", "p", "--label-column", "l"], "--label-column is about a FILE"),
+        ([], ["--from", "phoenix", "--project", "p", "--since", "noon"], "--since is no time: give ISO 8601"),
+        (
+            [],
+            ["--from", "paper", "--project", "p"],
+            "nothing reads 'paper': traces can be read from mlflow and phoenix",
+        ),
     ],
 )
-def test_a_file_that_is_no_table_is_exit_code_2_and_a_sentence(run, write_bytes, data, message):
-    done = run(write_bytes(data))
+def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes, data, options, message):
+    file = [write_bytes(data)] if isinstance(data, bytes) else data
+    done = run(*file, *options)
 
     assert done.exit_code == 2
     assert message in done.stderr
-    assert done.stderr.startswith("ragspan evaluate: ")
+    assert done.stderr.startswith("ragspan evaluate: ") or "reading" in done.stderr
     assert "Traceback" not in done.stderr
+    assert "evaluated" not in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--metrics", "faithful"], "did you mean 'faithfulness'"),
-        (["--judge", "gpt"], "judge is 'gpt'"),
-        (["--fail-under", "faithfulness"], "such as faithfulness=0.8"),
-        (["--fail-under", "chunk_attribution=0.8"], "no metric 'chunk_attribution' here"),
-        (["--compare", "old.csv"], "give --report FILE.html, too"),
-        (["--answer-column", "a", "--ground-truth-column", "b"], "give one of them"),
-        (["--resume"], "nothing to resume without the output"),
-        (["--format", "xml"], "'xml', but should be one of csv, jsonl, parquet"),
-        (["--to-trace"], "no exporter is configured"),
-        (["--report", "r.pdf"], "a report is HTML: name it r.html"),
-        (["--report", "nowhere/r.html"], "there is no folder 'nowhere': make it first"),
-    ],
-)
-def test_a_wrong_option_is_exit_code_2(run, table, arguments, message):
-    done = run(table, *arguments)
+@pytest.mark.parametrize("command", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
+def test_a_missing_package_is_named(monkeypatch, command, tmp_path):
+    monkeypatch.setattr(sources, "entry_points", lambda **_: ())
+    of_labels = ["--name", "correct", "-o", str(tmp_path / "labels.jsonl")] if command[0] == "labels" else []
+
+    done = CliRunner().invoke(app, [*command, "--project", "p", *of_labels])
 
     assert done.exit_code == 2
-    assert message in done.stderr
+    assert "nothing reads mlflow here: pip install ragspan-mlflow ragspan-otlp" in done.stderr
 
 
 def test_a_report_that_cannot_be_written_is_known_before_anything_is_judged(run, table, monkeypatch, tmp_path):
@@ -208,7 +217,7 @@ def test_a_report_is_written_and_compared_with_an_earlier_run(run, table, tmp_pa
     )
 
     assert (first.exit_code, second.exit_code) == (0, 0), second.stderr
-    assert "faithfulness" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Comparison with r.csv" in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert list((tmp_path / "plots").glob("*.svg"))
 
 

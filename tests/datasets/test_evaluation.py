@@ -27,19 +27,9 @@ METRICS = ["faithfulness", "context_utilization"]
 PATIENCE = 20.0
 
 
-def records_of(rows):
-    return [
-        RagRecord(question=row["question"], contexts=row["contexts"], response=row["answer"], record_id=row["id"])
-        for row in rows
-    ]
-
-
-def jsonl_of(rows, write_jsonl):
-    return str(write_jsonl(rows))
-
-
 def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge):
-    evaluation = evaluate(rows, METRICS, judge=judge)
+    emitter = RecordingEmitter()
+    evaluation = evaluate(rows, METRICS, judge=judge, emitters=[emitter])
     lines = [(line.row, line.record_id, line.metric, line.score, line.reason) for line in evaluation.results()]
 
     assert lines == [
@@ -54,25 +44,29 @@ def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge
     ]
     assert (evaluation.rows, evaluation.metrics, evaluation.is_complete) == (4, tuple(METRICS), True)
     assert evaluation.summary["faithfulness"].not_scored == {"no_contexts": 1, "no_response": 1}
+    assert sorted(scored.record.record_id for scored in emitter.scored) == ["a", "b", "c", "d"]
+    assert all((set(scored.outcomes), scored.late) == (set(METRICS), False) for scored in emitter.scored)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_the_output_has_the_results_and_the_journal_is_gone(rows, judge, tmp_path, ending):
     output = tmp_path / f"results.{ending}"
-    evaluation = evaluate(rows, METRICS, judge=judge, output=output)
+    evaluation = evaluate(rows, METRICS, judge=judge, output=output, resume=True)
 
     assert list(ResultFile(output).results()) == list(evaluation.results())
     assert [path.name for path in tmp_path.iterdir()] == [output.name]
+    with pytest.raises(TableError, match="there is nothing to resume"):
+        evaluate(rows, METRICS, judge=judge, output=output, resume=True)
 
 
 def test_the_columns_may_be_named_and_the_answer_may_be_called_ground_truth(length_metric):
-    data = [{"ask": "q", "output": {"truth": "x" * 40, "docs": "one passage"}}]
+    data = [{"ask": "q", "output": {"truth": "x" * 40, "docs": "one context"}}]
     evaluation = evaluate(
         data, [length_metric], question_column="ask", contexts_column="output.docs", ground_truth_column="output.truth"
     )
 
     assert list(evaluation.values("length")) == [0.4]
-    assert [context.text for context in evaluation.worst[0].record.contexts] == ["one passage"]
+    assert [context.text for context in evaluation.worst[0].record.contexts] == ["one context"]
 
 
 def test_the_worst_rows_keep_their_texts_and_the_evidence(rows):
@@ -92,15 +86,17 @@ def test_bad_rows_are_skipped_and_reported(rows, judge):
     assert {line.row for line in evaluation.results()} == {1, 3, 4}
 
 
-def test_a_bad_row_stops_the_run_where_that_is_asked_for_and_what_was_done_is_kept(rows, judge, tmp_path):
-    rows[2]["answer"] = ["r"]
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_run_that_a_bad_row_stopped_continues_when_the_row_is_corrected(rows, judge, tmp_path, write_jsonl, is_file):
     output = tmp_path / "results.csv"
+    rows[2]["answer"] = ["r"]
 
-    with pytest.raises(TableError, match=r"stopped at a bad row.* row 3: the response is a list"):
-        evaluate(rows, METRICS, judge=judge, output=output, on_error="stop")
+    with pytest.raises(TableError, match=r"stopped at a bad row.* row 3.*: the response is a list"):
+        evaluate(write_jsonl(rows) if is_file else rows, METRICS, judge=judge, output=output, on_error="stop")
     assert not output.exists()
     rows[2]["answer"] = "r"
-    assert evaluate(rows, METRICS, judge=judge, output=output, resume=True).rows == 4
+    evaluation = evaluate(write_jsonl(rows) if is_file else rows, METRICS, judge=judge, output=output, resume=True)
+    assert (evaluation.rows, evaluation.resumed) == (4, 2)
 
 
 def test_only_the_first_rows_are_evaluated_where_a_limit_is_set(judge):
@@ -125,7 +121,7 @@ def test_what_judging_took_is_added_up(rows):
     assert [line.usd for line in evaluation.results()] == [0.25] * 4
 
 
-def test_the_share_of_answers_that_production_samples_is_no_matter_here(rows, judge, monkeypatch):
+def test_the_share_of_answers_that_production_samples_does_not_matter_here(rows, judge, monkeypatch):
     monkeypatch.setenv("RAGSPAN_SAMPLE_RATE", "0")
     monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "1")
 
@@ -165,14 +161,14 @@ def test_a_missing_column_leaves_no_journal_behind(rows, judge, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-class GivesUpAfter:
-    """Interrupts the program with a row of its choice."""
+class InterruptedAfter:
+    """Rows, and then Ctrl-C."""
 
-    def __init__(self, rows, after):
-        self._rows, self._after = rows, after
+    def __init__(self, rows):
+        self._rows = rows
 
     def __iter__(self):
-        yield from self._rows[: self._after]
+        yield from self._rows
         raise KeyboardInterrupt
 
 
@@ -182,61 +178,47 @@ def interrupted(judge, tmp_path):
     table = [{"question": f"q{number}", "contexts": "c", "answer": "r" * number} for number in range(200)]
     output = tmp_path / "r.jsonl"
     with pytest.raises(KeyboardInterrupt):
-        evaluate(GivesUpAfter(table, 150), METRICS, judge=judge, output=output)
+        evaluate(InterruptedAfter(table[:150]), METRICS, judge=judge, output=output)
     return table, output
 
 
-def test_an_interrupted_run_goes_on_where_it_was_with_the_same_result(interrupted, judge, tmp_path):
+def test_an_interrupted_run_continues_where_it_was_with_the_same_result(interrupted, judge, tmp_path):
     table, output = interrupted
     done = journal_of(output).read_bytes().count(b"\n") - 1
     judged = []
-    evaluation = evaluate(
-        table, METRICS, judge=judge, output=output, resume=True, emitters=[RecordingEmitter(on_emit=judged.append)]
-    )
+    emitters = [RecordingEmitter(on_emit=judged.append)]
+    evaluation = evaluate(table, METRICS, judge=judge, output=output, resume=True, emitters=emitters)
     whole = evaluate(table, METRICS, judge=judge, output=tmp_path / "whole.jsonl")
 
     assert 0 < done < 200
     assert len(judged) == 200 - done
     assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
     assert evaluation.summary == whole.summary
-    assert [(bad.row, bad.record.question) for bad in evaluation.worst] == [
-        (bad.row, bad.record.question) for bad in whole.worst
+    assert [(one.row, one.record.question) for one in evaluation.worst] == [
+        (one.row, one.record.question) for one in whole.worst
     ]
 
 
-def test_an_interrupted_run_does_not_go_on_with_other_settings(interrupted, judge):
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        (lambda table: table, {"metrics": ["faithfulness"]}, "metrics was"),
+        (lambda table: table, {"answer_column": "question"}, r'columns was .*"answer".* and is .*"question"'),
+        (lambda table: [{**row, "answer": "other"} for row in table], {}, "row 1 is not what it was"),
+        (lambda table: table[:2], {}, "the table ends before row 3"),
+    ],
+    ids=["metrics", "columns", "rows", "end"],
+)
+def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(
+    interrupted, judge, changed, options, message
+):
     table, output = interrupted
 
-    with pytest.raises(TableError, match="metrics was"):
-        evaluate(table, ["faithfulness"], judge=judge, output=output, resume=True)
-    with pytest.raises(TableError, match=r'columns was .*"answer".* and is .*"question"'):
-        evaluate(table, METRICS, judge=judge, output=output, resume=True, answer_column="question")
+    with pytest.raises(TableError, match=message):
+        evaluate(changed(table), **{"metrics": METRICS, **options}, judge=judge, output=output, resume=True)
 
 
-def test_an_interrupted_run_does_not_go_on_with_another_table(interrupted, judge):
-    table, output = interrupted
-
-    with pytest.raises(TableError, match="row 1 is not what it was"):
-        evaluate([{**row, "answer": "other"} for row in table], METRICS, judge=judge, output=output, resume=True)
-    with pytest.raises(TableError, match="the table ends before row 3"):
-        evaluate(table[:2], METRICS, judge=judge, output=output, resume=True)
-
-
-def test_a_run_that_a_bad_row_stopped_goes_on_when_the_row_is_mended(write_jsonl, rows, judge, tmp_path):
-    rows[2]["answer"] = ["r"]
-    with pytest.raises(TableError, match="stopped"):
-        evaluate(write_jsonl(rows), METRICS, judge=judge, output=tmp_path / "r.csv", on_error="stop")
-    rows[2]["answer"] = "r"
-
-    assert evaluate(write_jsonl(rows), METRICS, judge=judge, output=tmp_path / "r.csv", resume=True).resumed == 2
-
-
-def test_resuming_what_is_finished_is_an_error_and_resuming_nothing_begins(rows, judge, tmp_path):
-    output = tmp_path / "r.csv"
-    evaluate(rows, METRICS, judge=judge, output=output, resume=True)
-
-    with pytest.raises(TableError, match="there is nothing to resume"):
-        evaluate(rows, METRICS, judge=judge, output=output, resume=True)
+# In an event loop -----------------------------------------------------------------------------------------------------
 
 
 async def test_it_works_inside_a_running_loop_which_goes_on_meanwhile(rows):
@@ -271,12 +253,22 @@ async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path
     assert not (tmp_path / "r.csv").exists()
 
 
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple, records_of, jsonl_of])
+def records_of(rows):
+    return [
+        RagRecord(question=row["question"], contexts=row["contexts"], response=row["answer"], record_id=row["id"])
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple, records_of, "a file"])
 async def test_every_kind_of_table_has_the_same_results_inside_a_running_loop_too(rows, judge, make, write_jsonl):
     rows = rows[:2]
-    table = make(rows, write_jsonl) if make is jsonl_of else make(rows)
+    table = str(write_jsonl(rows)) if make == "a file" else make(rows)
 
     assert list(evaluate(table, METRICS, judge=judge).results()) == list(evaluate(rows, METRICS, judge=judge).results())
+
+
+# Results --------------------------------------------------------------------------------------------------------------
 
 
 def test_frames_of_results_have_a_type_for_each_column_and_no_cell_is_nan(judge):
@@ -292,14 +284,6 @@ def test_frames_of_results_have_a_type_for_each_column_and_no_cell_is_nan(judge)
     assert (empty.rows, len(empty.to_pandas()), empty.to_polars().height) == (0, 0, 0)
     assert empty.to_polars().schema["score"] == pl.Float64
     assert empty.summary["faithfulness"].mean is None
-
-
-def test_further_emitters_get_every_record_whole(rows, judge):
-    emitter = RecordingEmitter()
-    evaluate(rows, METRICS, judge=judge, emitters=[emitter])
-
-    assert sorted(scored.record.record_id for scored in emitter.scored) == ["a", "b", "c", "d"]
-    assert all((set(scored.outcomes), scored.late) == (set(METRICS), False) for scored in emitter.scored)
 
 
 def test_metrics_are_given_by_name_and_as_they_are(rows, judge, length_metric, monkeypatch):
@@ -324,7 +308,7 @@ def test_a_description_tells_settings_and_judges_apart_and_holds_no_key():
     assert about != described(ContextAdherence(judge, polls=3))
 
 
-# On their way ---------------------------------------------------------------------------------------------------------
+# In work --------------------------------------------------------------------------------------------------------------
 
 
 def row(response="r"):
@@ -352,6 +336,17 @@ class HoldsBackTheFirst:
         return Score(value=1.0)
 
 
+class CancelsEverything:
+    """Makes the engine drop the record."""
+
+    name = "cancels"
+
+    async def score(self, record):
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(PATIENCE)
+
+
 @pytest.fixture
 def evaluated():
     """Evaluates rows, and returns what became of each."""
@@ -371,23 +366,18 @@ def test_a_slow_record_holds_back_those_after_it(evaluated):
     assert [result.row for result in evaluation.results()] == [1, 2, 3, 4, 5, 6]
 
 
-def test_no_more_records_are_on_their_way_than_there_is_room_for(length_metric, evaluated):
-    read = []
-    most_ahead = 0
+def test_no_more_records_are_in_work_than_there_is_room_for(length_metric, evaluated):
+    read, ahead = [], []
 
     def rows():
         for number in range(300):
             read.append(number)
             yield row()
 
-    def on_row(progress):
-        nonlocal most_ahead
-        most_ahead = max(most_ahead, len(read) - progress.rows)
+    evaluated(rows(), length_metric, on_row=lambda progress: ahead.append(len(read) - progress.rows))
 
-    evaluated(rows(), length_metric, on_row=on_row)
-
-    # The table's sample and one more are read before they are on their way.
-    assert most_ahead <= run_module._LEAST_ROWS + 51
+    # The table's sample and one more are read before they are in work.
+    assert max(ahead) <= run_module._LEAST_ROWS + 51
 
 
 def test_a_record_larger_than_all_the_room_goes_alone(length_metric, evaluated, monkeypatch):
@@ -401,17 +391,6 @@ def test_one_and_the_same_record_may_come_twice(length_metric, evaluated):
     results = evaluated([record, record], length_metric).results()
 
     assert [(result.row, result.record_id) for result in results] == [(1, "mine"), (2, "mine")]
-
-
-class CancelsEverything:
-    """Has the engine drop the record."""
-
-    name = "cancels"
-
-    async def score(self, record):
-        for task in asyncio.all_tasks():
-            task.cancel()
-        await asyncio.sleep(PATIENCE)
 
 
 def test_a_record_that_the_engine_dropped_has_failed(evaluated):
