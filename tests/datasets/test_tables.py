@@ -49,13 +49,6 @@ def places(entries):
 # In memory ------------------------------------------------------------------------------------------------------------
 
 
-def test_rows_of_a_pandas_frame_have_their_columns_whatever_the_index(split):
-    table = table_of(pd.DataFrame(ROWS, index=[7, 7]))
-
-    assert (list(table.columns), table.count) == (["question", "contexts"], 2)
-    assert [list(values["contexts"]) for values in data_of(split(table)[0])] == [["x", "y"], []]
-
-
 def test_two_columns_with_the_same_name_are_an_error(write_bytes, tmp_path):
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["a", "a"])
     parquet.write_table(twice, tmp_path / "t.parquet")
@@ -73,12 +66,18 @@ class DataSet:
         return iter(ROWS)
 
 
-@pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame, pa.Table.from_pylist, lambda _: DataSet()])
+def pandas_frame(rows):
+    return pd.DataFrame(rows, index=[7, 7])
+
+
+@pytest.mark.parametrize("make", [pandas_frame, pl.DataFrame, pl.LazyFrame, pa.Table.from_pylist, lambda _: DataSet()])
 def test_rows_of_frames_and_data_sets_are_read(make, split):
     table = table_of(make(ROWS))
 
     assert list(table.columns) == ["question", "contexts"]
-    assert data_of(split(table)[0]) == ROWS
+    good, _ = split(table)
+    assert [list(values["contexts"]) for values in data_of(good)] == [["x", "y"], []]
+    assert good[0].data["question"] == "a"
 
 
 def test_generators_of_dictionaries_and_records_are_read_once_and_not_to_their_end(split):
@@ -108,28 +107,52 @@ def test_what_is_no_table_is_an_error(data, message):
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(TableError, match="No such file"):
-        open_file(tmp_path / "absent.csv")
+@pytest.mark.parametrize(
+    ("data", "name", "options", "error", "message"),
+    [
+        (None, "absent.csv", {}, TableError, "No such file"),
+        (b"question\na\n", "t.txt", {}, ConfigurationError, "not known from its ending: name it with --format csv"),
+        (b"", "t.csv", {"file_format": "xml"}, ConfigurationError, "'xml', but should be one of"),
+        (b"a\n", "t.csv", {"delimiter": "::"}, ConfigurationError, "single character"),
+        (b"a\n", "t.csv", {"encoding": "utf-88"}, TableError, "no text encoding 'utf-88'"),
+        (b"question\na\n", "t.parquet", {}, TableError, "cannot be read as Parquet"),
+        *[
+            (data, name, {}, TableError, "is empty")
+            for data in (b"", b"\n\n", b"\xef\xbb\xbf")
+            for name in ("t.csv", "t.jsonl", "t.json")
+        ],
+        *[
+            (data, name, {}, TableError, "cannot be decompressed")
+            for data in (b"question\na\n", gzip.compress(b"question\n" * 1000)[:-10])
+            for name in ("t.csv.gz", "t.parquet.gz")
+        ],
+        *[
+            (data, "t.json", {}, TableError, r"t\.json is no JSON (in row 2|after row 1)")
+            for data in (b'[{"a": 1} {"a": 2}]', b'[{"a": 1}, {"a": ', b'[{"a": 1}', b'[{"a": 1},, {"a": 2}]')
+        ],
+    ],
+)
+def test_a_file_that_is_no_table_is_an_error(read, tmp_path, data, name, options, error, message):
+    with pytest.raises(error, match=message):
+        open_file(tmp_path / name) if data is None else read(data, name, **options)
 
 
-def test_an_ending_that_says_nothing_asks_for_the_format(read):
-    with pytest.raises(ConfigurationError, match="is not known from its ending: name it with --format csv"):
-        read(b"question\na\n", "table.txt")
-    assert len(read(b"question\na\n", "table.txt", file_format="csv")[0]) == 1
-    with pytest.raises(ConfigurationError, match="'xml', but should be one of"):
-        read(b"", file_format="xml")
+@pytest.mark.parametrize(
+    ("data", "name", "options", "rows"),
+    [
+        (b"question\na\n", "t.txt", {"file_format": "csv"}, [{"question": "a"}]),
+        (gzip.compress(b"question\na\n"), "t.csv.gz", {}, [{"question": "a"}]),
+        (b"question:answer,\na:r\n", "t.csv", {"delimiter": ":"}, [{"question": "a", "answer,": "r"}]),
+        (b"question\ta,b\nx\ty\n", "t.tsv", {}, [{"question": "x", "a,b": "y"}]),
+        ("a\nb".encode("utf-16"), "t.csv", {"encoding": "utf-16"}, [{"a": "b"}]),
+        (b"question,answer\n", "t.csv", {}, []),
+        (b" [ ] ", "t.json", {}, []),
+    ],
+)
+def test_a_file_is_read_by_its_ending_and_its_options(read, data, name, options, rows):
+    good, bad = read(data, name, **options)
 
-
-def test_compressed_files_are_read_as_what_they_hold(read):
-    assert data_of(read(gzip.compress(b"question\na\n"), "table.csv.gz")[0]) == [{"question": "a"}]
-
-
-@pytest.mark.parametrize("name", ["table.csv.gz", "table.parquet.gz"])
-@pytest.mark.parametrize("data", [b"question\na\n", gzip.compress(b"question\n" * 1000)[:-10]], ids=["none", "cut"])
-def test_damaged_compression_is_an_error(read, data, name):
-    with pytest.raises(TableError, match="cannot be decompressed"):
-        read(data, name)
+    assert (data_of(good), bad) == (rows, [])
 
 
 def test_the_share_that_was_read_grows_to_the_whole(write_bytes):
@@ -191,12 +214,6 @@ def test_a_wrong_encoding_is_told_by_the_byte_and_with_one_to_try(data, message)
         lines_of(data)
 
 
-def test_an_encoding_can_be_named(write_bytes):
-    assert lines_of("a\nb".encode("utf-16"), "utf-16") == ["a\n", "b"]
-    with pytest.raises(TableError, match="no text encoding 'utf-88'"):
-        lines_of(b"", "utf-88")
-
-
 def test_a_line_without_end_is_not_taken_into_memory(monkeypatch):
     monkeypatch.setattr(text_rows, "MAX_LINE", 100_000)
 
@@ -231,18 +248,6 @@ def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told
     assert told in str(bad)
 
 
-@pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("name", ["table.csv", "table.jsonl", "table.json"])
-def test_an_empty_file_is_an_error(read, data, name):
-    with pytest.raises(TableError, match="is empty"):
-        read(data, name)
-
-
-@pytest.mark.parametrize(("data", "name"), [(b"question,answer\n", "table.csv"), (b" [ ] ", "table.json")])
-def test_a_table_may_have_no_rows(read, data, name):
-    assert read(data, name) == ([], [])
-
-
 @pytest.mark.parametrize(
     ("header", "delimiter"),
     [("a,b", ","), ("a;b;c", ";"), ("a\tb", "\t"), ("a|b", "|"), ("question", ","), ('"x;y;z",b', ",")],
@@ -251,14 +256,7 @@ def test_the_delimiter_is_the_most_frequent_of_the_header_outside_of_quotes(head
     assert most_frequent_delimiter(header) == delimiter
 
 
-def test_a_delimiter_can_be_given_or_goes_by_the_ending(read):
-    assert data_of(read(b"question:answer,\na:r\n", delimiter=":")[0]) == [{"question": "a", "answer,": "r"}]
-    assert data_of(read(b"question\ta,b\nx\ty\n", "table.tsv")[0]) == [{"question": "x", "a,b": "y"}]
-    with pytest.raises(ConfigurationError, match="single character"):
-        read(b"a\n", delimiter="::")
-
-
-def test_long_passages_fit_into_a_cell_and_the_limit_of_the_process_is_not_touched(read):
+def test_long_contexts_fit_into_a_cell_and_the_limit_of_the_process_is_not_touched(read):
     before = csv.field_size_limit()
     good, bad = read(b"question,answer\nq," + b"x" * 200_000 + b"\n")
 
@@ -344,12 +342,6 @@ def test_a_json_file_may_be_an_array_or_lines(read):
     assert [values["question"] for values in data_of(read(lines, "t.json")[0])] == list(map(str, range(10_000)))
 
 
-@pytest.mark.parametrize("data", [b'[{"a": 1} {"a": 2}]', b'[{"a": 1}, {"a": ', b'[{"a": 1}', b'[{"a": 1},, {"a": 2}]'])
-def test_an_array_that_breaks_off_is_an_error_that_names_the_row(read, data):
-    with pytest.raises(TableError, match=r"t\.json is no JSON (in row 2|after row 1)"):
-        read(data, "t.json")
-
-
 @pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
 def test_a_number_of_thousands_of_digits_is_text(read, name):
     row = b'{"answer": -' + b"9" * 5000 + b"}"
@@ -384,9 +376,7 @@ def test_lists_and_structures_are_read_over_several_row_groups(tmp_path, split):
     assert (data_of(good), [entry.row for entry in good], bad) == (rows, [1, 2, 3], [])
 
 
-def test_what_is_no_parquet_file_is_an_error_and_without_pyarrow_it_says_what_to_install(read, monkeypatch):
-    with pytest.raises(TableError, match="cannot be read as Parquet"):
-        read(b"question\na\n", "t.parquet")
+def test_without_pyarrow_it_says_what_to_install(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigurationError, match=r"ragspan\[datasets\]"):
         read(b"", "t.parquet")

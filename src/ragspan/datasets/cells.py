@@ -37,11 +37,7 @@ def is_missing(cell: object) -> bool:
 
 
 def text_of(cell: object) -> str | None:
-    """A text, or a number as text.
-
-    Raises:
-        CellError: it is something else.
-    """
+    """A text, or a number as text; anything else is a `CellError`."""
     if is_missing(cell):
         return None
     if isinstance(cell, str):
@@ -78,11 +74,7 @@ def json_of(text: str) -> Any:
 
 
 def span_of(trace_id: object, span_id: object) -> SpanAnchor | None:
-    """The span that the two ids name, both in hexadecimal digits as W3C trace contexts have them; None if both are missing.
-
-    Raises:
-        CellError: one of them is not what it should be.
-    """
+    """The span that the two ids name, in hexadecimal digits as in W3C trace contexts; None if both are missing."""
     trace, span = identifier_of(trace_id), identifier_of(span_id)
     if trace is None and span is None:
         return None
@@ -167,7 +159,7 @@ def _is_iterable(cell: object) -> bool:
 
 
 def _listed(text: str, separator: str | None) -> list[Any]:
-    """The list that a text stands for: the one that it spells, its parts between separators, or itself alone."""
+    """The list that a text writes out, its parts between separators, or the text alone."""
     stripped = text.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")):
         return [part for part in text.split(separator) if part.strip()] if separator else [text]
@@ -179,10 +171,9 @@ def _listed(text: str, separator: str | None) -> list[Any]:
 
 
 def _printed_list(text: str) -> object:
-    """What data frames write into CSV files: the list as Python prints it.
+    """The list as Python prints it, which data frames write into CSV files.
 
-    NumPy's arrays are printed without commas, which Python reads as one long text; so a list counts only if printing it
-    again gives the same.
+    NumPy prints arrays without commas, which Python reads as one long text; so a list counts only if it prints the same.
     """
     if text.count(",") > _MOST_COMMAS:
         raise CellError("hold a list that is too long to be read as Python prints it: write it as JSON")

@@ -74,10 +74,7 @@ def described(choices: ColumnChoices) -> dict[str, str]:
 def recognized(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[Row]) -> ColumnChoices:
     """The choices, with a column for the question, the contexts and the answer wherever none is named.
 
-    Args:
-        choices: the user's.
-        columns: the table's.
-        sample: some of its first rows, in which paths are looked for.
+    Paths are looked for in the sample, which has some of the first rows.
 
     Raises:
         TableError: no column has a known name, or several do; the message says how to name one.
@@ -115,11 +112,6 @@ def tool_of(choices: ColumnChoices) -> str | None:
 
 def readers_for(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[Row]) -> dict[str, CellReader]:
     """How to read each part of a record that the table has.
-
-    Args:
-        choices: as `recognized` has them.
-        columns: the table's.
-        sample: some of its first rows, in which paths are looked for.
 
     Raises:
         TableError: a column is missing; the message lists those there are and names the nearest.

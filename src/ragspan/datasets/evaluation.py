@@ -120,11 +120,7 @@ aevaluate = _as_coroutine(evaluate)
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
-    """The plan of an evaluation.
-
-    Args:
-        options: of `evaluate` and of the command, which have the same names.
-        more: fields of the plan that these do not set.
+    """The plan of an evaluation, from the options of `evaluate` or of the command, which have the same names.
 
     Raises:
         ConfigurationError: one of them is wrong.
@@ -149,11 +145,7 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
 
 
 def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
-    """The minimum by metric, from texts such as `faithfulness=0.8`.
-
-    Raises:
-        ConfigurationError: a text is none of these.
-    """
+    """The minimum by metric, from texts such as `faithfulness=0.8`."""
     minimums = {}
     for text in texts:
         metric, _, value = map(str.strip, text.partition("="))
@@ -165,11 +157,7 @@ def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
 
 
 def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] = METRIC_NAMES) -> None:
-    """Raise unless each is about one of these metrics, and can be reached.
-
-    Raises:
-        ConfigurationError: one is not.
-    """
+    """Raise a `ConfigurationError` unless each is about one of these metrics, and from 0 to 1."""
     for metric, minimum in minimums.items():
         require_known(metric, metrics)
         SHARE.check(f"the minimum of {metric}", minimum)
@@ -178,10 +166,7 @@ def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] = MET
 def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_skipped: bool = True) -> dict[str, str]:
     """By metric, what is wrong with those whose mean is below its minimum. Nothing scored counts as below.
 
-    Args:
-        evaluation: with a summary of each of the metrics.
-        minimums: by metric.
-        allow_skipped: let a mean count though rows that should be in it were skipped.
+    So do, unless `allow_skipped`, rows that were skipped and should be in the mean.
     """
     found = {}
     for metric, minimum in minimums.items():

@@ -123,11 +123,7 @@ def _opened(path: str | os.PathLike[str], name: str) -> BinaryIO:
 
 
 def _copied(stream: BinaryIO, name: str, most: float) -> BinaryIO:
-    """A temporary file with the stream's bytes: Parquet is read from its end.
-
-    Raises:
-        TableError: it is longer than `most` bytes, or damaged.
-    """
+    """A temporary file with the stream's bytes, `most` of them at most: Parquet is read from its end."""
     with ExitStack() as opened:
         copy = cast("BinaryIO", opened.enter_context(tempfile.TemporaryFile()))
         try:

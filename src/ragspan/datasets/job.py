@@ -29,14 +29,7 @@ _TROUBLES_SHOWN = 10
 
 
 def evaluate_table(options: Namespace) -> int:
-    """Evaluate, write and print; returns the exit code.
-
-    Args:
-        options: of the command; see there.
-
-    Raises:
-        RagspanError: the input or an option is wrong.
-    """
+    """Do what the options of the command ask for; returns the exit code."""
     try:
         return _evaluate_table(options)
     except KeyboardInterrupt:  # before the first row, or for the second time
@@ -85,17 +78,7 @@ def _evaluate_table(options: Namespace) -> int:
 
 
 def agree_with_labels(data: str, label_column: str | None, json: Path | None, **options: Any) -> None:
-    """Evaluate the table, and print how well the metrics agree with its labels.
-
-    Args:
-        data: the file.
-        label_column: None is a column of the name `label`.
-        json: a file for the figures.
-        options: of `evaluate`.
-
-    Raises:
-        RagspanError: the input or an option is wrong.
-    """
+    """Evaluate the file, and print how well the metrics agree with its labels; `options` are those of `evaluate`."""
     from rich.console import Console
 
     labels = labels_of(data, label_column)

@@ -95,11 +95,7 @@ class RunProgress:
                 self._groups[name.removeprefix(DIMENSION), value, metric].add(result, threshold)
 
     def evaluation(self, **more: Any) -> Evaluation:
-        """The result so far.
-
-        Args:
-            more: fields of the evaluation that are not counted here.
-        """
+        """The result so far, with the fields that are not counted here."""
         worst = {row: done for lowest in self._lowest.values() for _, row, done in lowest}
         by_dimension: dict[str, dict[str, dict[str, MetricSummary]]] = {}
         for (name, value, metric), tally in sorted(self._groups.items(), key=lambda item: item[0][:2]):

@@ -111,11 +111,7 @@ def _is_a(data: object, module: str, name: str) -> bool:
 
 
 def checked_names(names: Iterable[object], table: str) -> list[str]:
-    """Names of columns as text.
-
-    Raises:
-        TableError: two of them are equal.
-    """
+    """The names as texts, which have to be different."""
     columns = list(map(str, names))
     for column, times in Counter(columns).items():
         if times > 1:
@@ -157,11 +153,7 @@ def _characters(entry: Entry) -> int:
 
 
 def import_parquet() -> tuple[Any, Any]:
-    """pyarrow, and its part for Parquet.
-
-    Raises:
-        ConfigurationError: it is not installed.
-    """
+    """pyarrow, and its part for Parquet."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -171,12 +163,7 @@ def import_parquet() -> tuple[Any, Any]:
 
 
 def parquet_table(file: BinaryIO, *, name: str, **known: Any) -> Table:
-    """A table in a Parquet file, read in batches.
-
-    Raises:
-        TableError: it is no Parquet file, or has two columns of the same name.
-        ConfigurationError: pyarrow is not installed.
-    """
+    """A table in a Parquet file, read in batches."""
     arrow, parquet = import_parquet()
     try:
         source = parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)

@@ -54,11 +54,7 @@ class TextReader:
         self.close = self._text.close
 
     def lines(self, first: str = "") -> Iterator[str]:
-        """The lines, each with its end.
-
-        Args:
-            first: what was read before.
-        """
+        """The lines, each with its end; `first` is text that was read before."""
         *whole, rest = first.split("\n")
         for line in whole:
             self._lines += 1
@@ -73,7 +69,7 @@ class TextReader:
             yield line
 
     def pieces(self) -> Iterator[str]:
-        """The text in pieces, without regard to lines."""
+        """The text in pieces that may end anywhere."""
         while piece := self._read(self._text.read, _PIECE):
             yield piece
 
@@ -106,13 +102,7 @@ class TextReader:
 
 
 def csv_table(lines: Iterable[str], *, name: str, delimiter: str | None, **known: Any) -> Table:
-    """A table of CSV text with a header.
-
-    Args:
-        lines: with their ends.
-        name: of the file, for messages.
-        known: of the table, as `Table` has it.
-        delimiter: None takes the one of comma, semicolon, tab and bar that is most frequent in the header.
+    """A table of CSV lines with a header. Without a delimiter it is the most frequent one of the header.
 
     Raises:
         TableError: there is no header, or a column's name is in it twice.
@@ -214,11 +204,7 @@ _JSON = json.JSONDecoder(parse_int=_integer)
 
 
 def json_lines_table(lines: Iterable[str], *, name: str, **known: Any) -> Table:
-    """A table with an object on each line; blank lines are nothing.
-
-    Raises:
-        TableError: there is no line at all.
-    """
+    """A table with an object on each line; blank lines do not count."""
     numbered = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
     first = next(numbered, None)
     if first is None:
@@ -227,11 +213,7 @@ def json_lines_table(lines: Iterable[str], *, name: str, **known: Any) -> Table:
 
 
 def json_table(pieces: Iterable[str], *, name: str, **known: Any) -> Table:
-    """A table of one array of objects.
-
-    Raises:
-        TableError: while it is read: it is no JSON from some place on.
-    """
+    """A table of one array of objects. An error in the JSON is a `TableError` while it is read."""
     elements = enumerate(_elements(iter(pieces), name), start=1)
     return sampled((_json_entry(row, value) for row, value in elements), **known)
 
