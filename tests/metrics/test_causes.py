@@ -61,27 +61,24 @@ async def test_a_document_that_a_reranker_dropped_is_named_with_the_reranker(met
     )
 
 
-async def test_of_several_rerankers_the_one_is_named_that_dropped_the_document(dropped):
-    first = reranker((WEATHER, SETTLED, FEES), (SETTLED, FEES), name="Coarse", started_ns=2)
-    second = reranker((SETTLED, FEES), (SETTLED,), name="Fine", started_ns=3)
-
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, rerankings=(second, first)))
-
-    assert [cause.step for cause in score.causes] == ["Fine"]
+COARSE = reranker((WEATHER, SETTLED, FEES), (SETTLED, FEES), name="Coarse", started_ns=2)
+FINE = reranker((SETTLED, FEES), (SETTLED,), name="Fine", started_ns=3)
 
 
-async def test_without_a_step_that_explains_it_the_document_did_not_reach_the_prompt(dropped):
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, rerankings=()))
+@pytest.mark.parametrize(
+    ("changes", "step", "explanation"),
+    [
+        ({"rerankings": (FINE, COARSE)}, "Fine", "Document 3 of VectorStoreRetriever, which Fine dropped, supports"),
+        ({"rerankings": ()}, None, "Document 3 of VectorStoreRetriever, which did not reach the prompt, supports"),
+        # As with a retriever that asks another one and orders anew what it found.
+        ({"retrievals": (search(SETTLED),)}, "CohereRerank", "Document 3, which CohereRerank dropped, supports"),
+    ],
+)
+async def test_the_step_is_named_that_dropped_the_document_if_one_is_known(dropped, changes, step, explanation):
+    score = await Faithfulness(OverlapJudge()).score(replace(dropped, **changes))
 
-    assert score.losing_step is None
-    assert score.explanation.startswith("Document 3 of VectorStoreRetriever, which did not reach the prompt, supports")
-
-
-async def test_a_document_that_only_the_reranker_is_known_to_have_had_is_one_of_its_own(dropped):
-    """As with a retriever that asks another one and orders anew what it found."""
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, retrievals=(search(SETTLED),)))
-
-    assert score.explanation.startswith("Document 3, which CohereRerank dropped, supports")
+    assert score.losing_step == step
+    assert score.explanation.startswith(explanation)
 
 
 async def test_what_stands_in_the_part_that_was_cut_off_is_cut():
@@ -122,53 +119,39 @@ async def test_where_everything_reached_the_prompt_no_judge_is_asked(fixed_judge
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "options"),
     [
-        {"retrievals": (), "rerankings": ()},  # nobody knows what was retrieved
-        {"response": SETTLED.text},  # it passes
+        ({"retrievals": (), "rerankings": ()}, {}),  # nobody knows what was retrieved
+        ({"response": SETTLED.text}, {}),  # it passes
+        ({}, {"causes": False}),
     ],
 )
-async def test_there_is_no_cause_where_the_searches_are_unknown_or_the_answer_passes(dropped, changes):
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, **changes))
+async def test_there_is_no_cause_where_the_searches_are_unknown_the_answer_passes_or_nobody_asks(
+    dropped, changes, options
+):
+    score = await Faithfulness(OverlapJudge(), **options).score(replace(dropped, **changes))
 
-    assert score.causes == ()
-    assert score.cause is None
-
-
-async def test_causes_can_be_switched_off(dropped):
-    score = await Faithfulness(OverlapJudge(), causes=False).score(dropped)
-
-    assert score.causes == ()
+    assert (score.causes, score.cause) == ((), None)
 
 
-@pytest.mark.parametrize("error", [BudgetExhausted("requests_per_minute"), None])
-async def test_a_judge_that_cannot_tell_costs_no_score(fixed_judge, dropped, error):
+async def spent(record, claims, documents):
+    raise BudgetExhausted("requests_per_minute")
+
+
+async def never(record, claims, documents):
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("find_support", [None, spent, never])
+async def test_a_judge_that_cannot_tell_costs_no_score(fixed_judge, dropped, monkeypatch, find_support):
+    monkeypatch.setattr("ragspan.metrics.causes._LONGEST_WAIT", 0.01)
     judge = fixed_judge(claims=[FEES.text], supported=[False])
-    if error is not None:
-
-        async def find_support(record, claims, documents):
-            raise error
-
+    if find_support is not None:
         judge.find_support = find_support
 
     score = await Faithfulness(judge).score(dropped)
 
-    assert score.label == "fail"
-    assert score.causes == ()
-
-
-async def test_a_judge_that_does_not_answer_in_time_costs_no_score(fixed_judge, dropped, monkeypatch):
-    async def never(record, claims, documents):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr("ragspan.metrics.causes._LONGEST_WAIT", 0.01)
-    judge = fixed_judge(claims=[FEES.text], supported=[False])
-    judge.find_support = never
-
-    score = await Faithfulness(judge).score(dropped)
-
-    assert score.label == "fail"
-    assert score.causes == ()
+    assert (score.label, score.causes) == ("fail", ())
 
 
 async def test_what_the_judge_cannot_read_to_its_end_does_not_make_a_claim_unsupported(dropped):
@@ -181,43 +164,22 @@ async def test_what_the_judge_cannot_read_to_its_end_does_not_make_a_claim_unsup
     assert score.causes == ()
 
 
-class TestWhatTheModelDidNotSee:
-    def of(self, contexts, *found):
-        return [
-            document.text
-            for document in unseen_documents(
-                RagRecord(question="?", contexts=contexts, response="!", retrievals=(search(*found),))
-            )
-        ]
+PAGE = RetrievedContext(text=f"page: 3\n\n{FEES.text} And more.")
+SUMMARY = replace(FEES, text="A summary that is quite a bit longer than the document of which it is one.")
+WITHOUT_ID = replace(FEES, id=None)
 
-    def test_a_document_inside_a_larger_context_was_seen(self):
-        assert self.of((RetrievedContext(text=f"page: 3\n\n{FEES.text} And more."),), FEES) == []
 
-    def test_a_document_that_two_searches_found_counts_once(self):
-        assert self.of((SETTLED,), FEES, FEES, SETTLED) == [FEES.text]
+@pytest.mark.parametrize(
+    ("context", "found", "unseen"),
+    [
+        (PAGE, [FEES], []),  # it is inside of the context
+        (SETTLED, [FEES, FEES, SETTLED], [(FEES.text, False)]),  # two searches found it
+        (SUMMARY, [FEES], []),  # a step wrote it anew
+        (replace(FEES, text="49 euros"), [FEES], [(FEES.text, True)]),  # a step shortened it
+        (RetrievedContext(text="49 euros"), [WITHOUT_ID], [(FEES.text, False)]),  # it happens to have the same words
+    ],
+)
+def test_what_the_model_did_not_see_or_saw_in_part(context, found, unseen):
+    record = RagRecord(question="?", contexts=(context,), response="!", retrievals=(search(*found),))
 
-    def test_a_document_that_a_step_wrote_anew_was_seen(self):
-        assert (
-            self.of(
-                (replace(FEES, text="A summary that is quite a bit longer than the document of which it is one."),),
-                FEES,
-            )
-            == []
-        )
-
-    def test_a_document_that_a_step_shortened_was_seen_in_part(self):
-        record = RagRecord(
-            question="?", contexts=(replace(FEES, text="49 euros"),), response="!", retrievals=(search(FEES),)
-        )
-
-        assert [document.is_cut for document in unseen_documents(record)] == [True]
-
-    def test_a_document_that_happens_to_hold_the_few_words_of_a_context_was_not_cut(self):
-        record = RagRecord(
-            question="?",
-            contexts=[RetrievedContext(text="49 euros")],
-            response="!",
-            retrievals=(search(replace(FEES, id=None)),),
-        )
-
-        assert [document.is_cut for document in unseen_documents(record)] == [False]
+    assert [(document.text, document.is_cut) for document in unseen_documents(record)] == unseen

@@ -42,71 +42,47 @@ async def adherence(answered, *votes, **options):
     return await ContextAdherence(judge, early_stop=True, **options).score(answered()), judge.asked
 
 
-@pytest.mark.parametrize(("votes", "value", "label"), [([True, True], 1.0, "pass"), ([False, False], 0.0, "fail")])
-async def test_two_votes_that_agree_make_the_third_needless(answered, votes, value, label):
-    score, asked = await adherence(answered, *votes)
-
-    assert (score.value, score.label) == (value, label)
-    assert asked == [2]
-    assert score.details == {"votes": 2, "valid_votes": 2, "spread": 0.0}
+SLOW_DOWN = JudgeError("RateLimitError", "Slow down.")
+SURE, UNSURE = (Vote(grounded=True, probability=probability) for probability in (0.9, 0.6))
 
 
-async def test_the_rest_is_asked_for_while_the_label_is_open(answered):
-    score, asked = await adherence(answered, True, False, True, True, False, polls=5)
+@pytest.mark.parametrize(
+    ("votes", "options", "asked", "valid", "value", "label"),
+    [
+        ([True, True], {}, [2], 2, 1.0, "pass"),
+        ([False, False], {}, [2], 2, 0.0, "fail"),
+        ([True, False, True, True, False], {"polls": 5}, [3, 2], 5, 0.6, "pass"),
+        ([True, False, True, False], {}, [2, 2], 3, 2 / 3, "pass"),  # a single vote would be a judge's best guess
+        ([True, None, True, True], {}, [2, 2], 3, 1.0, "pass"),  # a vote that did not come leaves the poll open
+        (
+            [True, False, SLOW_DOWN],
+            {},
+            [2, 2],
+            2,
+            0.5,
+            "fail",
+        ),  # a failure in the second step costs nothing of the first
+        ([True], {"polls": 1}, [1], 1, 1.0, "pass"),
+        ([True, True], {"polls": 2}, [2], 2, 1.0, "pass"),
+        ([True, True, True, False, True], {"polls": 5, "threshold": 0.9}, [3, 2], 5, 0.8, "fail"),
+        ([True, True, False, True, False, False], {"polls": 6, "threshold": 0.4}, [4, 2], 6, 0.5, "fail"),  # a tie
+        ([SURE, SURE], {}, [2], 2, pytest.approx(0.9), "pass"),
+        ([UNSURE, UNSURE, UNSURE], {}, [2, 2], 3, pytest.approx(0.6), "pass"),
+    ],
+)
+async def test_the_rest_is_asked_for_only_while_it_can_change_the_label(
+    answered, votes, options, asked, valid, value, label
+):
+    score, requests = await adherence(answered, *votes, **options)
 
-    assert (score.value, score.label) == (0.6, "pass")
-    assert asked == [3, 2]
-    assert score.details["votes"] == 5
-
-
-async def test_a_single_vote_that_is_left_is_asked_for_as_one_of_two(answered):
-    """A judge gives its best guess for a single vote, and only from two on independent samples."""
-    score, asked = await adherence(answered, True, False, True, False)
-
-    assert asked == [2, 2]
-    assert len(score.evidence) == 3
-    assert score.value == 2 / 3
-
-
-async def test_votes_that_did_not_come_leave_the_poll_open(answered):
-    score, asked = await adherence(answered, True, None, True, True)
-
-    assert asked == [2, 2]
-    assert (score.value, score.details["valid_votes"]) == (1.0, 3)
-
-
-async def test_a_failure_in_the_second_step_costs_nothing_of_the_first(answered):
-    score, asked = await adherence(answered, True, False, JudgeError("RateLimitError", "Slow down."))
-
-    assert asked == [2, 2]
-    assert (score.value, score.label) == (0.5, "fail")
+    assert requests == asked
+    assert (score.value, score.label, score.details["valid_votes"], len(score.evidence)) == (value, label, valid, valid)
 
 
 async def test_a_failure_in_the_second_step_is_the_metrics_where_the_first_has_no_quorum(answered):
-    outcome, _ = await adherence(answered, True, None, JudgeError("RateLimitError", "Slow down."))
+    outcome, _ = await adherence(answered, True, None, SLOW_DOWN)
 
     assert outcome == MetricFailure(error_type="RateLimitError", message="Slow down.")
-
-
-@pytest.mark.parametrize("polls", [1, 2])
-async def test_one_and_two_votes_are_asked_for_at_once(answered, polls):
-    _, asked = await adherence(answered, *[True] * polls, polls=polls)
-
-    assert asked == [polls]
-
-
-async def test_a_threshold_near_1_is_not_settled_by_a_majority(answered):
-    score, asked = await adherence(answered, True, True, True, False, True, polls=5, threshold=0.9)
-
-    assert asked == [3, 2]
-    assert score.label == "fail"
-
-
-async def test_a_tie_that_can_still_come_keeps_the_poll_open(answered):
-    score, asked = await adherence(answered, True, True, False, True, False, False, polls=6, threshold=0.4)
-
-    assert asked == [4, 2]
-    assert (score.value, score.label) == (0.5, "fail")
 
 
 @pytest.mark.parametrize("polls", [3, 4, 5])
@@ -117,13 +93,6 @@ async def test_the_label_is_that_of_the_whole_poll_whatever_the_votes(answered, 
         early, _ = await adherence(answered, *votes, polls=polls, threshold=threshold)
 
         assert early.label == whole.label
-
-
-async def test_probabilities_settle_a_poll_too(answered):
-    sure, unsure = Vote(grounded=True, probability=0.9), Vote(grounded=True, probability=0.6)
-
-    assert (await adherence(answered, sure, sure))[1] == [2]
-    assert (await adherence(answered, unsure, unsure, unsure))[1] == [2, 2]
 
 
 @pytest.mark.parametrize("metric", [Completeness, AnswerRelevance])

@@ -88,9 +88,12 @@ def evaluate(
     concurrency: Concurrency = None,
     on_error: Annotated[str, typer.Option(metavar="skip|stop", help="What a row that cannot be read does.")] = "skip",
     file_format: Annotated[
-        str | None, typer.Option("--format", metavar="csv|jsonl|parquet", help="Of FILE; by default its ending tells.")
+        str | None,
+        typer.Option("--format", metavar="csv|jsonl|parquet", help="Of FILE; by default that of its ending."),
     ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="Of CSV cells; by default the header tells.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Of CSV cells; by default the most frequent one of the header.")
+    ] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
     to_trace: Annotated[
         bool,

@@ -79,8 +79,8 @@ def evaluate(
         budget: what judging may cost; by default that of `RAGSPAN_BUDGET_*`.
         emitters: where scores also go.
         progress: show on stderr how much is done.
-        file_format: of a file, `csv`, `jsonl` or `parquet`; by default its ending tells.
-        delimiter: of a CSV file; by default its header tells.
+        file_format: of a file, `csv`, `jsonl` or `parquet`; by default that of its ending.
+        delimiter: of a CSV file; by default the most frequent one of its header.
         encoding: of a text file.
 
     Raises:

@@ -125,10 +125,7 @@ def column_types(integer: Any, real: Any, text: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricSummary:
-    """The distribution of one metric's scores, and why rows have none.
-
-    The figures are over the scores alone: what was not scored is counted, by its reason, and is in no mean.
-    """
+    """The distribution of one metric's scores, and why rows have none. Rows without a score are in no figure."""
 
     metric: str
     scored: int = 0
@@ -228,10 +225,7 @@ class MetricTally:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """The outcome of evaluating a table.
-
-    What grows with the table is kept outside of memory, but for eight bytes a score: `results()` streams.
-    """
+    """The outcome of evaluating a table. It holds eight bytes a score in memory; `results()` streams the rest."""
 
     metrics: tuple[str, ...]
     rows: int
@@ -246,18 +240,18 @@ class Evaluation:
     resumed: int = 0
     """Rows that an earlier run did, of these and the bad ones."""
     skipped: Mapping[str, int] = field(default_factory=dict)
-    """Rows that lack a score they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure, or
-    `unreadable` for the bad ones."""
+    """Rows without a score that they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure,
+    or `unreadable` for bad rows."""
     by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict)
-    """By each of `RAGSPAN_DIMENSIONS`, by its value, by metric: of the rows that have one; at most 50 values, then `_OTHER`."""
+    """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
     source: str | None = None
     """The file's name; None for data in memory."""
     columns: str = ""
     """What was read as what, in a line."""
     usage: Usage = field(default_factory=Usage)
-    """What all judging took, that of earlier runs included where this one resumed them."""
+    """Of all judging, also that of an earlier run that this one resumed."""
     seconds: float = 0.0
-    """That this run took."""
+    """The duration of this run."""
     is_complete: bool = True
     """False if it was interrupted: what is here is what was done by then."""
     scores: Mapping[str, array[float]] = field(default_factory=dict, repr=False)
@@ -272,7 +266,7 @@ class Evaluation:
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """Who judged, with the versions of the prompts, as far as the worst rows tell."""
+        """Who judged the worst rows, with the versions of the prompts."""
         scores = [outcome for row in self.worst for outcome in row.outcomes.values() if isinstance(outcome, Score)]
         named = (named_judge(score) for score in scores)
         return tuple(dict.fromkeys(filter(None, named)))

@@ -1,8 +1,8 @@
-"""How well scores agree with labels, and how far that would vary with other answers.
+"""How well scores agree with labels, and how much that would vary with other answers.
 
-A figure is a function of how often every answer counts. With all weights 1 it is the figure itself; with those of a resample,
-the figure of that resample, sorted only once. Where the weights leave it undefined, because one of two labels is missing, it is
-NaN. The bootstrap draws sources and not answers: answers to one source are not independent.
+A figure is a function of weights: how often each answer counts. With all weights 1 it is the figure of all answers, with those
+of a resample the figure of the resample. If one of two labels is missing it is undefined: NaN. The bootstrap draws sources
+and not answers, because answers to one source are not independent.
 """
 
 from __future__ import annotations

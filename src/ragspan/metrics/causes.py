@@ -1,6 +1,6 @@
 """Where the support of claims was lost: what was retrieved is compared with what reached the prompt.
 
-A metric asks this once its score fails, and only for what the contexts do not support. Where everything that was retrieved
+A metric asks this when its score fails, and only for what the contexts do not support. If everything that was retrieved
 reached the prompt whole, the cause is known without a question to the judge.
 """
 
@@ -16,11 +16,11 @@ from ragspan.outcomes import Cause, CauseKind, Score
 from ragspan.records import RagRecord, RetrievedContext
 
 _MOST = 100
-"""Documents that are looked at; of more, what no document supports is not told."""
+"""Documents that the judge looks at. If there are more, a claim that none of them supports has no cause."""
 _LEAST_PART = 40
-"""Characters of a context from which on it is a part of the document that has its words; fewer stand in any."""
+"""Characters that a context needs to be a part of the document that has its words; fewer may be in any document."""
 _LONGEST_WAIT = 20.0
-"""Seconds that a score may wait for its causes: it is worth more than they are."""
+"""Seconds that a score may wait for its causes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +78,7 @@ async def _found(
 
 
 def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
-    """What the searches and rerankers had and the contexts do not hold, each once; dropped documents come first."""
+    """The documents of searches and rerankers that the contexts do not hold, each once; dropped documents come first."""
     shown = {_plain(context.text): context for context in record.contexts or () if context.text.strip()}
     everything = "\n".join(shown)
     found: dict[str, UnseenDocument] = {}
@@ -88,7 +88,7 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
             continue
         parts = [part for part, context in shown.items() if _is_part(context, part, document, text)]
         if parts and not any(shown[part].truncated or len(part) < len(text) for part in parts):
-            continue  # a step wrote it anew
+            continue  # a step rewrote it
         found[text] = UnseenDocument(
             text=document.text,
             place=place,
@@ -110,7 +110,7 @@ def _retrieved(record: RagRecord) -> Iterator[tuple[str | None, int, RetrievedCo
 
 
 def _is_part(context: RetrievedContext, part: str, document: RetrievedContext, text: str) -> bool:
-    """Whether a context is what was shown of a document: it has its id, or its words where ids do not tell."""
+    """Whether a context is a part of a document: it has the same id or, where one has none, words of it."""
     if context.id is not None and document.id is not None:
         return context.id == document.id
     return len(part) >= _LEAST_PART and part in text

@@ -67,7 +67,7 @@ class DriftDetector:
     """Takes the scores of one metric and one judge in their order; not safe from several threads.
 
     The first scores say what is usual. Scores are bets' outcomes from `LEAST_PAST` on; they still count as usual up to
-    `MOST_PAST`, as long as there is little evidence against them. After an alarm it begins anew.
+    `MOST_PAST`, as long as there is little evidence against them.
 
     The bound needs scores that do not repeat each other: the same answer ten times in a row is ten times the evidence.
     """
@@ -105,7 +105,7 @@ class DriftDetector:
         return self.evidence
 
     def reset(self) -> None:
-        """Forget everything: what is usual is learned anew."""
+        """Forget everything, and learn again what is usual."""
         self._past, self._gamblers, self._next_start, self.evidence = _Past(), (), 0.0, 0.0
 
     def _begin(self, now: float) -> None:

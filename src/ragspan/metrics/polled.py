@@ -43,7 +43,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         raise NotImplementedError
 
     def is_settled(self, answers: Sequence[_Answer]) -> bool:
-        """Whether the label stays the same whatever the answers are that have not been asked for."""
+        """Whether no further answers can change the label."""
         raise NotImplementedError
 
     async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
@@ -120,7 +120,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         return answer.probability is None or 0 <= answer.probability <= 1
 
     def is_settled(self, answers: Sequence[Vote]) -> bool:
-        """Whether the label is the same whatever the other votes are, and however many of them come."""
+        """Whether no further votes can change the label, however many of them come."""
         label = self._label(answers)
         return all(
             self._label([*answers, *[_YES] * grounded, *[_NO] * (more - grounded)]) == label
