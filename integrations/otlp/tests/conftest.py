@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 
+from ragspan.testing import RecordingSink
 from ragspan_otlp.receiver import Receiver
 from ragspan_otlp.servers import HTTPServer
 
@@ -77,27 +79,23 @@ def request_with():
 
 
 @dataclass
-class Sink:
-    """Keeps the records, and hands them out as they come."""
-
-    records: asyncio.Queue = field(default_factory=asyncio.Queue)
-
-    def __post_init__(self):
-        self.loop = asyncio.get_running_loop()
-
-    def submit(self, record):
-        self.loop.call_soon_threadsafe(self.records.put_nowait, record)
-
-    async def next(self):
-        return await asyncio.wait_for(self.records.get(), 10)
-
-
-@dataclass
 class Served:
     receiver: Receiver
-    sink: Sink
+    sink: RecordingSink
     address: str
-    url: str
+
+    @property
+    def url(self):
+        return f"http://{self.address}/v1/traces"
+
+    async def record(self):
+        """The next record."""
+        deadline = time.monotonic() + 10
+        while not (records := self.sink.records()):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+        (record,) = records
+        return record
 
 
 @pytest.fixture
@@ -106,14 +104,13 @@ def serving():
 
     @asynccontextmanager
     async def serve(limits, **options):
-        sink = Sink()
+        sink = RecordingSink()
         receiver = Receiver(sink, limits=limits, **options)
         server = HTTPServer(receiver, "127.0.0.1:0")
         await server.start()
         running = asyncio.create_task(receiver.run())
         try:
-            address = f"127.0.0.1:{server.port}"
-            yield Served(receiver, sink, address, f"http://{address}/v1/traces")
+            yield Served(receiver, sink, f"127.0.0.1:{server.port}")
         finally:
             await server.stop()
             receiver.stop()

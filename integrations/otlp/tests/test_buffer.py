@@ -97,8 +97,9 @@ def test_a_trace_without_anything_to_read_is_let_go_of(buffer, clock):
     assert (buffer.counts["traces.ended"], buffer.counts["traces.of_interest"]) == (1, 0)
 
 
-def test_a_trace_with_too_many_spans_is_forgotten_as_a_whole(clock):
-    buffer = TraceBuffer(BufferLimits(max_trace_spans=100), clock=clock)
+@pytest.mark.parametrize("limit", [{"max_trace_spans": 100}, {"max_trace_bytes": 30_000}], ids=["spans", "bytes"])
+def test_a_trace_that_is_too_large_is_dropped_as_a_whole(clock, limit):
+    buffer = TraceBuffer(BufferLimits(**limit), clock=clock)
     buffer.add(OTHER, [raw(root=True)])
 
     rejected = [buffer.add(ONE, [raw(root=True) for _ in range(60)]) for _ in range(3)]
@@ -108,13 +109,6 @@ def test_a_trace_with_too_many_spans_is_forgotten_as_a_whole(clock):
     assert buffer.counts["traces.too_large"] == 1
     assert buffer.counts["spans.late"] == 60
     assert ended(buffer) == {OTHER: 1}
-    assert buffer.size == 0
-
-
-def test_a_trace_with_too_many_bytes_is_forgotten_as_a_whole(clock):
-    buffer = TraceBuffer(BufferLimits(max_trace_bytes=10_000), clock=clock)
-
-    assert buffer.add(ONE, [raw(size=9_000), raw(size=9_000)]) == 2
     assert buffer.size == 0
 
 
@@ -131,13 +125,11 @@ def test_it_is_full_until_what_has_ended_is_read(clock):
     assert not buffer.is_full
 
 
-def test_it_is_full_where_there_are_too_many_traces(clock):
-    buffer = TraceBuffer(BufferLimits(max_traces=2), clock=clock)
-    buffer.add(ONE, [raw()])
-
+def test_it_is_full_if_there_are_too_many_traces(clock):
+    buffer = TraceBuffer(BufferLimits(max_traces=1), clock=clock)
     assert not buffer.is_full
 
-    buffer.add(OTHER, [raw()])
+    buffer.add(ONE, [raw()])
 
     assert buffer.is_full
 

@@ -13,6 +13,8 @@ from ragspan_otlp.readers import records_of
 from ragspan_otlp.spans import SpanEvent, TracedSpan
 
 RECORDED = {
+    "openinference_langchain": "langchain",
+    "openinference_llama_index": "llama_index",
     "openinference_haystack": "haystack",
     "openinference_dspy": "dspy",
     "traceloop_langchain": "langchain",
@@ -31,14 +33,21 @@ def texts(record: RagRecord) -> list[str]:
 
 @pytest.mark.parametrize(("name", "framework"), RECORDED.items())
 def test_recorded_request_is_read(name: str, framework: str) -> None:
-    record = only(load(name))
+    spans = load(name)
+    (root,) = (span for span in spans if span.parent_id is None)
+    record = only(spans)
 
     assert (record.question, record.response, record.framework) == (QUESTION, ANSWER, framework)
+    assert record.status == "complete"
     assert PASSAGES[0] in [text.removeprefix("source: atlas\n\n") for text in texts(record)]
     (search,) = record.retrievals
     assert search.query == QUESTION
     assert PASSAGES[0] in [context.text for context in search.contexts]
     assert len(record.generations) == 1
+    assert record.parent is not None
+    assert record.parent.span_id == int(root.span_id, 16)
+    assert record.record_id == root.trace_id + root.span_id
+    assert (record.started_ns, record.ended_ns) == (root.start_ns, root.end_ns)
 
 
 def test_traceloop_tells_the_session() -> None:

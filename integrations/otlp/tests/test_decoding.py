@@ -24,6 +24,10 @@ from ragspan_otlp.spans import (
 TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), b"a parent"
 
 
+def unpack(body):
+    return unpacked(body, 5000)
+
+
 def spans_of(request):
     return spans_in(request.SerializeToString())
 
@@ -48,8 +52,8 @@ def test_a_span_is_plain_data(span, request_with):
             "f": {"g": {"h": "i"}},
             "j": None,
         },
-        start_time_unix_nano=5,
-        end_time_unix_nano=7,
+        start_time_unix_nano=2**64 - 1,
+        end_time_unix_nano=0,
         trace_state="k=v",
     )
     one.events.add(name="exception", time_unix_nano=6)
@@ -58,7 +62,7 @@ def test_a_span_is_plain_data(span, request_with):
     (read,) = spans_of(request_with(one, service="shop"))
 
     assert (read.trace_id, read.span_id, read.parent_id) == (TRACE.hex(), SPAN.hex(), PARENT.hex())
-    assert (read.name, read.start_ns, read.end_ns, read.trace_state) == ("work", 5, 7, "k=v")
+    assert (read.name, read.start_ns, read.end_ns, read.trace_state) == ("work", 2**64 - 1, 0, "k=v")
     assert read.attributes == {
         "llm.model_name": "m", "a": True, "b": 3, "c": 0.5, "d": b"x", "e": ["y", 1], "f": {"g": {"h": "i"}}, "j": None,
     }  # fmt: skip
@@ -96,20 +100,23 @@ def test_json_holds_the_same_as_protobuf(span, request_with):
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"null", b"[1]", b"{", b'{"resourceSpans": 7}', b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "xy"}]}]}]}',
-     b'{"resourceSpans":' + b"[" * 100_000, b"\xff\xfe", b'{"resourceSpans": [{"scopeSpans": [{"spans": [3]}]}]}'],
-    ids=lambda body: body[:60].decode(errors="replace"),
+    ("read", "body"),
+    [
+        *((from_json, body) for body in (
+            b"", b"null", b"[1]", b"{", b'{"resourceSpans": 7}', b"\xff\xfe", b'{"resourceSpans":' + b"[" * 100_000,
+            b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "xy"}]}]}]}',
+            b'{"resourceSpans": [{"scopeSpans": [{"spans": [3]}]}]}',
+        )),
+        *((batch_of, body) for body in (b"\xff" * 100, b"hello", b"\x0a\xff\xff\xff\xff\x0f")),
+        *((unpack, body) for body in (
+            b"spans", b"", gzip.compress(b"spans" * 100)[:-9], gzip.compress(b"a") + b"more",
+        )),
+    ],
+    ids=lambda value: getattr(value, "__name__", "body"),
 )  # fmt: skip
-def test_what_is_no_request_in_json_is_refused(body):
+def test_a_body_that_is_no_request_is_refused(read, body):
     with pytest.raises(RefusedError, match="the body"):
-        from_json(body)
-
-
-@pytest.mark.parametrize("body", [b"\xff" * 100, b"hello", b"\x0a\xff\xff\xff\xff\x0f"], ids=repr)
-def test_what_is_no_request_in_protobuf_is_refused(body):
-    with pytest.raises(RefusedError, match="the body"):
-        batch_of(body)
+        read(body)
 
 
 def test_a_span_without_an_id_that_can_be_one_is_rejected(span, request_with):
@@ -124,14 +131,6 @@ def test_spans_of_ragspan_itself_are_not_read(answer, request_with):
     batch = batch_of(request_with(answer(TRACE), scope="ragspan").SerializeToString())
 
     assert (batch.own, batch.traces) == (1, {})
-
-
-def test_times_that_lie_are_carried(span, request_with):
-    most = 2**64 - 1
-
-    (read,) = spans_of(request_with(span(TRACE, start_time_unix_nano=most, end_time_unix_nano=0)))
-
-    assert (read.start_ns, read.end_ns) == (most, 0)
 
 
 def test_a_span_that_is_nested_without_end_is_rejected(span, request_with):
@@ -225,19 +224,9 @@ def test_parts_may_come_in_any_order(span, request_with):
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
 def test_a_packed_body_is_unpacked(pack):
-    assert unpacked(pack(b"spans" * 1000), 5000) == b"spans" * 1000
+    assert unpack(pack(b"spans" * 1000)) == b"spans" * 1000
 
 
 def test_a_gzip_bomb_is_unpacked_no_further_than_to_the_bound():
     with pytest.raises(RefusedError, match="may unpack to 1000 bytes"):
         unpacked(gzip.compress(bytes(10_000_000)), 1000)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"spans", b"", gzip.compress(b"spans" * 100)[:-9], gzip.compress(b"a") + b"more"],
-    ids=["no gzip", "nothing", "cut off", "more behind it"],
-)
-def test_what_is_no_gzip_is_refused(body):
-    with pytest.raises(RefusedError, match="the body"):
-        unpacked(body, 5000)

@@ -9,6 +9,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ragspan import ConfigurationError
+from ragspan.testing import RecordingSink
 from ragspan_otlp.buffer import BufferLimits
 from ragspan_otlp.receiver import Receiver
 
@@ -19,17 +20,9 @@ from ragspan_otlp.servers import GRPCServer  # noqa: E402
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 
 
-class Sink:
-    def __init__(self):
-        self.records = []
-
-    def submit(self, record):
-        self.records.append(record)
-
-
 @pytest.fixture
 async def server():
-    receiver = Receiver(Sink(), limits=BufferLimits(max_traces=2))
+    receiver = Receiver(RecordingSink(), limits=BufferLimits(max_traces=2))
     server = GRPCServer(receiver, "127.0.0.1:0")
     await server.start()
     yield server, receiver
@@ -98,4 +91,4 @@ async def test_what_the_exporter_of_opentelemetry_sends_is_taken(server):
 async def test_an_address_that_cannot_be_had_is_named(server):
     running, _ = server
     with pytest.raises(ConfigurationError, match=f"cannot be received at 127.0.0.1:{running.port}"):
-        GRPCServer(Receiver(Sink()), f"127.0.0.1:{running.port}")
+        GRPCServer(Receiver(RecordingSink()), f"127.0.0.1:{running.port}")
