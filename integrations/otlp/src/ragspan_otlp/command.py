@@ -1,4 +1,4 @@
-"""The command `ragspan worker --otlp`. It refuses to send scores to itself, since it would score them in turn."""
+"""The command `ragspan worker --otlp`. It refuses to send the scores to itself, where nobody would see them."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ def worker(
         str | None, typer.Option(metavar="HOST:PORT", help="Receive OTLP over gRPC there, such as 127.0.0.1:4317.")
     ] = None,
     quiet: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Without a new span, after which a trace with a root has ended.")
+        float, typer.Option(metavar="SECONDS", help="A trace with a root has ended after this time without a new span.")
     ] = _DEFAULTS.quiet,
     deadline: Annotated[
-        float, typer.Option(metavar="SECONDS", help="Likewise of a trace whose root does not come.")
+        float, typer.Option(metavar="SECONDS", help="The same for a trace whose root does not come.")
     ] = _DEFAULTS.deadline,
     memory: Annotated[
-        int, typer.Option(metavar="MIB", help="For spans whose traces have not ended; beyond, senders try again later.")
+        int,
+        typer.Option(metavar="MIB", help="For spans of traces that have not ended; above it, senders try again later."),
     ] = _DEFAULTS.max_bytes // _MIB,
     metrics: Annotated[
         str | None, typer.Option(metavar="NAMES", help="With commas between them; RAGSPAN_METRICS by default.")
@@ -76,9 +77,9 @@ def worker(
 
     It reads the spans of OpenInference, of OpenTelemetry's GenAI conventions and of Traceloop, in any language. Judge, metrics
     and budgets are configured by RAGSPAN_* variables as in an application, the export by OTEL_*; without an exporter each answer
-    is printed. With RAGSPAN_SINK the answers go to a fleet of workers. /healthz and /readyz are served where OTLP over HTTP is.
+    is printed. With RAGSPAN_SINK the answers go to a fleet of workers. OTLP over HTTP also serves /healthz and /readyz.
 
-    SIGTERM and Ctrl-C: no new spans; what is there is scored and exported within RAGSPAN_EXIT_TIMEOUT.
+    SIGTERM and Ctrl-C: no new spans are taken; those that came are scored and exported within RAGSPAN_EXIT_TIMEOUT.
 
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """

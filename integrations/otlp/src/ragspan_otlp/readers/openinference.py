@@ -39,7 +39,6 @@ _KINDS: dict[str, Kind] = {
     "EVALUATOR": "ignored",
     "GUARDRAIL": "ignored",
 }
-_FIRST_TOKEN = "First Token Stream Event"  # noqa: S105  the name of an event
 _POSTPROCESSING = ("._postprocess_nodes", "._apostprocess_nodes")
 _node = re.compile(r"Node\(id_=([^)]+)\), score=([-\d.e]+)")
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
@@ -133,7 +132,6 @@ def _read_model(step: Step, payloads: Payloads) -> None:
         "cached_tokens": whole(attributes, "llm.token_count.prompt_details.cache_read"),
         "finish_reason": attributes.get("llm.finish_reason"),
     }
-    step.first_token_ns = next((event.time_ns for event in step.span.events if event.name == _FIRST_TOKEN), None)
 
 
 def _plain_reply(output: Any) -> Message | None:

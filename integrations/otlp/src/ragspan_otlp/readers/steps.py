@@ -58,7 +58,6 @@ class Step:
     """Of a model: False where only its prompt is known, since spans come when they end."""
     model: str | None = None
     provider: str | None = None
-    first_token_ns: int | None = None
     call_id: str | None = None
     """Of a tool: the model's request."""
     top_k: int | None = None
