@@ -13,6 +13,7 @@ from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
 from ragspan_otlp.readers.payloads import (
     Payloads,
+    arguments_in,
     as_text,
     chunks_in,
     json_of,
@@ -65,7 +66,8 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     if kind is None:
         return None
     framework = span.scope.rpartition(".")[2]
-    given = json_of(attributes.get("traceloop.entity.input"))
+    given, output = json_of(attributes.get("traceloop.entity.input")), attributes.get("traceloop.entity.output")
+    gave = output if json_of(output) is None else json_of(output)
     step = Step(
         span=span,
         kind=kind,
@@ -73,14 +75,11 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         framework=_FRAMEWORKS.get(framework, framework),
         shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
         inputs=payloads.snapshot(_given(given)) if given is not None else OPAQUE,
+        output=payloads.read(_gave(gave)),
         session_id=text(attributes, "gen_ai.conversation.id", "session.id"),
         user_id=text(attributes, "user.id", "enduser.id"),
         metadata=_metadata(attributes, given),
     )
-    gave = json_of(attributes.get("traceloop.entity.output"))
-    gave = attributes.get("traceloop.entity.output") if gave is None else gave
-    if gave is not None:
-        step.output = payloads.read(_gave(gave)) if isinstance(_gave(gave), str) else payloads.snapshot(_gave(gave))
     _DETAILS.get(kind, _read_chain)(step, payloads, gave)
     return step
 
@@ -111,11 +110,7 @@ def _given(data: Any) -> Any:
         return data
     if "inputs" in data or "input_str" in data:
         return data.get("inputs", data.get("input_str"))
-    if data.keys() <= {"args", "kwargs"}:
-        named, others = data.get("kwargs"), data.get("args")
-        only = others[0] if isinstance(others, list) and len(others) == 1 else None
-        return only if isinstance(only, str) else named or only or others
-    return data
+    return arguments_in(data)
 
 
 def _gave(data: Any) -> Any:

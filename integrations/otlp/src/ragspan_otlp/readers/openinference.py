@@ -13,6 +13,7 @@ from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Message
 from ragspan_otlp.readers.payloads import (
     Payloads,
+    arguments_in,
     as_fields,
     as_text,
     chunks_in,
@@ -176,10 +177,9 @@ def _read_reranker(step: Step, payloads: Payloads) -> None:
 
 def _read_tool(step: Step, _: Payloads) -> None:
     """LlamaIndex's tools are called with `args` and `kwargs`, and give an object with blocks of text."""
-    inputs, output = step.inputs, step.output
-    if isinstance(inputs, dict) and inputs.keys() <= {"args", "kwargs"}:
-        named, others = inputs.get("kwargs"), inputs.get("args")
-        step.inputs = named or (others[0] if isinstance(others, list) and len(others) == 1 else others)
+    output = step.output
+    if isinstance(step.inputs, dict):
+        step.inputs = arguments_in(step.inputs)
     if isinstance(output, dict) and isinstance(output.get("blocks"), list):
         texts = (block.get("text") for block in output["blocks"] if isinstance(block, dict))
         step.output = "\n".join(said for said in texts if isinstance(said, str))

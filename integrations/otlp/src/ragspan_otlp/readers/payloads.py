@@ -223,6 +223,15 @@ def number(value: Any) -> float | None:
         return None
 
 
+def arguments_in(fields: Fields) -> Any:
+    """What a Python function was called with, if these fields are its `args` and `kwargs`: its only text, or its arguments."""
+    if not fields.keys() <= {"args", "kwargs"}:
+        return fields
+    named, others = fields.get("kwargs"), fields.get("args")
+    only = others[0] if isinstance(others, list) and len(others) == 1 else None
+    return only if isinstance(only, str) else named or only or others
+
+
 def query_in(inputs: Snapshot) -> str | None:
     """What was searched with: a text, or the field with such a name in what a search was called with."""
     if isinstance(inputs, dict):
