@@ -10,12 +10,13 @@ Guarantees:
   meanwhile, unless a question has killed helpers: it might kill the application. Then questions wait for the next helper.
 - When an application forks and does not use its helper any more, like the master process of a server, the helper ends.
 
-All of it runs in the worker's event loop, except `close`, `after_fork_in_child` and `rest_if_idle`.
+All of it runs in the worker's thread, except `ask_from_outside`, `after_fork_in_child` and `rest_if_idle`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import logging
 import math
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ragspan.backoff import Backoff
+from ragspan.engine._threads import call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal, Message
 from ragspan.forks import watch_forks
@@ -111,18 +113,28 @@ class HelperClient:
             await asyncio.sleep(self._pause.remaining)  # never elsewhere: it may kill the application
         raise HelperLost
 
-    async def ask_now(self, kind: str, *payload: Any) -> Any:
-        """The answer of the present helper, whatever else it has to do; None if there is none.
+    def ask_from_outside(self, kind: str, *payload: Any) -> concurrent.futures.Future[Any] | None:
+        """The answer of the present helper, whatever else it has to do, for threads other than the worker's.
 
-        Raises:
-            HelperUnavailable: it could not be started.
-            HelperLost: it died before it answered.
-            HelperRefusal: it could not do it.
+        None if there is no helper, or in the worker's thread, which must not wait for itself. The future raises what `ask`
+        raises, and is cancelled if the worker has just ended.
         """
-        if self._ready is None:
+        loop, ready = self._loop, self._ready
+        if loop is None or ready is None or call_guarded(asyncio.get_running_loop)[0] is loop:
             return None
-        helper = await asyncio.shield(self._ready)
-        return await helper.ask(kind, *payload)
+
+        async def ask() -> Any:
+            helper = await asyncio.shield(ready)
+            return await helper.ask(kind, *payload)
+
+        asking = ask()
+        try:
+            return asyncio.run_coroutine_threadsafe(asking, loop)
+        except RuntimeError:  # the loop is closed
+            asking.close()
+            answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+            answer.cancel()
+            return answer
 
     def close(self) -> None:
         """End the helper; it is killed if that takes more than a second. This event loop gets no other one."""

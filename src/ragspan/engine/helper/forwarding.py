@@ -17,10 +17,9 @@ import asyncio
 import concurrent.futures
 import functools
 import pickle
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import CompletionListener, Item
@@ -34,8 +33,6 @@ from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from ragspan.telemetry.base import Emitter
-
-_Answer: TypeAlias = "concurrent.futures.Future[object]"
 
 _MARGIN = 30.0  # seconds beyond the metrics' own limit, for the way and for the helper's other records
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up
@@ -61,8 +58,6 @@ class Forwarding:
             can_do_without=functools.partial(_can_export, options.emitters),
         )
         self._told_deaths = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread_id = 0
 
     @property
     def helper_pid(self) -> int | None:
@@ -70,7 +65,6 @@ class Forwarding:
 
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
-        self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
         record = await self._here.redaction.record_of(item)
         if record is None:
             return
@@ -86,46 +80,31 @@ class Forwarding:
             scored = isinstance(answer, bytes)
             self._account.end(item, replace(pickle.loads(answer), record=record) if scored else answer)  # noqa: S301 - our helper's
 
+    def flush(self, deadline: Deadline) -> bool:
+        """Let the helper flush, and the emitters here; True if all of it was sent in time."""
+        deaths, told_deaths = self._client.deaths, self._told_deaths
+        has_sent = self._helper_did("flush", deadline)
+        has_sent = self._here.flush(deadline) and has_sent
+        self._told_deaths = deaths  # only now: all who flush at the same time have to hear of it
+        return has_sent and deaths == told_deaths
+
     def stop(self, deadline: Deadline) -> None:
-        self._wait_for(self._tell("stop", deadline), Deadline(deadline.remaining + _GRACE))
+        self._helper_did("stop", deadline)
         self._here.stop(deadline)
 
     def worker_ended(self) -> None:
         self._client.close()
         self._here.worker_ended()
 
-    def flush(self, deadline: Deadline) -> bool:
-        """Let the helper flush, and the emitters here; True if all of it was sent in time."""
-        deaths, told_deaths = self._client.deaths, self._told_deaths
-        told = self._tell("flush", deadline)
-        patience = Deadline(deadline.remaining + _GRACE)
-        has_sent = self._here.flush(deadline)
-        has_sent = self._wait_for(told, patience) and has_sent
-        self._told_deaths = deaths  # only now: all who flush at the same time have to hear of it
-        return has_sent and deaths == told_deaths
-
-    def _tell(self, kind: str, deadline: Deadline) -> _Answer | None:
-        """Ask the helper to do something before the deadline; None if there is no helper."""
-        loop = self._loop
-        if loop is None or self._client.pid is None or threading.get_ident() == self._thread_id:
-            return None  # the loop's own thread must not wait for the loop
-        asking = self._client.ask_now(kind, deadline.remaining)
-        try:
-            return asyncio.run_coroutine_threadsafe(asking, loop)
-        except RuntimeError:  # the loop is closed: its helper has ended with it
-            asking.close()
-            refused: _Answer = concurrent.futures.Future()
-            refused.set_result(False)
-            return refused
-
-    def _wait_for(self, told: _Answer | None, patience: Deadline) -> bool:
-        """Whether the helper did what it was told."""
-        if told is None:
+    def _helper_did(self, kind: str, deadline: Deadline) -> bool:
+        """Whether the helper, if there is one, did this in time."""
+        answer = self._client.ask_from_outside(kind, deadline.remaining)
+        if answer is None:
             return True
         try:
-            return told.result(patience.remaining) is not False
+            return answer.result(deadline.remaining + _GRACE) is not False
         except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
-            told.cancel()
+            answer.cancel()
         except (HelperLost, HelperUnavailable, HelperRefusal):
             self._log.trouble("helper_flush", "the helper process could not export what it held")
         return False

@@ -42,8 +42,8 @@ class Service:
     time_to_work = 0.0
     """Seconds that it goes on with open questions when the application is gone."""
 
-    def finish(self, timeout: float) -> None:
-        """The application is gone, and the time to work is over: send what is left within so many seconds."""
+    async def stop(self, timeout: float) -> None:
+        """The time to work is over: send what is left within so many seconds."""
 
 
 class MetricService(Service):
@@ -101,9 +101,6 @@ class RecordService(Service):
     async def stop(self, timeout: float) -> None:
         self.time_to_work = 0.0  # the application has given up what is open
         await asyncio.to_thread(self._scorer.stop, Deadline(timeout))
-
-    def finish(self, timeout: float) -> None:
-        self._scorer.stop(Deadline(timeout))
 
 
 def _set_providers(resource_attributes: Mapping[str, Any]) -> None:

@@ -36,7 +36,7 @@ _SERVICES = "ragspan.engine.helper.services"
 _PRIORITY = 5  # of 19: requests come first where processors are short
 _STDOUT, _STDERR = 1, 2
 _IO_THREADS = 32
-_FINISH_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
+_STOP_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
 _READ_TIMEOUT = 0.5  # seconds to read the last messages, if a child of the application keeps the socket open
 _LOOK_AGAIN = 1.0  # seconds between signs of life, and between looks for the application
 
@@ -69,9 +69,7 @@ def _serve(connection: socket.socket, application: int) -> None:
         _, error = call_guarded(loop.run_forever)
         if error is not None:
             _note_error(error)
-    call_guarded(loop.run_until_complete, server.work())
-    if server.service is not None:
-        server.service.finish(_FINISH_TIMEOUT)
+    call_guarded(loop.run_until_complete, server.finish())
 
 
 async def _connected(connection: socket.socket) -> _Server:
@@ -90,7 +88,7 @@ def _watch(descriptor: int, signs: int, application: int, server: _Server, loop:
                 os.write(signs, b".")
     os.dup2(_STDOUT, _STDERR)  # whoever reads the application's output need not wait for us
     loop.call_soon_threadsafe(loop.call_later, _READ_TIMEOUT, server.end)
-    threading.Event().wait(_READ_TIMEOUT + server.time_to_work + _FINISH_TIMEOUT + 1)
+    threading.Event().wait(_READ_TIMEOUT + server.time_to_work + _STOP_TIMEOUT + 1)
     os._exit(1)
 
 
@@ -120,11 +118,13 @@ class _Server:
             self.is_ended = True
             self._loop.stop()
 
-    async def work(self) -> None:
-        """Go on with the open questions for as long as the service may."""
+    async def finish(self) -> None:
+        """Go on with the open questions for as long as the service may, and stop it."""
         ends_at = self._loop.time() + self.time_to_work
         while self.tasks and (left := ends_at - self._loop.time()) > 0:
             await asyncio.wait(self.tasks.values(), timeout=left)
+        if self.service is not None:
+            await self.service.stop(_STOP_TIMEOUT)
 
     def _received(self, message: Message) -> None:
         kind, number, *payload = message
