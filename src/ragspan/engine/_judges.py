@@ -1,4 +1,4 @@
-"""The judges in a metric's fields: which are paid for, where they are asked, and who judges when the budget is spent."""
+"""The judges in a metric's fields: which ones cost money, which ones compute, and which one judges when the budget is spent."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ClaimsJudge:
 
 
 def make_fallback_judge(budget: Budget) -> Judge | ClaimsJudge | None:
-    """The judge that stands in for all that are paid for; None to skip their metrics."""
+    """The judge that replaces all judges that cost money when the budget is spent; None to skip their metrics."""
     fallback = budget.fallback
     if isinstance(fallback, str):
         if fallback == "skip":
@@ -45,12 +45,12 @@ def make_fallback_judge(budget: Budget) -> Judge | ClaimsJudge | None:
 
 
 def spenders_of(metric: object) -> Iterator[Spender]:
-    """The judges of a metric whose requests are paid for, as far as its fields show them."""
+    """The judges in a metric's fields whose requests cost money."""
     return (value for value in _values_of(metric) if isinstance(value, Spender) and not isinstance(value, type))
 
 
 def are_cpu_bound(metric: object) -> list[bool | None]:
-    """What each judge of a metric says of itself, see `Judge`; None for one that says nothing."""
+    """Whether each judge of a metric is `cpu_bound`, see `Judge`; None for a judge that does not say."""
     judges: list[object] = []
     for value in _values_of(metric):
         if isinstance(value, ClaimsJudge):
@@ -62,17 +62,17 @@ def are_cpu_bound(metric: object) -> list[bool | None]:
 
 
 def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
-    """Call `prepare` of the judges that have one, as an engine does that asks them in its own process."""
+    """Call `prepare` of the judges that have it, for an engine that asks them in its own process."""
     for judge in [*(getattr(metric, _JUDGE, None) for metric in metrics), fallback]:
         prepare = getattr(judge, "prepare", None)
         if callable(prepare):
-            call_guarded(prepare)  # a judge that cannot be had fails when it is asked
+            call_guarded(prepare)  # a judge that cannot be prepared fails when it is asked
 
 
 def with_judge(metric: Metric, judge: object) -> Metric | None:
-    """The metric with this judge in place of its own and of all that are paid for; None if that cannot be.
+    """The metric with this judge in place of its own and of all that cost money.
 
-    It cannot for a metric that is no dataclass with a field `judge`, and where the metric refuses this judge.
+    None if the metric is not a dataclass with a field `judge`, or refuses this judge.
     """
     names = _fields_of(metric)
     if _JUDGE not in names:

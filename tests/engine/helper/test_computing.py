@@ -14,7 +14,7 @@ from ragspan.engine import Budget
 from ragspan.engine.helper import client, connection
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.outcomes import MetricFailure, NotApplicable, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable
 
 NILE = {
     "question": "How long is the Nile?",
@@ -146,47 +146,35 @@ def test_an_outage_of_a_judges_service_is_one_wherever_the_judge_computes(fakes,
     assert (verdict.ending, verdict.reason) == ("nacked", "judge_outage")
 
 
-def test_a_judge_that_does_not_pickle_computes_in_a_thread_and_that_is_logged_once(
-    engine_of, obedient, explanations, caplog
+def of_this_process_only(judge):
+    """A class of judges that the helper cannot import."""
+    globals()["LocalJudge"] = type("LocalJudge", (judge,), {"__module__": __name__, "__qualname__": "LocalJudge"})
+    return globals()["LocalJudge"]
+
+
+LOCK = threading.Lock()
+
+
+@pytest.mark.parametrize(
+    ("make", "command", "explanation"),
+    [
+        (lambda there: there.Obeying(there.ObedientJudge(baggage=LOCK)), "tell_process", str(os.getpid())),
+        (lambda there: there.Obeying(args=(LOCK,)), "return_arguments", str((LOCK,))),
+        (lambda there: there.Obeying(of_this_process_only(there.ObedientJudge)()), "tell_process", str(os.getpid())),
+        (lambda there: there.Obeying(), "return_what_does_not_pickle", str(os.getpid())),
+    ],
+    ids=["judge that does not pickle", "metric that does not pickle", "judge that cannot be imported", "outcome"],
+)
+def test_what_the_helper_cannot_score_is_scored_in_a_thread_and_that_is_logged_once(
+    fakes, obedient, make_engine, explanations, caplog, make, command, explanation
 ):
-    engine, emitter = engine_of(obedient.ObedientJudge(baggage=threading.Lock()))
+    emitter = fakes.ListEmitter()
+    engine = make_engine(make(obedient), emitters=[emitter])
 
-    assert set(explanations(engine, emitter, "tell_process 1", "tell_process 2").values()) == {str(os.getpid())}
+    explained = explanations(engine, emitter, f"{command} 1", f"{command} 2")
+    assert [*explained.values()] == [explanation] * 2
     [line] = caplog.messages
-    assert line.startswith("metric obeying is scored in a thread of the application, not in the helper: TypeError")
-
-
-def test_a_judge_that_the_helper_cannot_import_computes_in_a_thread(fakes, obedient, make_engine, explanations, caplog):
-    class LocalJudge(obedient.ObedientJudge):
-        """Known in this process only."""
-
-    globals()["LocalJudge"] = LocalJudge
-    LocalJudge.__qualname__ = "LocalJudge"
-    emitter = fakes.ListEmitter()
-    engine = make_engine(obedient.Obeying(LocalJudge()), emitters=[emitter])
-
-    assert explanations(engine, emitter, "tell_process") == {"tell_process": str(os.getpid())}
-    assert "metric obeying is scored in a thread of the application" in caplog.text
-
-
-def test_verdicts_that_do_not_pickle_are_asked_for_in_a_thread(engine_of, explanations):
-    engine, emitter = engine_of()
-
-    assert explanations(engine, emitter, "return_lock")["return_lock"].startswith("<unlocked _thread.lock")
-
-
-def test_arguments_reach_the_judge_as_they_are(fakes, make_engine, obedient, explanations):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(obedient.Obeying(args=(("a", 1), Usage(requests=1))), emitters=[emitter])
-
-    assert explanations(engine, emitter, "return_arguments") == {"return_arguments": str((("a", 1), Usage(requests=1)))}
-
-
-def test_arguments_that_do_not_pickle_are_used_in_a_thread(fakes, make_engine, obedient, explanations):
-    emitter, lock = fakes.ListEmitter(), threading.Lock()
-    engine = make_engine(obedient.Obeying(args=(lock,)), emitters=[emitter])
-
-    assert explanations(engine, emitter, "return_arguments") == {"return_arguments": str((lock,))}
+    assert line.startswith("metric obeying is scored in a thread of the application, not in the helper: ")
 
 
 def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, blockade, helper_of):
@@ -228,6 +216,7 @@ def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored(eng
     assert all(explanation.isdigit() for explanation in explained.values())
     assert len(explained) == 16
     assert engine.stats().errors == {"metric": 1}
+    assert engine._work.helper.client.deaths == 2
 
 
 @pytest.mark.slow
@@ -266,17 +255,7 @@ def test_after_too_many_deaths_a_thread_takes_over_for_a_while(
     assert explanations(engine, emitter, "tell_process 7")["tell_process 7"] == str(helper_of(engine))
 
 
-def test_the_timeouts_of_metrics_hold_while_the_helper_is_stopped(fakes, engine_of, explanations, helper_of, stopped):
-    engine, emitter = engine_of(metric_timeout=0.2)
-    while explanations(engine, emitter, "tell_process")["tell_process"] == "timeout":
-        emitter.scored.clear()  # it is being started
-    stopped(helper_of(engine))
-
-    assert explanations(engine, emitter, "tell_process 1")["tell_process 1"] == "timeout"
-    assert engine.stats().dropped == {}
-
-
-def test_a_helper_that_is_stopped_costs_no_score(engine_of, explanations, helper_of, stopped, monkeypatch):
+def test_a_helper_that_is_stopped_costs_no_score(engine_of, explanations, helper_of, stopped, monkeypatch, caplog):
     monkeypatch.setattr(connection, "_TICK", 0.1)
     engine, emitter = engine_of()
     explanations(engine, emitter, "tell_process 0")
@@ -288,6 +267,7 @@ def test_a_helper_that_is_stopped_costs_no_score(engine_of, explanations, helper
     assert {explained[question] for question in questions} == {str(helper_of(engine))}
     assert helper_of(engine) not in {None, hung}
     assert engine.stats().errors == {}
+    assert caplog.messages == ["the helper process hung; another one takes its place"]
 
 
 def test_what_a_stopped_helper_is_sent_has_a_bound(fakes, engine_of, explanations, helper_of, stopped, monkeypatch):
@@ -300,7 +280,9 @@ def test_what_a_stopped_helper_is_sent_has_a_bound(fakes, engine_of, explanation
         engine.submit(fakes.a_record(question=f"tell_process {number}"))
 
     assert engine.flush(fakes.PATIENCE)
-    assert len(helper._open) == 256
+    assert engine.stats().dropped == {}
+    assert {scored.outcomes["obeying"].error_type for scored in emitter.scored[-300:]} == {"timeout"}
+    assert helper.open_questions == 256
 
 
 def test_the_helper_forgets_all_but_the_last_records(engine_of, explanations):

@@ -32,16 +32,16 @@ def test_the_main_module_is_not_run_again_and_nothing_of_the_applications_is_imp
     assert len(lines) == 3
 
 
+ASKING = """
+    engine = make_engine()
+    ask(engine, "tell_process")
+    engine.shutdown(20)
+"""
+
+
 @pytest.mark.parametrize("options", [["-I"], ["-W", "error"], ["-X", "dev", "-W", "error"], ["-E", "-s"], ["-O"]])
 def test_it_does_not_matter_how_the_interpreter_was_started(start, options):
-    application = start(
-        """
-        engine = make_engine()
-        ask(engine, "tell_process")
-        engine.shutdown(20)
-        """,
-        *options,
-    )
+    application = start(ASKING, *options)
     [line] = application.rest()
 
     assert line.removeprefix("answer ").isdigit()
@@ -53,14 +53,7 @@ def test_what_is_run_at_the_start_of_the_applications_interpreter_is_not_run_in_
     folder = tmp_path / "instrumenting"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text("import sys; print('instrumented', file=sys.stderr)")
-    lines = start(
-        """
-        engine = make_engine()
-        ask(engine, "tell_process")
-        engine.shutdown(20)
-        """,
-        PYTHONPATH=str(folder),
-    ).rest()
+    lines = start(ASKING, PYTHONPATH=str(folder)).rest()
 
     assert lines[0] == "instrumented"
     assert len(lines) == 2
@@ -69,15 +62,7 @@ def test_what_is_run_at_the_start_of_the_applications_interpreter_is_not_run_in_
 def test_the_folder_of_the_application_may_be_gone(start, tmp_path):
     folder = tmp_path / "gone"
     folder.mkdir()
-    application = start(
-        """
-        os.rmdir(os.getcwd())
-        engine = make_engine()
-        ask(engine, "tell_process")
-        engine.shutdown(20)
-        """,
-        folder=folder,
-    )
+    application = start(f"    os.rmdir(os.getcwd()){ASKING}", folder=folder)
     [line] = application.rest()
 
     assert line.removeprefix("answer ").isdigit()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
 import select
 import signal
+import struct
 import sys
 from pathlib import Path
 
@@ -27,6 +29,14 @@ def is_open(number):
     return True
 
 
+def greet(process):
+    """Wait until a helper process answers."""
+    data = pickle.dumps([("serve", 1, "MetricService", pickle.dumps({}), {})])
+    process.socket.sendall(struct.pack(">Q", len(data)) + data)
+    assert select.select([process.socket], [], [], 20)[0]
+    assert b"answer" in process.socket.recv(100_000)
+
+
 @pytest.fixture
 def start():
     """Starts helper processes."""
@@ -43,15 +53,8 @@ def start():
         process.end(20)
 
 
-def test_it_ends_when_its_socket_is_closed(start):
-    process = start()
-    process.socket.close()
-
-    assert process.end(20) == 0
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_that_are_meant_for_the_application_do_not_end_it(start, number, greet):
+def test_signals_that_are_meant_for_the_application_do_not_end_it(start, number):
     process = start()
     greet(process)
     os.kill(process.pid, number)
@@ -59,21 +62,6 @@ def test_signals_that_are_meant_for_the_application_do_not_end_it(start, number,
     process.socket.close()
 
     assert process.end(20) == 0
-
-
-@pytest.fixture
-def greet():
-    """Waits until a helper process answers."""
-    import pickle
-    import struct
-
-    def greet_and_wait(process):
-        data = pickle.dumps([("serve", 1, "MetricService", pickle.dumps({}), {})])
-        process.socket.sendall(struct.pack(">Q", len(data)) + data)
-        assert select.select([process.socket], [], [], 20)[0]
-        assert b"answer" in process.socket.recv(100_000)
-
-    return greet_and_wait
 
 
 def test_it_is_in_no_group_of_the_terminals(start):
@@ -137,7 +125,7 @@ def test_a_frozen_application_is_not_started_as_its_own_helper(monkeypatch):
         HelperProcess()
 
 
-def test_modules_that_lie_about_are_not_run(start, monkeypatch, tmp_path, greet):
+def test_modules_that_lie_about_are_not_run(start, monkeypatch, tmp_path):
     """The search path is the application's, and the folder that it happens to be in is not on it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry])

@@ -98,8 +98,7 @@ class HelperClient:
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # a worker that died has a successor with another loop
-            self._loop, self._door = loop, asyncio.Lock()
-            self._ready, self._is_closed = None, False
+            self._loop, self._door, self._is_closed = loop, asyncio.Lock(), False
         try:
             async with self._door:
                 helper = await self._helper_with_less_than(self._max_questions)
@@ -114,10 +113,10 @@ class HelperClient:
         raise HelperLost
 
     def ask_from_outside(self, kind: str, *payload: Any) -> concurrent.futures.Future[Any] | None:
-        """The answer of the present helper, whatever else it has to do, for threads other than the worker's.
+        """Ask the present helper from another thread than the worker's, whatever else it has to do.
 
-        None if there is no helper, or in the worker's thread, which must not wait for itself. The future raises what `ask`
-        raises, and is cancelled if the worker has just ended.
+        The future raises what `ask` raises. None if there is no helper, or in the worker's thread, which must not wait for
+        itself.
         """
         loop, ready = self._loop, self._ready
         if loop is None or ready is None or call_guarded(asyncio.get_running_loop)[0] is loop:
@@ -130,16 +129,13 @@ class HelperClient:
         asking = ask()
         try:
             return asyncio.run_coroutine_threadsafe(asking, loop)
-        except RuntimeError:  # the loop is closed
+        except RuntimeError:  # the loop has just been closed, and its helper ended
             asking.close()
-            answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
-            answer.cancel()
-            return answer
+            return None
 
     def close(self) -> None:
         """End the helper; it is killed if that takes more than a second. This event loop gets no other one."""
-        self._is_closed = True
-        helper, self._current = self._current, None
+        helper, self._current, self._ready, self._is_closed = self._current, None, None, True
         if helper is not None:
             helper.end()
 

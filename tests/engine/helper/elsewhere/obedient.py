@@ -49,14 +49,11 @@ class ObedientJudge:
     def tell_modules(self, _):
         return sorted(sys.modules)
 
-    def tell_record(self, record):
-        return record
-
     def return_arguments(self, _, *args):
         return args
 
-    def return_lock(self, _):
-        return threading.Lock()
+    def return_what_does_not_pickle(self, _):
+        return Score(value=1.0, explanation=str(os.getpid()), evidence=(threading.Lock(),))
 
     def fail(self, _):
         raise JudgeError("too_hard", "nobody knows")
@@ -162,7 +159,8 @@ class Obeying:
     name: str = "obeying"
 
     async def score(self, record):
-        return Score(value=1.0, explanation=str(await self.judge.obey(record, *self.args)))
+        answer = await self.judge.obey(record, *self.args)
+        return answer if isinstance(answer, Score) else Score(value=1.0, explanation=str(answer))
 
 
 @dataclass
