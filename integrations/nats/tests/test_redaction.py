@@ -6,9 +6,8 @@ import logging
 
 import pytest
 from brokers import PATIENCE, until
-from letter_parts import listed
 from submitted import a_record, stored_records, submit
-from worker_process import is_empty, start_worker
+from worker_process import is_empty
 
 SECRET = "anna@example.org"
 
@@ -54,46 +53,44 @@ def test_what_cannot_be_redacted_is_dropped_and_counted(broker, make_sink, caplo
     assert broker.messages("ragspan") == []
 
 
-@pytest.mark.parametrize("function", ["capwords", "no_such_function"])
-def test_a_worker_refuses_a_name_that_means_nothing_and_redacts_by_one_that_does(
-    broker, backend, tmp_path, make_sink, function
-):
-    worker = start_worker(
-        broker,
-        tmp_path / "worker.log",
-        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-        RAGSPAN_REDACT=f"string:{function}",
-        RAGSPAN_CAPTURE_CONTENT="true",
-        RAGSPAN_METRICS="faithfulness",
-    )
-    try:
-        if function == "no_such_function":
-            assert worker.ended() == 2
-            assert "string has no no_such_function" in worker.log
-            return
-        sink = make_sink(broker)
-        submit(sink, a_record(question="who is it"))
-        worker.until(lambda: backend.spans and is_empty(broker), what="a score")
-        assert [span.attributes["input.value"] for span in backend.spans if span.record] == ["Who Is It"]
-    finally:
-        worker.kill()
+@pytest.fixture
+def worker_that_redacts(make_worker, backend):
+    def start(function):
+        return make_worker(
+            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+            RAGSPAN_REDACT=function,
+            RAGSPAN_CAPTURE_CONTENT="true",
+            RAGSPAN_METRICS="faithfulness",
+        )
+
+    return start
 
 
-def test_among_the_dead_letters_there_is_no_secret(broker, backend, tmp_path, make_sink):
-    sink = make_sink(broker, redact=mask, compress_above=10**6)
-    submit(sink, a_leaky_record())
-    worker = start_worker(
-        broker,
-        tmp_path / "worker.log",
-        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-        RAGSPAN_REDACT="builtins:len",
-    )
-    try:
-        until(lambda: len(broker.messages("ragspan-dead-letters")) == 1, what="a dead letter", patience=PATIENCE)
-        (letter,) = listed(broker)
-        assert (letter["reason"], letter["detail"]) == ("redaction_failed", "it returned a int, not a str")
-        assert SECRET not in messages_in(broker, "ragspan-dead-letters")
-        assert backend.spans == []
-        assert SECRET not in worker.log
-    finally:
-        worker.kill()
+def test_a_worker_refuses_a_name_that_means_nothing(worker_that_redacts):
+    worker = worker_that_redacts("string:no_such_function")
+
+    assert worker.ended() == 2
+    assert "string has no no_such_function" in worker.log
+
+
+def test_a_worker_redacts_too(broker, backend, make_sink, worker_that_redacts):
+    worker = worker_that_redacts("string:capwords")
+    submit(make_sink(broker), a_record(question="who is it"))
+
+    worker.until(lambda: backend.spans and is_empty(broker), what="a score")
+    assert [span.attributes["input.value"] for span in backend.spans if span.record] == ["Who Is It"]
+
+
+def test_among_the_dead_letters_there_is_no_secret(broker, backend, make_sink, worker_that_redacts):
+    submit(make_sink(broker, redact=mask, compress_above=10**6), a_leaky_record())
+    worker = worker_that_redacts("builtins:len")
+
+    until(lambda: len(broker.messages("ragspan-dead-letters")) == 1, what="a dead letter", patience=PATIENCE)
+    ((reason, detail),) = [
+        (letter.headers["Ragspan-Reason"], letter.headers["Ragspan-Detail"])
+        for letter in broker.messages("ragspan-dead-letters")
+    ]
+    assert (reason, detail) == ("redaction_failed", "it returned a int, not a str")
+    assert SECRET not in messages_in(broker, "ragspan-dead-letters")
+    assert backend.spans == []
+    assert SECRET not in worker.log

@@ -24,10 +24,10 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
-from opentelemetry.sdk.trace.sampling import Sampler, SamplingResult
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
@@ -107,8 +107,7 @@ class FleetScoring:
             return self._ids
 
         self._providers = providers_from_environment(processor=collecting, id_generator=self._ids)
-        tracers = self._providers.tracer_provider
-        tracers.sampler = NamingSampler(tracers.sampler, self._ids)
+        self._ids.watch(self._providers.tracer_provider)
         emitters = emitters_from(settings, self._providers)
         (self._spans,) = (emitter for emitter in emitters if isinstance(emitter, OTelEmitter))
         self._writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
@@ -243,15 +242,21 @@ def _nowhere(_: ScoredRecord) -> None:
     """The worker emits the scores."""
 
 
-class RecordIds(IdGenerator, SpanProcessor):
-    """Gives the spans of the current delivery their ids, and collects those that end."""
+class RecordIds(IdGenerator, SpanProcessor, Sampler):
+    """Gives the spans of the current delivery their ids, and collects those that end.
+
+    It is a sampler only to know the names of spans, which the SDK does not tell to generators of ids. Another sampler decides.
+    """
 
     def __init__(self) -> None:
+        self._sampler: Sampler = ALWAYS_ON
         self._delivery: Delivery | None = None
-        self._record_id = ""
+        self._record_id = self._name = ""
         self._names: Counter[str] = Counter()
-        self.name = ""
-        """Of the span that is being started."""
+
+    def watch(self, provider: TracerProvider) -> None:
+        """Know the names of this provider's spans."""
+        self._sampler, provider.sampler = provider.sampler, self
 
     @contextmanager
     def at(self, delivery: Delivery, record: RagRecord) -> Iterator[None]:
@@ -264,8 +269,8 @@ class RecordIds(IdGenerator, SpanProcessor):
 
     def generate_span_id(self) -> int:
         """Follows from the record, the span's name, and the number of spans of that name before it."""
-        self._names[self.name] += 1
-        return self._digest(f"{self._names[self.name]} {self.name}", size=8)
+        self._names[self._name] += 1
+        return self._digest(f"{self._names[self._name]} {self._name}", size=8)
 
     def generate_trace_id(self) -> int:
         """Follows from the record alone."""
@@ -286,18 +291,10 @@ class RecordIds(IdGenerator, SpanProcessor):
         if self._delivery is not None and span.context is not None and span.context.trace_flags.sampled:
             self._delivery.spans.append(span)
 
-
-class NamingSampler(Sampler):
-    """Leaves the decision to another sampler, and notes the span's name, since the SDK does not tell it to generators of ids."""
-
-    def __init__(self, sampler: Sampler, ids: RecordIds) -> None:
-        self._sampler = sampler
-        self._ids = ids
-
     def should_sample(
         self, parent_context: Context | None, trace_id: int, name: str, *args: Any, **kwargs: Any
     ) -> SamplingResult:
-        self._ids.name = name  # the SDK asks the sampler before it makes the span's id
+        self._name = name  # the SDK asks the sampler before it makes the span's id
         return self._sampler.should_sample(parent_context, trace_id, name, *args, **kwargs)
 
     def get_description(self) -> str:
