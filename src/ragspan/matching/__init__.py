@@ -1,13 +1,12 @@
 """Finds texts in the prompts that models were given; every integration uses it to decide which documents count.
 
 Runs in the worker, and within bounds: the time is linear in the texts, whatever they hold, and no single step keeps other
-threads from running for more than milliseconds. `prompt_text` finds texts, `prompt_words` looks for words,
+threads from running for more than milliseconds. `prompt_texts` finds texts, `prompt_words` looks for words,
 `normalization` undoes what formatters do to a text.
 """
 
 from ragspan.matching.normalization import words_of
-from ragspan.matching.prompt_text import PromptText
-from ragspan.matching.prompt_texts import Held, Match, PromptTexts
+from ragspan.matching.prompt_texts import Held, Match, PromptText, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
 
 __all__ = ["Held", "Match", "PromptText", "PromptTexts", "PromptWords", "words_of"]
