@@ -15,45 +15,12 @@ from ragspan.judges.overlap.responses import is_refusal
 from ragspan.records import RagRecord
 
 # Text with what breaks judges: surrogates, controls, bidirectional and combining marks, pieces of JSON and of refusals.
-pieces = st.sampled_from(
-    [
-        *[
-            "\ud800",
-            "\udfff",
-            "\x00",
-            "\u202e",
-            "\u200b",
-            "\u0301",
-            "\u00ad",
-            "\ufb01",
-            "½",
-            "١٢",
-            "字",
-            "🙂",
-            "İ",
-            "ß",
-        ],
-        *["1:5 pm", "99:99 am", "5 p.m.", "1,000", "0.00", "1st", "per cent", "U.S.", "n't", "'s", "$", "%"],
-        *[
-            '{"a": ',
-            "[",
-            "]",
-            "}",
-            "null",
-            "true",
-            "false",
-            '"',
-            "\\",
-            "not",
-            "no",
-            "but",
-            "is",
-            "I don't know.",
-            "Sure!",
-        ],
-        *[" ", "\n", ". ", "!", ", ", "- ", "1. ", "tower", "Tower", "passage"],
-    ]
+_PIECES = (
+    "\ud800¦\udfff¦\x00¦\u202e¦\u200b¦\u0301¦\xad¦ﬁ¦½¦١٢¦字¦🙂¦İ¦ß¦1:5 pm¦99:99 am¦5 p.m.¦1,000¦0.00¦1st¦per cent¦U.S.¦"
+    "n't¦'s¦$¦%¦{\"a\": ¦[¦]¦}¦null¦true¦false¦\"¦\\¦not¦no¦but¦is¦I don't know.¦Sure!¦ ¦\n¦. ¦!¦, ¦- ¦1. ¦tower¦"
+    "Tower¦passage"
 )
+pieces = st.sampled_from(_PIECES.split("¦"))
 texts = st.one_of(st.text(max_size=80), st.lists(pieces, max_size=25).map("".join))
 
 
@@ -124,48 +91,11 @@ def test_any_text_is_a_refusal_or_is_none(text):
     assert is_refusal(text) in {True, False}
 
 
-HOSTILE = [
-    *[
-        "a",
-        "A",
-        " ",
-        "\n",
-        ".",
-        "!",
-        "1",
-        "-",
-        "*",
-        "#",
-        '"',
-        "'",
-        "(",
-        "[",
-        "{",
-        "\\",
-        ":",
-        ",",
-        "’",
-        "é",
-        "字",
-        "\ud800",
-    ],
-    *[
-        "1,111,",
-        "1:",
-        "5 p",
-        "a.",
-        "U.S. ",
-        "ha-",
-        "a'",
-        "\u0315\u0300",
-        "e\u0301",
-        "\u200b",
-        "x\n",
-        "is not, ",
-        '{"a":',
-    ],
-    *["sorry ", "no such ", "I do not have ", "Here is ", "thanks, ", "the answer ", "not "],
-]
+_HOSTILE = (
+    "a¦A¦ ¦\n¦.¦!¦1¦-¦*¦#¦\"¦'¦(¦[¦{¦\\¦:¦,¦’¦é¦字¦\ud800¦1,111,¦1:¦5 p¦a.¦U.S. ¦ha-¦a'¦\u0315\u0300¦e\u0301¦\u200b¦x\n¦is not, ¦"
+    '{"a":¦sorry ¦no such ¦I do not have ¦Here is ¦thanks, ¦the answer ¦not '
+)
+HOSTILE = _HOSTILE.split("¦")
 
 
 async def seconds(text):

@@ -80,21 +80,6 @@ def test_what_is_found_out_about_a_sentence_is_found_out_once():
     assert asked == ["It opened in 1889.", "It is tall."]
 
 
-def test_facts_are_kept_with_the_context_that_is_kept():
-    reader = ContextReader()
-    asked = []
-
-    def length(sentence, language):
-        asked.append(sentence)
-        return len(language.tokens(sentence))
-
-    for _ in range(3):
-        (context,) = reader.read(["It opened in 1889."])
-        context.fact(length, 0)
-
-    assert len(asked) == 1
-
-
 def test_a_context_is_known_by_its_text():
     reader = ContextReader()
 
@@ -122,18 +107,6 @@ def test_what_is_kept_is_bounded_by_its_bytes():
         reader.read([f"{number} " * 500])
 
     assert 0 < len(reader) < 100
-
-
-def test_a_huge_context_is_read_but_does_not_stay():
-    reader = ContextReader(max_bytes=1 << 16)
-    small, huge = "It is tall.", "word " * 10_000
-
-    reader.read([small])
-    (context,) = reader.read([huge])
-    reader.read([small])
-
-    assert len(context) == 1
-    assert len(reader) <= 2
 
 
 def test_what_is_asked_for_again_outlives_what_is_not():

@@ -5,16 +5,6 @@ import subprocess
 import sys
 
 from ragspan.judges import OverlapJudge
-from ragspan.judges.base import ContextVerdict
-from ragspan.metrics import (
-    ChunkAttribution,
-    ChunkUtilization,
-    Completeness,
-    ContextAdherence,
-    ContextRelevance,
-    ContextUtilization,
-    Faithfulness,
-)
 
 COPIED = "The Eiffel Tower opened in March 1889."
 INVENTED = "It was painted pink by Pablo Picasso in 1968."
@@ -70,16 +60,6 @@ async def test_an_unsupported_sentence_lowers_the_score_and_a_supported_one_less
     with_invented = await adherence(f"{COPIED} {INVENTED}")
 
     assert with_invented < with_supported <= alone
-
-
-async def test_a_wrong_number_lowers_the_score(adherence):
-    assert await adherence("It is 330 metres tall.") > await adherence("It is 350 metres tall.")
-
-
-async def test_a_passage_that_is_missing_lowers_the_score(adherence, record_of):
-    contexts = record_of("").contexts
-
-    assert await adherence(COPIED, contexts=contexts) > await adherence(COPIED, contexts=contexts[1:])
 
 
 async def test_courtesies_change_no_score(adherence):
@@ -150,13 +130,6 @@ async def test_the_passage_that_was_used_is_useful(judge, record_of):
     assert (second.index, second.useful) == (1, False)
 
 
-async def test_every_context_gets_a_verdict_even_without_a_response(judge, record_of):
-    verdicts = await judge.judge_usefulness(record_of(None))
-
-    assert [type(verdict) for verdict in verdicts] == [ContextVerdict] * 2
-    assert not any(verdict.useful for verdict in verdicts)
-
-
 async def test_of_a_passage_that_was_used_the_sentences_that_the_answer_conveys_count(judge, record_of):
     first, second = await judge.measure_utilization(record_of(COPIED))
 
@@ -177,12 +150,6 @@ async def test_a_passage_that_holds_the_words_of_the_question_is_relevant(judge,
     assert second.value < 0.5
 
 
-async def test_without_a_question_no_passage_is_relevant(judge, record_of):
-    ratings = await judge.rate_context_relevance(record_of(COPIED, question=None))
-
-    assert [rating.value for rating in ratings] == [0, 0]
-
-
 async def test_values_in_json_are_contradicted_in_the_answer(judge, record_of):
     record = record_of("Blue Door has outdoor seating.", contexts=['{"name": "Blue Door", "OutdoorSeating": false}'])
 
@@ -192,38 +159,7 @@ async def test_values_in_json_are_contradicted_in_the_answer(judge, record_of):
     assert "the context says otherwise about: outdoor seating" in vote.explanation
 
 
-async def test_the_metrics_take_it(judge, record_of):
-    record = record_of(COPIED)
-
-    scores = [
-        await metric.score(record)
-        for metric in (
-            ContextAdherence(judge),
-            Faithfulness(judge),
-            Completeness(judge),
-            ContextUtilization(judge),
-            ContextRelevance(judge),
-            ChunkAttribution(judge),
-            ChunkUtilization(judge),
-        )
-    ]
-
-    assert [score.label for score in scores] == ["pass"] * 7
-    assert {score.judge for score in scores} == {"overlap"}
-
-
-def test_it_is_made_without_arguments_and_says_its_name():
-    assert OverlapJudge().name == "overlap"
-    assert repr(OverlapJudge()) == "OverlapJudge(name='overlap')"
-
-
 def test_the_stemmer_is_loaded_with_the_first_judgement_and_not_before():
     code = "import sys, ragspan.judges.overlap, ragspan.judges.overlap.responses; sys.exit('snowballstemmer' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-async def test_two_judges_agree(record_of):
-    record = record_of(f"{COPIED} {INVENTED}")
-
-    assert await OverlapJudge().vote_adherence(record, 1) == await OverlapJudge().vote_adherence(record, 1)

@@ -10,99 +10,13 @@ from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages import ENGLISH, language
 from ragspan.judges.overlap.sentences import SentenceReader, split_sentences
 
-PIECES = [
-    *[
-        "Mr.",
-        "e.g.",
-        "etc.",
-        "U.S.",
-        "D.C.",
-        "p.m.",
-        "5",
-        "12",
-        "1889",
-        "1,000",
-        "17:30",
-        "1.",
-        "(1.",
-        "2)",
-        "(a)",
-        "b)",
-    ],
-    *[
-        "pm",
-        "a.m.",
-        "cent",
-        "per",
-        "Per",
-        "Cent",
-        "The",
-        "the",
-        "It",
-        "tower",
-        "Tower",
-        "not",
-        "don't",
-        "l'ami",
-        "d'été",
-    ],
-    *[
-        "-",
-        "*",
-        "#",
-        "##",
-        "|",
-        "**",
-        "_word_",
-        ">",
-        "•",
-        "• ",
-        "…",
-        "。",
-        "؟",
-        "字",
-        "ไทย",
-        "१२",
-    ],
-    *[
-        ".",
-        "!",
-        "?",
-        '."',
-        ".)",
-        "._",
-        ".***",
-        "!?",
-        '("',
-        '"',
-        "'",
-        "«",
-        "»",
-        "/",
-        "&",
-        "é",
-        "²",
-        "ß",
-    ],
-    *[
-        " ",
-        " ",
-        " ",
-        " ",
-        " ",
-        " ",
-        "\n",
-        "\n",
-        "\t",
-        "\r\n",
-        "\xa0",
-        "\u2003",
-        "\u200b",
-        "\u0301",
-        "\u00ad",
-    ],
-    *["24.", "Mai", "Januar", "am", "1 000 000", "1\u202f000", "z.B.", "я", "Я.", "г.", "и", "1\u00a0234,5", "17h30"],
-]
+_PIECES = (
+    "Mr.¦e.g.¦etc.¦U.S.¦D.C.¦p.m.¦5¦12¦1889¦1,000¦17:30¦1.¦(1.¦2)¦(a)¦b)¦pm¦a.m.¦cent¦per¦Per¦Cent¦The¦the¦It¦"
+    "tower¦Tower¦not¦don't¦l'ami¦d'été¦-¦*¦#¦##¦|¦**¦_word_¦>¦•¦• ¦…¦。¦؟¦字¦ไทย¦१२¦.¦!¦?¦.\"¦.)¦._¦.***¦!?¦(\"¦\"¦"
+    "'¦«¦»¦/¦&¦é¦²¦ß¦ ¦ ¦ ¦ ¦ ¦ ¦\n¦\n¦\t¦\r\n¦\xa0¦\u2003¦\u200b¦\u0301¦\xad¦24.¦Mai¦Januar¦am¦1 000 000¦1\u202f000¦"
+    "z.B.¦я¦Я.¦г.¦и¦1\xa0234,5¦17h30"
+)
+PIECES = _PIECES.split("¦")
 texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join).map(str.strip)
 
 
