@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ragspan.judges.overlap.contexts import (
     MAX_CHARACTERS,
-    MAX_SENTENCES,
     ContextReader,
     within_bounds,
 )
@@ -37,13 +36,6 @@ def test_short_contexts_are_read_whole_beside_a_huge_one():
     assert 0 < len("word ") * len(huge.keys) <= MAX_CHARACTERS
 
 
-def test_neighbours_count_as_one_sentence_when_there_are_too_many():
-    (context,) = ContextReader().read(["ab\n" * 3 * MAX_SENTENCES])
-
-    assert len(context) <= MAX_SENTENCES
-    assert len(context.keys) == 3 * MAX_SENTENCES
-
-
 def test_a_context_of_json_is_read_as_its_statements():
     (context,) = ContextReader().read(['{"name": "Blue Door", "open": false}'])
 
@@ -60,12 +52,6 @@ def test_a_sentence_has_its_text_its_words_and_their_keys():
     assert sentence.text == "The Tower opened in 1889!"
     assert sentence.words == ("The", "Tower", "opened", "in", "1889")
     assert sentence.keys == ("the", "tower", "open", "in", "1889")
-
-
-def test_sentences_that_count_as_one_have_the_words_of_all():
-    (context,) = ContextReader().read(["ab cd\n" * 2 * MAX_SENTENCES])
-
-    assert context.sentence(0).words == tuple(["ab", "cd"] * (len(context.keys_of(0)) // 2))
 
 
 def test_what_is_found_out_about_a_sentence_is_found_out_once():

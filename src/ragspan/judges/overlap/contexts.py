@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
-from itertools import chain
 from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -23,8 +22,6 @@ MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are told apart; beyond that, neighbours count as one."""
-MAX_SENTENCES = 4096
-"""Sentences of contexts that are told apart; beyond that, neighbours count as one."""
 
 _PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
 
@@ -143,18 +140,6 @@ class Context:
         """Those of the runs of three keys that it has, across sentences as well."""
         return wanted.intersection(zip(self.keys, self.keys[1:], self.keys[2:], strict=False))
 
-    def joined(self, size: int) -> Context:
-        """The same with so many neighbours as one sentence."""
-        sentences = self._written()
-        groups = [slice(at, at + size) for at in range(0, len(self), size)]
-        return Context(
-            [" ".join(chain.from_iterable(map(self.keys_of, range(len(self))[group]))) for group in groups],
-            language=self._language,
-            sentences=[" ".join(sentences[group]) for group in groups],
-            structured=self.structured,
-            flags=self.flags,
-        )
-
     def _written(self) -> Sequence[str]:
         if self._sentences is None:
             self._sentences = reader(self._language).written(self._text)
@@ -190,9 +175,7 @@ class ContextReader:
 
     def read(self, texts: Sequence[str], language: Language = ENGLISH) -> tuple[Context, ...]:
         """One for each of the texts, which are `within_bounds`."""
-        contexts = [self._one(text, language) for text in texts]
-        joined = -(-sum(map(len, contexts)) // MAX_SENTENCES)
-        return tuple(contexts) if joined <= 1 else tuple(context.joined(joined) for context in contexts)
+        return tuple([self._one(text, language) for text in texts])
 
     def _one(self, text: str, language: Language) -> Context:
         if not language.is_shared:
