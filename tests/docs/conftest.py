@@ -72,7 +72,6 @@ def reader(fake_openai, otlp_listener, tmp_path):
     folder = tmp_path / "reader"
     shutil.copytree(HERE / "files", folder)
     phoenix, mlflow = fake("phoenix", "FakePhoenix"), fake("mlflow", "FakeMLflow")
-    mlflow.listen()
     tools = {name: fake(name, f"Fake{kind}") for name, kind in TOOLS.items()}
     tools["langfuse"].keys, tools["langsmith"].key, tools["datadog"].key = b"pk-lf-1:sk-lf-1", "lsv2-1", "dd-1"
     judge = fake_openai.base_url.removesuffix("/v1")
