@@ -138,8 +138,8 @@ async def test_a_program_that_never_answers_is_ended_and_given_up(make_client, i
         os.kill(pid, 0)
 
 
-async def test_a_greeting_that_cannot_be_made_is_the_reason(make_client, caplog):
-    one = make_client(lambda: int("init_message"))
+async def test_a_service_that_cannot_be_named_is_the_reason(make_client, caplog):
+    one = make_client(lambda: int("service"))
     with pytest.raises(HelperUnavailable):
         await ask(one)
 
@@ -200,6 +200,22 @@ async def test_places_are_held_until_the_answer_comes_and_go_to_the_next_in_line
 
     assert await open_questions[5]
     assert helper.open_questions == 0
+
+
+async def test_a_question_that_is_asked_alone_waits_for_those_that_are_open(make_client, blockade):
+    """Else one of them could kill the helper, and this question would be blamed."""
+    one = make_client()
+    await ask(one)
+    open_question = asyncio.ensure_future(obey(one, blockade.question))
+    await asyncio.to_thread(blockade.wait_until_started)
+    alone = asyncio.ensure_future(one._ask_alone("flush", 0.0))
+    await asyncio.sleep(0)
+    assert one._current.open_questions == 1
+    blockade.let_go()
+
+    assert await open_question
+    with pytest.raises(HelperRefusal):
+        await alone
 
 
 @pytest.fixture

@@ -24,12 +24,12 @@ _START = (
     "import sys; _, _, descriptor, application, *sys.path[:] = sys.argv; "
     "from ragspan.engine.helper.serving import main; main(int(descriptor), int(application))"
 )
-"""Imports nothing before the search path is set: modules of the standard library's names may lie about here."""
+"""Imports nothing before the search path is set: the working folder may have modules with names of the standard library."""
 _NAME = "ragspan-helper"
 _MANY_SIGNS = 65536  # of life, a byte each: what a pipe holds
 _END_OF_A_KILLED = 1.0  # seconds
 _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
-"""Variables of an interpreter's start that are the application's business; the search path is given as it is."""
+"""Variables for the start of the application's own interpreter; the helper gets the search path as it is."""
 
 
 class HelperProcess:
@@ -70,7 +70,7 @@ class HelperProcess:
         return self._process.pid
 
     def shows_life(self) -> bool:
-        """Whether it has given a sign of life since this was last asked."""
+        """Whether it has given a sign of life since the last call."""
         try:
             return bool(os.read(self._signs.fileno(), _MANY_SIGNS))
         except BlockingIOError:
@@ -80,7 +80,7 @@ class HelperProcess:
         self._process.kill()
 
     def end(self, timeout: float) -> int | None:
-        """Wait for it to end by itself, which it does when its socket is closed; kill it when the time is over.
+        """Close the socket, wait for the process to end, and kill it when the time is over.
 
         Returns:
             Its exit status, negative for a signal; None if it does not even end when it is killed: it waits for a disk.
@@ -95,8 +95,8 @@ class HelperProcess:
         return None
 
     def after_fork_in_child(self) -> None:
-        """In the child of a fork: the helper is not ours, and must not live as long as we do."""
-        self._process.returncode = 0  # else its finaliser would ask how a process has ended that is no child of ours
+        """The helper is the parent's, and must not live as long as this process does."""
+        self._process.returncode = 0  # else its finaliser would wait for a process that is not a child of this one
         self._signs.close()
         descriptor = self.socket.detach()
         if descriptor >= 0:
