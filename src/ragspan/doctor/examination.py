@@ -93,10 +93,7 @@ def _watched(settings: Settings, timeout: float) -> Iterator[Finding]:
         return
 
     def watch() -> Iterable[Finding]:
-        try:
-            watched = watch_record(settings, seconds * 0.9)
-        except ConfigurationError as error:
-            return [misuse("record", error)]
+        watched = watch_record(settings, seconds * 0.9)
         return [judge_finding(settings, judge, watched), *observations(watched, seconds * 0.1)]
 
     found = within(timeout, "record", watch)
@@ -112,6 +109,8 @@ def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) 
     def run() -> None:
         try:
             results.put(list(make()))
+        except ConfigurationError as error:
+            results.put([misuse(check, error)])
         except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
             results.put([finding(check, "failed", f"the check itself failed: {type(error).__name__}: {error}")])
 
@@ -245,10 +244,7 @@ def pass_through_helper(settings: Settings, seconds: float) -> Finding:
 def _publish(settings: Settings, seconds: float) -> Finding:
     """Hand one record to the sink of `RAGSPAN_SINK`, and say whether it was taken."""
     with captured_logs() as complaints:
-        try:
-            sink: Any = sink_from(settings)  # of an engine's methods, a sink needs no more than `submit`
-        except ConfigurationError as error:
-            return misuse("sink", error)
+        sink: Any = sink_from(settings)  # of an engine's methods, a sink needs no more than `submit`
         record = new_record()
         sink.submit(record)
         if not all(callable(getattr(sink, method, None)) for method in ("flush", "stats", "shutdown")):

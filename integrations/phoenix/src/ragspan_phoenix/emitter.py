@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from ragspan.arguments import FLAG, TEXT
 from ragspan.config import CaptureContent, variable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _ENDPOINTS = ("PHOENIX_ENDPOINT", "PHOENIX_COLLECTOR_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", "PHOENIX_BASE_URL")
 """In this order. That of the exporter of spans is a guess: Phoenix takes them where its API is."""
 _TRACES_PATH = re.compile(r"/+v1/traces/?$")
-_GRPC_PORT = 4317
+_GRPC_PORT = re.compile(r":4317(/|$)")  # of the collector; there is no REST API on it
 
 _SPAN_ID = re.compile(r"\b[0-9a-f]{16}\b")
 _OUT_OF_BOUNDS = re.compile(r"out of bounds for span ([0-9a-f]{16}) \(max: (-?\d+)\)")
@@ -233,7 +233,8 @@ def _address() -> tuple[str, str]:
     """The variable that has the address, and the address."""
     for name in _ENDPOINTS:
         endpoint = variable(name)
-        if endpoint is not None and not _is_for_grpc(name, endpoint):
+        is_for_grpc = name == "OTEL_EXPORTER_OTLP_ENDPOINT" and _GRPC_PORT.search(endpoint or "")
+        if endpoint is not None and not is_for_grpc:
             return name, _TRACES_PATH.sub("", endpoint)
     # `PHOENIX_HOST` is what the server binds to, so it may be a bare name, or stand for all addresses.
     host = variable("PHOENIX_HOST") or "127.0.0.1"
@@ -242,14 +243,6 @@ def _address() -> tuple[str, str]:
     reachable = "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 - what the server binds to, not we
     name = f"[{reachable}]" if ":" in reachable else reachable
     return "PHOENIX_HOST", f"http://{name}:{variable('PHOENIX_PORT') or '6006'}"
-
-
-def _is_for_grpc(name: str, endpoint: str) -> bool:
-    """Whether this is the collector's port for gRPC, on which there is no REST API."""
-    try:
-        return name == "OTEL_EXPORTER_OTLP_ENDPOINT" and urlsplit(endpoint).port == _GRPC_PORT
-    except ValueError:
-        return False
 
 
 def _headers(api_key: str | None, headers: Mapping[str, str] | None) -> dict[str, str]:
