@@ -1,7 +1,7 @@
-"""Where claims stand: the sentence of the response that makes each, and the sentences of the contexts that say the same.
+"""Finds the sentence of the response that makes a claim, and the sentences of the contexts that say the same.
 
-By words, for the claims of every judge alike: a claim is a sentence of the response where the embedded judge found it, and a
-paraphrase of a part of one where a language model did.
+It compares words, for the claims of every judge: those of the embedded judge are sentences of the response, those of a language
+model paraphrase parts of them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from ragspan.judges.overlap.keys import is_content, keys, readable
 from ragspan.judges.overlap.sentences import places_of
 
 _LEAST_SHARED = 0.5
-"""Of a claim's words, that the sentence has."""
+"""The share of a claim's words that its sentence has."""
 _MOST_OF_RESPONSE, _MOST_OF_CONTEXTS = 30_000, 80_000
 """Characters that are looked through."""
 _PARTS = 2
-"""Sentences of contexts that a claim may be put together from."""
+"""Sentences of contexts that a claim may combine."""
 
 _Words: TypeAlias = frozenset[str]
 
 
 class Place(NamedTuple):
-    """A sentence, in characters of the text that it stands in."""
+    """A sentence, in characters of its text."""
 
     start: int
     end: int
@@ -39,7 +39,7 @@ class ContextPlace(NamedTuple):
 
 
 class ClaimPlaces(NamedTuple):
-    """Where one claim stands."""
+    """The places of one claim."""
 
     response: Place | None
     """None where no sentence has half of its words."""

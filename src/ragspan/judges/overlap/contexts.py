@@ -1,8 +1,8 @@
-"""The contexts of a record as they are compared: their sentences as keys, read once and kept by their text.
+"""The contexts of a record: their sentences as keys, read once and kept by their text.
 
 Guarantees:
-- What is read of a text depends on nothing but the text and its language, so that a context that was kept scores as one that was not.
-- No lock, so that a fork leaves none locked. What two threads do at once costs no more than doing it twice.
+- What is read depends on the text and its language alone, so a kept context scores like a new one.
+- There is no lock that a fork could leave locked. At worst, two threads read a context twice.
 """
 
 from __future__ import annotations
@@ -38,10 +38,7 @@ class Place(NamedTuple):
 
 
 class Context:
-    """One context as it is compared.
-
-    Of its sentences it has the keys alone; what else is asked of few is read when it is asked for.
-    """
+    """One context as it is compared: the keys of its sentences. What few sentences need is read when it is asked for."""
 
     __slots__ = (
         "_ends",
@@ -66,9 +63,9 @@ class Context:
         structured: bool = False,
         flags: Sequence[Flag] = (),
     ) -> None:
-        """`sentences_keys` are those of each sentence, with spaces between; without `sentences`, these are read from the text."""
+        """`sentences_keys` has the keys of each sentence, with spaces between; `sentences` are read from the text if missing."""
         self.keys: list[str] = []
-        """Of the words of all sentences, in order."""
+        """The keys of the words of all sentences, in order."""
         self._ends = [0]
         self.places: dict[str, int] = {}
         """For each key the sentences that have it, as the bits of an integer."""
@@ -98,11 +95,11 @@ class Context:
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
     def content_of(self, index: int) -> frozenset[str]:
-        """The keys with content of a sentence."""
+        """The content among the keys of a sentence."""
         return self._language.content_of(self.keys_of(index))
 
     def held(self, keys: frozenset[str]) -> AbstractSet[str]:
-        """Those of the keys that it has, in as many steps as the fewer of both are."""
+        """The keys that it has; takes as many steps as the smaller set has keys."""
         return self.places.keys() & keys if len(keys) < len(self.places) else keys.intersection(self.places)
 
     @property
@@ -133,11 +130,11 @@ class Context:
         return fact
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
-        """Those of the pairs of keys that follow each other in it, across sentences as well."""
+        """The pairs of keys that follow each other in it, across sentences as well."""
         return wanted.intersection(zip(self.keys, self.keys[1:], strict=False))
 
     def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
-        """Those of the runs of three keys that it has, across sentences as well."""
+        """The runs of three keys that it has, across sentences as well."""
         return wanted.intersection(zip(self.keys, self.keys[1:], self.keys[2:], strict=False))
 
     def _written(self) -> Sequence[str]:
@@ -157,12 +154,12 @@ def numbers_of(bits: int) -> list[int]:
 
 
 class ContextReader:
-    """Reads contexts, and keeps those that it read last, because the same documents are retrieved again and again."""
+    """Reads contexts, and keeps the last ones, because the same documents are retrieved again and again."""
 
     def __init__(self, max_bytes: int = 32 << 20) -> None:
         self._max_bytes = max_bytes
         self._room = max_bytes // 2
-        # Two generations: what was asked for since the younger one began survives when the next one begins.
+        # Two generations: a context that was used since the younger one began survives when the next one begins.
         self._younger: dict[tuple[str, str], Context] = {}
         self._older: dict[tuple[str, str], Context] = {}
 
@@ -196,11 +193,11 @@ class ContextReader:
 
 
 _BYTES, _BYTES_A_CHARACTER = 2_000, 12
-"""What a context takes, with a few facts about its sentences."""
+"""The memory of a context with a few facts about its sentences."""
 
 
 def told_apart(texts: Sequence[str]) -> Sequence[str]:
-    """The texts, of which several are one where there are more than `MAX_CONTEXTS`."""
+    """The texts; neighbours are joined if there are more than `MAX_CONTEXTS`."""
     at_a_time = -(-len(texts) // MAX_CONTEXTS)
     if at_a_time <= 1:
         return texts

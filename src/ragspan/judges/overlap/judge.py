@@ -1,4 +1,4 @@
-"""The embedded judge: it answers what metrics ask by the overlap of words, without a model and without a network."""
+"""The embedded judge: it answers by the overlap of words, without a model and without a network."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ from ragspan.records import RagRecord, as_contexts
 
 _THRESHOLD = 0.5
 _SURE = 0.6
-"""From here on a document supports a claim that contexts do not: `benchmarks/causes.py` measures what that excuses."""
+"""The least probability with which a document supports a claim that the contexts do not: see `benchmarks/causes.py`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverlapJudge:
     """Judges by what a response shares with its contexts: deterministic, pure Python.
 
-    It sees inventions (numbers, names and phrases that no context holds) and contradictions: each claim is compared with
-    the context sentences that it rests on, in its numbers, units, dates, names, denials, opposites, roles, quantifiers and
-    modal verbs. A contradiction holds the claim and the response below the threshold, and the explanation names both sides.
-    It does not see inference, nor a contradiction that shares few words with the context. With people's judgements of
-    responses it agrees about as well as one annotator with the others; `benchmarks/agreement.py` measures that, and
-    `benchmarks/contrast.py` what it sees of each kind of contradiction. Completeness is the weakest of its answers.
-    In languages other than English it compares words, numbers and denials; where the response is in another language than
-    the contexts, numbers and names only (`language` where there are none).
+    It sees inventions (numbers, names and phrases that no context holds) and contradictions: it compares each claim with
+    the context sentences that the claim rests on: numbers, units, dates, names, denials, opposites, roles, quantifiers and
+    modal verbs. A contradiction keeps the claim and the response below the threshold, and the explanation names both sides.
+    It does not see inference, nor a contradiction that shares few words with the context. It agrees with people about as
+    well as one annotator with the others (`benchmarks/agreement.py`); `benchmarks/contrast.py` measures each kind of
+    contradiction. Completeness is the weakest of its answers. In languages other than English it compares words, numbers,
+    names and denials; if the response is in another language than the contexts, numbers and names only (`language` if there
+    are none).
 
-    Bounds, for one record: 80,000 characters of passages, the longest cut first; 30,000 characters and 400 sentences of the
-    response. What lies beyond is not read, and the scores' `details["read"]` says how much was. Of more than 1,000 contexts,
-    neighbours count as one, and what is asked of each context does not apply (`too_many_contexts`). So no record takes much
-    more than a tenth of a second. One judge may serve any number of threads and event loops. Asked by an engine, it computes
-    in the engine's helper process.
+    Bounds for one record: 80,000 characters of contexts, the longest cut first; 30,000 characters and 400 sentences of the
+    response. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts, neighbours
+    count as one, and metrics of each context do not apply (`too_many_contexts`). So no record takes much more than a tenth
+    of a second. One judge may serve any number of threads and event loops. An engine runs it in its helper process.
     """
 
     cpu_bound: ClassVar[bool] = True
@@ -51,7 +50,7 @@ class OverlapJudge:
         return share_read(record)
 
     def prepare(self) -> None:
-        """Import what judging needs, which is else imported by the first thread that judges."""
+        """Import the stemmer now; else the first thread that judges does it."""
         stemmer_of("english")("prepared")
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
@@ -72,7 +71,7 @@ class OverlapJudge:
         return [Rating(value=value, explanation=explanation)] * ratings
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        """The sentences of the response with content; greetings and courtesies are none, refusals are some."""
+        """The sentences of the response with content: refusals too, but no greetings and courtesies."""
         analysis = self._analysis(record)
         return [claim.text for claim in analysis.claims]
 
@@ -114,8 +113,7 @@ class OverlapJudge:
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """For each context the share of the question's words that it holds.
 
-        As keyword search sees it: a passage that answers in other words has little, and one that repeats the question
-        has all.
+        Like keyword search: a context that answers in other words has little, and one that repeats the question has all.
         """
         return [
             ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
@@ -163,7 +161,7 @@ _LONGEST_QUOTE = 160
 
 
 def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
-    """Why a response with these sentences passes or not: its worst sentence, and what it lacks."""
+    """Why a response passes or fails: its worst sentence, and what that lacks."""
     if not grades:
         return "the response has no content that a context could hold"
     worst = min(grades, key=lambda grade: grade.score)
@@ -176,7 +174,7 @@ def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
 
 
 def explain_sentence(grade: Grade) -> str:
-    """What the contexts say otherwise than a sentence, what they lack of it, and what they hold."""
+    """What of a sentence the contexts contradict, what they lack, and what they hold."""
     if grade.contradictions:
         return "; ".join(map(str, grade.contradictions))
     found = _held(grade)

@@ -1,7 +1,7 @@
-"""Sentences that say the opposite of a flag in a JSON passage.
+"""Sentences that say the opposite of a flag in a JSON context.
 
-"Outdoor seating is available" contradicts `"OutdoorSeating": false`, and also `null`, which holds nothing to say so;
-"no takeout" contradicts `"RestaurantsTakeOut": true`. Where a sentence may mean either, there is no conflict.
+"Outdoor seating is available" contradicts `"OutdoorSeating": false`, and also `null`, which does not support it;
+"no takeout" contradicts `"RestaurantsTakeOut": true`. A sentence that may mean either is no conflict.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_FLAGS = 256
 """Flags that are compared for one record."""
 
 _COMMON = 3
-"""A word that stands in so many names tells none of them from the others."""
+"""A word of so many names does not help to find one of them, and is left out."""
 
 _TURN = re.compile(r"\b(?:but|however|although|though|while|whereas|yet|despite)\b|;", re.IGNORECASE)
 _LINKING = frozenset({"is", "are", "was", "were", "be", "been"})
@@ -43,7 +43,7 @@ class Topic:
 
 
 class Topics:
-    """Topics by their words: a sentence is compared with those of which it has a word, however many there are."""
+    """Topics by their words: a sentence is compared only with topics of which it has a word."""
 
     def __init__(self, topics: Iterable[Topic]) -> None:
         self._places: dict[Topic, int] = {topic: place for place, topic in enumerate(topics)}
@@ -69,8 +69,8 @@ class Topics:
 def read_topics(contexts: Sequence[Context]) -> Topics:
     """The topics of all flags that say one thing.
 
-    A name with different values (a list of businesses), and one of which the contexts speak elsewhere as well, are left
-    out: an answer may follow the other place.
+    A name with different values (a list of businesses) is left out, and one of which the contexts speak elsewhere as well:
+    a response may follow the other place.
     """
     flags = [flag for context in contexts for flag in context.flags][:MAX_FLAGS]
     if not flags:
@@ -120,7 +120,7 @@ def find_conflicts(sentence: str, topics: Topics) -> tuple[str, ...]:
 
 
 def _clauses(sentence: str) -> Iterator[list[str]]:
-    """The words of each clause: at turns ("but", "while"), and at commas before words with a verb of their own."""
+    """The words of each clause. Clauses begin at turns ("but", "while"), and at commas before a part with a verb."""
     for part in _TURN.split(sentence):
         clause: list[str] = []
         for segment in part.split(","):
@@ -133,7 +133,7 @@ def _clauses(sentence: str) -> Iterator[list[str]]:
 
 
 class _Clause:
-    """Words with one predicate, asked what they say about topics."""
+    """Words with one predicate, which may say something about topics."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.keys = list(map(key, words))

@@ -1,4 +1,4 @@
-"""Numbers, dates and names that stand where the context has others."""
+"""Numbers, dates, names and words that stand where the context has others, and parts that the claim adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who does what to whom, and where: the words around a verb, compared place by place."""
+"""Who does what to whom, what comes first, and what is more: words that have changed places.
+
+`find_other_argument` compares the words around a verb, `find_swap` the words on both sides of "before", "after" and "than".
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from ragspan.judges.overlap.vocabulary import word_set
 
 _ENOUGH = 0.45
 _REST = 0.75
-"""Of the claim's other words, by weight, so much has to be in the sentence that has something else in a place."""
+"""The share of the claim's other words, by weight, that a sentence needs which has another word in a place."""
 _AGENT, _PATIENT = "agent", "patient"
 _BEING = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "gets", "got"})
 _RELATIVE = frozenset({"who", "which", "that"})
@@ -36,7 +39,7 @@ _LONGEST = 10
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A verb with the places of the content words that stand around it, by what they are to the verb."""
+    """A verb with the places of the content words around it, by what they are to the verb."""
 
     at: int
     denied: bool
