@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from ragspan.engine._threads import ReentrantCriticalSection, step
 
 
@@ -13,40 +15,31 @@ class Section(ReentrantCriticalSection):
         return call(*args)
 
 
-def test_a_step_returns_its_result():
-    assert Section().run(max, 2, 3) == 3
+@pytest.fixture
+def section() -> Section:
+    return Section()
 
 
-def test_a_step_asked_for_within_a_step_runs_after_it():
-    section = Section()
+def test_steps_asked_for_within_a_step_run_after_it(section):
     order: list[str] = []
 
+    def deepest() -> None:
+        order.append("deepest")
+
+    def inner() -> None:
+        assert section.run(deepest) is None
+        order.append("inner ends")
+
     def outer() -> str:
-        order.append("outer begins")
-        assert section.run(order.append, "inner") is None
+        assert section.run(inner) is None
         order.append("outer ends")
         return "result"
 
     assert section.run(outer) == "result"
-    assert order == ["outer begins", "outer ends", "inner"]
+    assert order == ["outer ends", "inner ends", "deepest"]
 
 
-def test_steps_put_off_by_a_step_that_was_put_off_run_too():
-    section = Section()
-    order: list[int] = []
-
-    def step(depth: int) -> None:
-        order.append(depth)
-        if depth:
-            section.run(step, depth - 1)
-
-    section.run(step, 3)
-
-    assert order == [3, 2, 1, 0]
-
-
-def test_a_step_that_raises_leaves_the_section_open_and_loses_nothing_put_off():
-    section = Section()
+def test_a_step_that_raises_leaves_the_section_open_and_loses_nothing_put_off(section):
     order: list[str] = []
 
     def failing() -> None:
@@ -61,8 +54,7 @@ def test_a_step_that_raises_leaves_the_section_open_and_loses_nothing_put_off():
     assert sorted(order) == ["next", "put off"]
 
 
-def test_steps_of_different_threads_never_overlap():
-    section = Section()
+def test_steps_of_different_threads_never_overlap(section):
     inside = 0
     overlaps = 0
 
@@ -82,8 +74,7 @@ def test_steps_of_different_threads_never_overlap():
     assert (overlaps, inside) == (0, 0)
 
 
-def test_what_a_step_put_off_returns_is_let_go_of_outside_the_lock():
-    section = Section()
+def test_what_a_step_put_off_returns_is_let_go_of_outside_the_lock(section):
     let_go_of: list[bool] = []
 
     class Finalised:

@@ -63,29 +63,22 @@ def test_the_judges_that_are_paid_for_are_found_in_the_fields(metric, paid):
     assert list(spenders_of(metric)) == paid
 
 
-def test_another_judge_leaves_the_rest_of_the_metric_as_it_is():
-    judge = OverlapJudge()
-
-    assert with_judge(ContextAdherence(PAID, polls=5, threshold=0.7), judge) == ContextAdherence(
-        judge, polls=5, threshold=0.7
-    )
+JUDGE, VERIFIER = OverlapJudge(), Verifying()
 
 
-def test_a_classifier_keeps_its_place_beside_another_judge():
-    judge, verifier = OverlapJudge(), Verifying()
-
-    assert with_judge(FaithfulnessWithHHEM(PAID, verifier), judge) == FaithfulnessWithHHEM(judge, verifier)
-
-
-def test_a_paid_judge_that_verifies_is_replaced_as_well():
-    judge = OverlapJudge()
-
-    assert with_judge(FaithfulnessWithHHEM(PAID, PAID), judge) == FaithfulnessWithHHEM(judge, judge)
-
-
-@pytest.mark.parametrize("metric", [Undeclared(PAID), Panel(first=PAID, second=PAID)])
-def test_a_metric_without_a_field_for_its_judge_can_have_no_other(metric):
-    assert with_judge(metric, OverlapJudge()) is None
+@pytest.mark.parametrize(
+    ("metric", "replaced"),
+    [
+        (ContextAdherence(PAID, polls=5, threshold=0.7), ContextAdherence(JUDGE, polls=5, threshold=0.7)),
+        (FaithfulnessWithHHEM(PAID, VERIFIER), FaithfulnessWithHHEM(JUDGE, VERIFIER)),
+        (FaithfulnessWithHHEM(PAID, PAID), FaithfulnessWithHHEM(JUDGE, JUDGE)),
+        (Undeclared(PAID), None),
+        (Panel(first=PAID, second=PAID), None),
+    ],
+    ids=["all but the judge stays", "a classifier stays", "a paid verifier goes", "no field", "two fields"],
+)
+def test_another_judge_takes_the_place_of_the_metrics_and_of_those_that_are_paid_for(metric, replaced):
+    assert with_judge(metric, JUDGE) == replaced
 
 
 def test_a_verifier_can_stand_in_where_claims_are_verified_and_nowhere_else():
@@ -98,12 +91,9 @@ def test_a_verifier_can_stand_in_where_claims_are_verified_and_nowhere_else():
         assert with_judge(metric, fallback_judge) is None
 
 
-def test_a_judge_that_is_given_stands_in_itself():
+def test_the_fallback_judge_is_the_one_that_is_given_or_named_and_nobody_for_skip():
     judge = FakeJudge()
 
     assert make_fallback_judge(Budget(requests_per_minute=1, fallback=judge)) is judge
-
-
-def test_the_embedded_judge_stands_in_by_its_name_and_nobody_for_skip():
     assert isinstance(make_fallback_judge(Budget(requests_per_minute=1, fallback="overlap")), OverlapJudge)
     assert make_fallback_judge(Budget(requests_per_minute=1, fallback="skip")) is None

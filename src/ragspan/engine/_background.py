@@ -117,7 +117,7 @@ class BackgroundProcessor(ABC):
             self._queue.worker_sleeps = True  # perhaps nobody woke it; this takes no call
 
     def count_error(self, place: str) -> None:
-        """Count something that went wrong on the way to `submit`, by a name of few; it shows in `stats().errors`.
+        """Count something that went wrong before `submit`; `place` is one of few names, and shows in `stats().errors`.
 
         Never raises, and may be called from wherever `submit` may.
         """
@@ -195,7 +195,7 @@ class BackgroundProcessor(ABC):
             self._report = ShutdownReport(finished=0, abandoned=0, seconds=0.0)
 
     def _start_afresh(self) -> None:
-        """In the child of a fork: locks may be held by threads that are not there, and the work is the parent's."""
+        """In the child of a fork: threads that the child does not have may hold the locks, and the work is the parent's."""
         keep_inherited(vars(self).copy())
         was_closed = self._queue.is_closed
         self._assemble()

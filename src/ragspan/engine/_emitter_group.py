@@ -1,9 +1,9 @@
-"""Talks to the emitters, so that what one of them does spreads neither to the worker nor to the others.
+"""The emitters of an engine, kept apart: what one of them does affects neither the worker nor the others.
 
 Guarantees:
 - Every emitter is asked, in order, whatever those before it did. What they raise is counted and logged by its type.
-- `flush` and `shutdown` return soon after their time is up, however long an emitter hangs; it goes on hanging in one of
-  its own few daemon threads.
+- `flush` and `shutdown` return soon after their time is up. An emitter that hangs does so in one of its own few daemon
+  threads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.base import AnswerHandle, Emitter
 from ragspan.throttled_log import ThrottledLog
 
-_GRACE = 0.05  # seconds for an answer that is on its way when the time is up; makes a timeout of 0 of use
+_GRACE = 0.05  # seconds beyond the deadline, in which emitters that need no time answer
 _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
 
 _Spans: TypeAlias = tuple[SpanAnchor | None, ...]

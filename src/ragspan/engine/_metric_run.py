@@ -86,7 +86,7 @@ class MetricRunner:
         Args:
             record: what is scored.
             session: of the record, which its metrics share.
-            is_anchor: whether it is there to watch the judge; no fallback stands in for that.
+            is_anchor: whether it is there to watch the judge; then no fallback judge takes over.
         """
         run = MetricTask(runner=self, is_anchor=is_anchor)
         if len(self.lost) >= self._max_lost:
@@ -97,8 +97,8 @@ class MetricRunner:
             return run
         loop, budget = asyncio.get_running_loop(), self.scorer.budget
         run.allowance = None if budget is None else RunAllowance(budget)
-        # The task gets a copy of this context. Were it opened and closed inside, a run that is let go of before its end
-        # would have it closed from outside, which OpenTelemetry logs as an error.
+        # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
+        # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = loop.create_task(self._work(run, record))
         run.timer = loop.call_later(self._timeout, run.cancel, self._timed_out)
@@ -151,7 +151,7 @@ class _Call:
         if not inspect.iscoroutinefunction(metric.score):
             self._threads = threads
         elif any(bound := are_cpu_bound(metric)):
-            # A judge that also waits, such as a classifier with a thread of its own, does not keep others from computing.
+            # Judges that also wait, such as a classifier with its own thread, need not run one after the other.
             self._threads = threads if all(bound) else DaemonThreads(_MAX_THREADS, name=threads.name)
             self._in_thread = functools.partial(run_in_loop, metric.score)
 
@@ -226,7 +226,7 @@ class MetricTask:
         call = self.thread_call
         if call is None or call.done():
             self._count_as_lost(self.task)
-        elif not call.cancel():  # a thread is at it; else the call has just left the line
+        elif not call.cancel():  # it has begun in its thread
             self._count_as_lost(call)
 
     def _count_as_lost(self, work: _Work) -> None:

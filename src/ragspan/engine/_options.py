@@ -1,4 +1,4 @@
-"""The arguments of an engine, checked where it is made: a wrong one must not show itself with the first answer."""
+"""The arguments of an engine. They are checked when it is made, so that a wrong one is not found with the first answer."""
 
 from __future__ import annotations
 

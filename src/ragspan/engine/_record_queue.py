@@ -5,10 +5,10 @@ Guarantees:
   thread (see `ReentrantCriticalSection`). No code of the user's runs inside a step, not even the finaliser of a capture that
   is let go.
 - Each step replaces `stats` once for each item, by a balanced value. Whoever reads it takes no lock and sees no step half done.
-- What waits is bounded by number and by bytes. An item with `on_end` is neither refused nor evicted for want of room: who
-  awaits it holds it in any case. Items leave in the order of their submits, whichever way they came.
+- What waits is bounded by number and by bytes. An item with `on_end` is neither refused nor evicted for lack of room: its
+  caller holds it in any case. Items leave in the order of their submits.
 - The worker is woken only when it sleeps: it has found the queue empty, or there is none. Exactly one caller wakes it.
-- Who waits for the queue waits on a `SimpleQueue`, the one primitive of Python that may be signalled from a finaliser.
+- `wait_until_out` waits on a `SimpleQueue`, the only primitive of Python that a finaliser may signal.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Item:
 
 
 class CompletionListener(Protocol):
-    """Told what becomes of the items in work: the queue, or in a helper process the application behind it."""
+    """Counts what becomes of the items in work: the queue; in a helper process, the application's."""
 
     def has_in_work(self, item: Item) -> bool:
         """False once the item has ended in any way."""
         ...
 
     def end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
-        """The item has this result; None where it was worked on, and nobody asks for what came of it."""
+        """The item has this result; None if it was worked on and nobody asks for the result."""
         ...
 
     def record_error(self, place: str) -> None:
@@ -181,7 +181,7 @@ class RecordQueue(ReentrantCriticalSection):
 
     @step
     def end(self, item: Item, result: ScoredRecord | Dropped | None = None) -> None:
-        """Count what became of an item in work, and tell who awaits it; None where nobody asks what came of it."""
+        """Count what became of an item in work, and call its `on_end`."""
         if self._in_work.pop(item.sequence, None) is None:
             return  # it was abandoned in the meantime, and counted then
         if not isinstance(result, Dropped):
@@ -197,7 +197,7 @@ class RecordQueue(ReentrantCriticalSection):
 
     @step
     def cancel(self, item: Item) -> None:
-        """Drop an awaited item, wherever it is, unless it has ended: nobody waits for it any more."""
+        """Drop an item that nobody awaits any more, unless it has ended."""
         if self._in_work.pop(item.sequence, None) is not None:
             self._drop([item], "cancelled", in_flight=-1)
         elif item in self._awaited:

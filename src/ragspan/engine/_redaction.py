@@ -2,8 +2,8 @@
 
 Guarantees:
 - Without `redact` nothing changes and nothing is waited for.
-- `redact` runs in one daemon thread, one text after the other, so it need not be safe for threads, and holds up neither the
-  event loop nor the end of the process.
+- `redact` runs in one daemon thread, one text after the other. It need not be safe for threads, and delays neither the event
+  loop nor the end of the process.
 - A record that cannot be redacted within the time of a metric is dropped. An explanation that cannot be is left out.
 """
 

@@ -71,7 +71,7 @@ class _Watched:
     detector: DriftDetector = field(default_factory=DriftDetector)
     shown_until: float = 0.0
     worst: list[tuple[float, float, str]] = field(default_factory=list)
-    """Of the time since scores got worse, the lowest: each less than 0, its time, its record."""
+    """The lowest since scores got worse: the negative value, its time, its record."""
 
     def note(self, value: float, now: float, record_id: str) -> None:
         since = self.detector.since
@@ -82,7 +82,7 @@ class _Watched:
             heapreplace(self.worst, (-value, now, record_id))
 
     def warn(self, name: str, judge: str | None, now: float) -> None:
-        """Tell of it, and begin anew."""
+        """Log the alarm, and begin anew."""
         since, until = _clock_time(self.detector.since or now), _clock_time(now)
         ids = dict.fromkeys(record_id for _, _, record_id in sorted(self.worst, reverse=True))
         _logger.warning(self.warning, name, judge, since, until, ", ".join(ids))
@@ -116,7 +116,7 @@ class ScoreWatch:
         )
 
     def take(self, scored: ScoredRecord, *, is_good: bool | None = None) -> None:
-        """Take all outcomes of a record; of an anchor, whose label `is_good` is, how far they agree with it."""
+        """Take all outcomes of a record; of an anchor, with the label `is_good`, how far they agree with it."""
         scores = {name: outcome for name, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
         source = semconv.SOURCE_ANCHORS
         if is_good is None:
@@ -193,7 +193,7 @@ class AnchorRounds:
         self._round = asyncio.get_running_loop().create_task(self._score_all())
 
     async def _score_all(self) -> None:
-        # In another order each time: the drift detector would take the same series of bad ones for news.
+        # In another order each time: a repeated series of bad ones would look like a change.
         for record, is_good in random.sample(self._anchors, len(self._anchors)):
             self._watch.take(await self._scored(record), is_good=is_good)
 

@@ -97,7 +97,7 @@ class RecordScorer:
         self._in_work.add(work)
         try:
             await self._judge(work)
-        except BaseException:  # who awaited it, or a metric, cancelled this; the worker counts it
+        except BaseException:  # the caller, or a metric, cancelled this task; the worker counts the record
             self._drop(work)
             raise
         finally:
@@ -115,7 +115,7 @@ class RecordScorer:
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Count and log what came of a metric."""
         if self._is_closed:
-            return  # it was cancelled, and is none of the metric's failures
+            return  # it was cancelled: that is no failure of the metric
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self._account.record_error("metric")
@@ -157,7 +157,7 @@ class RecordScorer:
             self.helper.client.close()
 
     async def _judge(self, work: _Work) -> None:
-        """Run the chosen metrics at the same time; emit what is there after the wait, and once more what came later."""
+        """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
         for runner in self._runners:
             is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
             run = runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
@@ -175,9 +175,9 @@ class RecordScorer:
                 return
 
     def _drop(self, work: _Work) -> None:
-        """Stop its metrics, and emit an outcome of each: what the emitters have started would not end otherwise."""
+        """Cancel its metrics, and emit an outcome of each: otherwise the spans that were started would never end."""
         if work not in self._in_work or self._is_closed:
-            return  # the emitters know, or their own shutdown has ended it
+            return  # the emitters know, or were shut down
         self._in_work.discard(work)
         outcomes: dict[str, Outcome] = {}
         for run in work.runs:

@@ -1,10 +1,9 @@
 """The thread that scores: one daemon thread with one event loop, started by the first submit.
 
 Guarantees:
-- Nothing that a capture, a metric or an emitter raises ends the thread. If it dies all the same, the records that it had
-  in work are counted as dropped, and the next submit starts another.
-- At most `concurrency` records are in work. The queue is read when one of them ends, or when `wake` says that it holds
-  something again.
+- Nothing that a capture, a metric or an emitter raises ends the thread. If it dies nevertheless, the records that it had in
+  work are dropped and counted, and another thread takes its place.
+- At most `concurrency` records are in work. The queue is read when one of them ends, and when `wake` is called.
 - Everything runs in a context of the worker's own: no span and no variable of a request reaches a metric.
 """
 
@@ -86,7 +85,7 @@ class Worker:
         return threading.current_thread() is self._thread
 
     def wake(self) -> None:
-        """Let it read the queue; start it if it is not there."""
+        """Let it read the queue; start it if there is none."""
         loop = self._loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # closed in the meantime
@@ -138,7 +137,7 @@ class Worker:
 
     def _main(self, io_threads: DaemonThreads) -> None:
         predecessor, self._thread = self._thread, threading.current_thread()
-        if predecessor is not None:  # what it lets go of at its end must not be what is started here
+        if predecessor is not None:  # at its end it must not let go of what is started here
             predecessor.join(_RESTART_PATIENCE)
         loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
         if loop is not None:
@@ -146,7 +145,7 @@ class Worker:
             loop.call_soon(self._read_queue, context=self._context)
             _, error = call_guarded(self._run, loop)
         self._loop = None
-        self._tasks.clear()  # what ends from here on starts nothing new
+        self._tasks.clear()
         call_guarded(self._work.worker_ended)
         self._queue.worker_left()
         if error is not None:
@@ -181,8 +180,7 @@ class Worker:
         item = self._tasks.pop(task, None)
         if item is None:
             return
-        if self._queue.has_in_work(item):  # it was cancelled by a metric, or there is a mistake in the engine
-            self._queue.end(item, Dropped(reason="worker_error"))
+        self._queue.end(item, Dropped(reason="worker_error"))  # if it has not ended: a metric cancelled its task, say
         error = None if task.cancelled() else task.exception()
         if error is not None:
             self._record_error(error)

@@ -1,10 +1,10 @@
 """What scoring may cost, what happens when that is spent, and what is left of it in this process.
 
 Guarantees of `BudgetTracker`:
-- A request is allowed by all limits or takes nothing from any. Nothing waits for a limit.
-- Metrics may ask from any thread; a charge may be settled from a finaliser, as happens to a request whose event loop is gone
-  (see `ReentrantCriticalSection`).
-- A fork begins anew: the tracker is among the parts of an engine that a fork replaces.
+- All limits allow a request, or it takes nothing from any of them. Nothing waits for a limit.
+- Metrics may ask from any thread. A finaliser may settle a charge, as happens to a request whose event loop is gone (see
+  `ReentrantCriticalSection`).
+- The child of a fork begins anew: a fork replaces the tracker with the engine's other parts.
 
 `TokenBucket` and `DailySum` are not safe for threads by themselves: their steps belong inside a critical section.
 """

@@ -1,4 +1,4 @@
-"""The engine: takes captures on the request path, and scores them off it.
+"""The engine: takes captures on the request path and scores them in the background.
 
 Guarantees:
 - `submit` returns in microseconds, waits for nothing that does I/O, never raises, and may be called from any thread, from
@@ -16,8 +16,8 @@ Until the first submit there is no thread. From then on the engine lives until `
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,7 @@ class ScoringEngine(BackgroundProcessor):
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
-        is_enabled_ = is_enabled()
+        enabled = is_enabled()
         self._options = Options(
             metrics=with_named(metrics),
             emitters=emitters,
@@ -128,20 +128,20 @@ class ScoringEngine(BackgroundProcessor):
             exit_timeout=exit_timeout,
             judging=judging,
             export=export,
-            redact=redact_from(redact) if is_enabled_ else None,
+            redact=redact_from(redact) if enabled else None,
             anchors=anchors,
             name=name,
         )
-        super().__init__(self._options, is_enabled=is_enabled_, meter_provider=meter_provider)
-        if is_enabled_ and drain_on_sigterm:
+        super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)
+        if enabled and drain_on_sigterm:
             watch_sigterm()
 
     async def score(self, record: Capture, *, sample: bool = True) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 
         It may be awaited in any event loop of asyncio, by any number of tasks. The record is counted like those that are
-        submitted, and meets the same metrics, redaction, sampling and emitters. It waits for its turn however full the
-        queue is: the queue's bounds and drops are for records that nobody awaits, so bound the number of your own tasks.
+        submitted, and meets the same metrics, redaction, sampling and emitters. It waits however full the
+        queue is: the queue's bounds and drops are for records that nobody awaits, so limit the number of your own tasks.
         Cancelling the task drops the record, with the reason `cancelled`.
 
         Args:
@@ -151,18 +151,9 @@ class ScoringEngine(BackgroundProcessor):
         Returns:
             The record with the outcomes of all metrics, those that came late included; or why it was dropped.
         """
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[ScoredRecord | Dropped] = loop.create_future()
-
-        def take(result: ScoredRecord | Dropped) -> None:
-            if not ended.done():
-                ended.set_result(result)
-
-        def tell(result: ScoredRecord | Dropped) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(take, result)
-
-        item = Item(record, 0, sample=sample, on_end=tell)
+        result: Future[ScoredRecord | Dropped] = Future()
+        item = Item(record, 0, sample=sample, on_end=result.set_result)
+        ended = asyncio.wrap_future(result)
         try:
             self._queue.submit(item)
             while not (await asyncio.wait([ended], timeout=LOOK_AGAIN))[0]:
@@ -174,7 +165,7 @@ class ScoringEngine(BackgroundProcessor):
         return ended.result()
 
     def stats(self) -> EngineStats:
-        """Where everything is that was submitted. Takes no lock."""
+        """Where every submitted capture is. Takes no lock."""
         return self._counts()
 
     def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
