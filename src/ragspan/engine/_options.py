@@ -129,22 +129,21 @@ class Options(ProcessorOptions):
         choice("helper", "thread").check_fields(self, "judging")
         choice("application", "helper").check_fields(self, "export")
         if self.export == "helper":
-            _check_travel(self.metrics, self.emitters)
-            if self.budget is not None:
-                object.__setattr__(self, "budget", _budget_to_travel(self.budget, self.metrics))
+            _check_for_helper(self)
 
     def to_travel(self) -> bytes:
         """What the helper process makes its engine from.
 
-        Records are redacted before they go there. Explanations are made there, and left out where `redact` cannot go along.
+        Records are redacted before they go there. Explanations are made there, and left out if `redact` cannot be sent.
         """
-        travels = self.redact is None or _reason_not_to_travel(self.redact) is None
-        return pickle.dumps(self if travels else replace(self, redact=withhold), _PROTOCOL)
+        can_redact = self.redact is None or _reason_not_to_send(self.redact) is None
+        return pickle.dumps(self if can_redact else replace(self, redact=withhold), _PROTOCOL)
 
     @property
-    def score_wait(self) -> float:
-        """The longest, in seconds, that any of the emitters waits."""
-        return max((emitter.score_wait for emitter in self.emitters), default=0.0)
+    def score_wait(self) -> float | None:
+        """The longest, in seconds, that any of the emitters waits; None where that is longer than a metric may take."""
+        longest = max((emitter.score_wait for emitter in self.emitters), default=0.0)
+        return longest if longest < self.metric_timeout else None
 
 
 def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
@@ -190,8 +189,8 @@ def _check_emitters(emitters: Sequence[object]) -> None:
         SECONDS.check(f"{argument}.score_wait", getattr(emitter, "score_wait", None))
 
 
-def _check_travel(metrics: Sequence[object], emitters: Sequence[object]) -> None:
-    """What goes to the helper process has to be something that can be made there once more."""
+def _check_for_helper(options: Options) -> None:
+    """Check that the helper process can export, and can make a copy of what it needs."""
     from ragspan.telemetry.environment import exporter_is_configured
 
     if not exporter_is_configured():
@@ -199,26 +198,16 @@ def _check_travel(metrics: Sequence[object], emitters: Sequence[object]) -> None
             "export is 'helper', but no exporter is configured that another process could build: "
             "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
         )
-    for argument, values in (("metrics", metrics), ("emitters", emitters)):
-        for position, value in enumerate(values):
-            reason = _reason_not_to_travel(value)
-            if reason is not None:
-                raise ConfigurationError(
-                    f"{argument}[{position}] cannot go to the helper process, as export='helper' asks: {reason}"
-                )
+    parts: dict[str, object] = {f"metrics[{position}]": metric for position, metric in enumerate(options.metrics)}
+    parts |= {f"emitters[{position}]": emitter for position, emitter in enumerate(options.emitters)}
+    parts["budget.fallback"] = options.budget and options.budget.fallback
+    for name, part in parts.items():
+        reason = _reason_not_to_send(part)
+        if reason is not None:
+            raise ConfigurationError(f"{name} cannot go to the helper process, as export='helper' asks: {reason}")
 
 
-def _budget_to_travel(budget: Budget, metrics: Iterable[object]) -> Budget:
-    """The budget without a fallback that could not go along, if no metric has a judge that is paid for: it has no use then."""
-    reason = _reason_not_to_travel(budget.fallback)
-    if reason is None:
-        return budget
-    if any(any(spenders_of(metric)) for metric in metrics):
-        raise ConfigurationError(f"budget.fallback cannot go to the helper process, as export='helper' asks: {reason}")
-    return replace(budget, fallback="skip")
-
-
-def _reason_not_to_travel(value: object) -> str | None:
+def _reason_not_to_send(value: object) -> str | None:
     try:
         pickled = pickle.dumps(value)
     except Exception as error:  # noqa: BLE001 - of any metric or emitter

@@ -66,7 +66,7 @@ class RecordScorer:
         self._sampling = options.sampling
         self._in_work: set[_Work] = set()
         self._is_closed = False
-        self._score_wait = options.score_wait if options.score_wait < options.metric_timeout else None
+        self._score_wait = options.score_wait
         self.helper = HelperScoring(log) if uses_helper else None
         self.judge_threads = DaemonThreads(1, name="ragspan-judge")
         """Where metrics are scored in this process whose judges need the processor."""

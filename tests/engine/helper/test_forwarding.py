@@ -422,17 +422,6 @@ def test_what_goes_to_the_helper_has_to_travel(exporting, obedient, make, reason
         exporting(options.pop("metric", PAID), **options)
 
 
-def test_a_fallback_of_the_budget_that_nobody_needs_is_left_here(fakes, exporting, obedient, otlp_listener, helper_of):
-    budget = Budget(requests_per_minute=1, fallback=Fallback(threading.Lock()))
-    engine = exporting(obedient.AtOnce(), budget=budget)
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
-
-    assert span_named(otlp_listener, "invoke_workflow answer").attributes["ragspan.explanation.at_once"] == str(
-        helper_of(engine)
-    )
-
-
 def test_what_the_helper_has_in_work_is_exported_when_the_application_is_killed(
     start, watch, blockade, otlp_listener, obedient
 ):
