@@ -93,7 +93,7 @@ class Worker:
                 return
         is_started = False
         try:
-            with contextlib.suppress(Exception):  # of Celery's hooks, say, or there is no memory
+            with contextlib.suppress(Exception):  # there is no thread, no memory, or the interpreter is at its end
                 is_started = self._start()
         finally:
             if not is_started:
@@ -129,10 +129,7 @@ class Worker:
         thread = threading.Thread(
             target=contextvars.Context().run, args=(self._main, io_threads), name=self._name, daemon=True
         )
-        try:
-            thread.start()
-        except RuntimeError:  # a limit of the system, or the end of the interpreter
-            return False
+        thread.start()
         return True
 
     def _main(self, io_threads: DaemonThreads) -> None:
