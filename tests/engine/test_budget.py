@@ -267,16 +267,16 @@ def test_a_request_that_one_limit_denies_takes_nothing_from_the_others(clock, li
 )
 def test_what_a_request_took_counts_in_place_of_what_was_expected(clock, limits, used, spent):
     tracker = BudgetTracker(Budget(**limits), clock=clock)
-    tracker.reserve(ONE).settle(used)
+    tracker.reserve(ONE)(used)
 
     assert tracker.spent_limit() == denied(tracker) == spent
 
 
 def test_a_reservation_is_settled_once(clock):
     tracker = BudgetTracker(Budget(tokens_per_minute=100), clock=clock)
-    held = tracker.reserve(ONE)
+    settle = tracker.reserve(ONE)
     for _ in range(2):
-        held.settle(Usage(requests=1, input_tokens=60))
+        settle(Usage(requests=1, input_tokens=60))
 
     assert denied(tracker, Usage(requests=1, input_tokens=41)) == "tokens_per_minute"
     assert denied(tracker, Usage(requests=1, input_tokens=40)) is None

@@ -54,13 +54,13 @@ def test_another_record_is_on_the_same_meter(record):
 
 
 def test_the_allowance_of_the_session_is_asked():
-    class Held:
-        def settle(self, used):
-            """Nothing is counted here."""
+    settled = []
 
     class Purse:
         def reserve(self, expected):
-            return Held()
+            return settled.append
 
     with judging(JudgingSession(allowance=Purse())):
-        assert isinstance(reserve(Usage(requests=1)), Held)
+        reserve(Usage(requests=1))(Usage(requests=2))
+
+    assert settled == [Usage(requests=2)]

@@ -14,13 +14,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from ragspan.arguments import AMOUNT, WHOLE, Rule, has_methods
 from ragspan.engine._threads import ReentrantCriticalSection, step
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges.base import Judge, Verifier
-from ragspan.judges.session import Reservation
+from ragspan.judges.session import Settle
 from ragspan.outcomes import Usage
 
 _MINUTE = 60.0  # seconds
@@ -176,17 +177,13 @@ class DailySum:
 
 
 @dataclass(slots=True, eq=False)
-class RequestCharge:
+class _Charge:
     """What was set aside for one request."""
 
-    tracker: BudgetTracker
     expected: Usage
     window: int = 0
     """Of the daily sum."""
     is_settled: bool = False
-
-    def settle(self, used: Usage) -> None:
-        self.tracker.settle(self, used)
 
 
 class BudgetTracker(ReentrantCriticalSection):
@@ -218,7 +215,7 @@ class BudgetTracker(ReentrantCriticalSection):
                 return name
         return "usd_per_day" if self._dollars is not None and self._dollars.is_spent else None
 
-    def reserve(self, expected: Usage) -> Reservation:
+    def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take.
 
         Raises:
@@ -228,14 +225,14 @@ class BudgetTracker(ReentrantCriticalSection):
         if self._dollars is not None and expected.usd is None:
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
-        charge = RequestCharge(tracker=self, expected=expected)
+        charge = _Charge(expected=expected)
         denied_by = self._take(charge)
         if denied_by is not None:
             raise BudgetExhausted(denied_by)
-        return charge
+        return partial(self._settle, charge)
 
     @step
-    def settle(self, charge: RequestCharge, used: Usage) -> None:
+    def _settle(self, charge: _Charge, used: Usage) -> None:
         """Correct what was set aside to what was used; `used.usd` of None leaves the dollars as they were expected."""
         if charge.is_settled:
             return
@@ -247,7 +244,7 @@ class BudgetTracker(ReentrantCriticalSection):
             self._dollars.settle(charge.window, expected.usd or 0.0, used.usd)
 
     @step
-    def _take(self, charge: RequestCharge) -> str | None:
+    def _take(self, charge: _Charge) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
         for name, (bucket, amount) in self._limits.items():
             if amount(charge.expected) > bucket.level:
@@ -270,7 +267,7 @@ class RunAllowance:
         self.denied_by: str | None = None
         """The limit that denied the run a request."""
 
-    def reserve(self, expected: Usage) -> Reservation:
+    def reserve(self, expected: Usage) -> Settle:
         try:
             return self._tracker.reserve(expected)
         except BudgetExhausted as denial:

@@ -1,9 +1,8 @@
 """One record that is being judged: what its judges share, meter and may spend.
 
-The engine opens a session around each metric of a record. Judges that pay for requests ask it before each request, and
-report what the request took. What one judge prepares for a record, such as the prompt's common part, or the claims that
-several metrics need, is kept in the session and found by the record's other metrics. Judges know nothing of budgets, and
-budgets nothing of judges. Without a session a judge spends what it likes, and nobody counts it.
+The engine opens a session around each metric of a record. A judge that spends money asks the session before each request and
+reports what the request took. The session keeps what a judge prepares for the record, such as the prompt's common part or the
+claims, and the record's other metrics find it there. Without a session nothing limits or counts what a judge spends.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ragspan.judges.prices import Price
 from ragspan.outcomes import Usage
@@ -21,19 +20,15 @@ from ragspan.records import RagRecord
 _T = TypeVar("_T")
 
 
-class Reservation(Protocol):
-    """What is set aside for one request."""
-
-    def settle(self, used: Usage) -> None:
-        """Put what the request really took in place of what was expected. Counts the first time only."""
-        ...
+Settle: TypeAlias = Callable[[Usage], None]
+"""Puts what a request took in place of what was set aside for it. Only the first call counts."""
 
 
 class Allowance(Protocol):
     """Decides whether a request may be sent."""
 
-    def reserve(self, expected: Usage) -> Reservation:
-        """Set aside what a request is expected to take; `expected.usd` is None where the price is not known.
+    def reserve(self, expected: Usage) -> Settle:
+        """Set aside what a request is expected to take; `expected.usd` is None if the price is not known.
 
         Raises:
             BudgetExhausted: there is not enough left. Nothing is set aside then.
@@ -44,14 +39,14 @@ class Allowance(Protocol):
 
 @runtime_checkable
 class Spender(Protocol):
-    """A judge whose requests are paid for: one that asks the allowance."""
+    """A judge whose requests cost money: it asks the allowance before each."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def price(self) -> Price | None:
-        """None if it is not known."""
+        """None if the price is not known."""
         ...
 
 
@@ -67,19 +62,19 @@ class UsageMeter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JudgingSession:
-    """What the judges of one record have in common, as one of its metrics sees it."""
+    """What the judges of one record share, for one of its metrics."""
 
     record: RagRecord | None = None
-    """The record; None before the first question, where a program opens a session by itself."""
+    """None before the first question, if a program opens a session without a record."""
     meter: UsageMeter | None = None
-    """Of the metric."""
+    """The metric's."""
     allowance: Allowance | None = None
-    """Of the metric; None is no limit."""
+    """The metric's; None is no limit."""
     _kept: dict[Hashable, Any] = field(default_factory=dict)
-    """What has been prepared for the record, for all of its metrics."""
+    """What is prepared for the record, for all of its metrics."""
 
     def keep(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What was made under this key for the record before, or is made now."""
+        """What is kept under this key for the record; made now if there is nothing."""
         kept: _T | None = self._kept.get(key)
         return self._kept.setdefault(key, make()) if kept is None else kept
 
@@ -89,7 +84,7 @@ _current: ContextVar[JudgingSession] = ContextVar("ragspan_judging_session", def
 
 @contextlib.contextmanager
 def judging(session: JudgingSession) -> Iterator[JudgingSession]:
-    """Let judges that are asked inside use the session, tasks and threads with a copied context included."""
+    """Use the session for what judges are asked inside, also in tasks and threads with a copied context."""
     token = _current.set(session)
     try:
         yield session
@@ -99,14 +94,14 @@ def judging(session: JudgingSession) -> Iterator[JudgingSession]:
 
 @contextlib.contextmanager
 def metered() -> Iterator[UsageMeter]:
-    """Count what is spent inside, tasks and threads with a copied context included."""
+    """Count what is spent inside, also in tasks and threads with a copied context."""
     meter = UsageMeter()
     with judging(replace(_current.get(), meter=meter)):
         yield meter
 
 
 def session_of(record: RagRecord) -> JudgingSession:
-    """The session of this record. Where there is none, one begins that lasts until the next record in this context."""
+    """The session of this record. If there is none, one begins that lasts until the next record in this context."""
     session = _current.get()
     if session.record is not record:
         session = replace(session, record=record, _kept={})
@@ -115,29 +110,22 @@ def session_of(record: RagRecord) -> JudgingSession:
 
 
 def lift_limits() -> None:
-    """Let judges spend freely from here on, to the end of the running task."""
+    """Let judges spend without limit from here to the end of the running task."""
     _current.set(replace(_current.get(), allowance=None))
 
 
 def report_usage(usage: Usage) -> None:
-    """Report to the open meter, if there is one, what a request cost."""
+    """Add what a request took to the open meter, if there is one."""
     meter = _current.get().meter
     if meter is not None:
         meter.add(usage)
 
 
-def reserve(expected: Usage) -> Reservation:
-    """Set aside what a request is expected to take, where an allowance limits it.
+def reserve(expected: Usage) -> Settle:
+    """Set aside what a request is expected to take, if an allowance limits it.
 
     Raises:
         JudgeError: as `Allowance.reserve`.
     """
     allowance = _current.get().allowance
-    return _Free() if allowance is None else allowance.reserve(expected)
-
-
-class _Free:
-    """A reservation without limits."""
-
-    def settle(self, used: Usage) -> None:
-        """Nothing was set aside."""
+    return allowance.reserve(expected) if allowance is not None else lambda _: None

@@ -28,10 +28,7 @@ class Purse:
         if len(self.expected) >= self.requests:
             raise BudgetExhausted("requests_per_minute")
         self.expected.append(expected)
-        return self
-
-    def settle(self, used):
-        self.settled.append(used)
+        return self.settled.append
 
 
 class MeteredClient:
@@ -172,7 +169,7 @@ async def test_a_service_that_is_out_is_left_alone(scripted, super_bowl):
 async def test_a_service_that_writes_nonsense_is_not_out(scripted, super_bowl):
     judge, client = scripted(*[["nonsense"]] * 20)
     for _ in range(10):
-        with pytest.raises(JudgeError, match="no reply of the model was of the form"):
+        with pytest.raises(JudgeError, match="no reply of the model has the form"):
             await judge.vote_adherence(super_bowl, 1)
 
     assert len(client.requests) == 20

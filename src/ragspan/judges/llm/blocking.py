@@ -1,11 +1,11 @@
-"""A chat client over a model that is asked by a call that blocks, as the chat models of frameworks can all be.
+"""A chat client over a model that is called synchronously, as all chat models of frameworks can be.
 
 Guarantees:
-- Each call runs in a thread of the running loop's executor. What asynchronous clients inside a chat model hold open belongs
-  to one event loop: asked in the judge's loop, the model would fail in the application's, and the other way round.
-- Each call runs in a context of its own, empty at first. Callbacks, tracers and spans of whoever asks do not see it.
-- A call that nobody waits for any more and that has found no thread yet is never made.
-- What a call raises costs that one completion; all of them have to fail before it is an error.
+- Each call runs in a thread of the running loop's executor. An asynchronous client inside a chat model belongs to one event
+  loop: if the judge's loop used it, it would fail in the application's, and the other way round.
+- Each call runs in an empty context of its own. The caller's callbacks, tracers and spans do not see it.
+- A cancelled call that has no thread yet is never made.
+- An exception in a call costs that one completion. `complete` raises only if all calls fail.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.llm.chat_protocol import EndpointCapabilities
+from ragspan.judges.llm.chat_protocol import EndpointCapabilities, is_whole, usage_of
 from ragspan.judges.llm.errors import is_outage, redacted_message
-from ragspan.outcomes import Usage
 from ragspan.provider_replies import facts_of
 
 
 class BlockingChatClient(ABC):
-    """A `ChatClient` whose completions are requests of their own, side by side.
+    """A `ChatClient` that makes a request for each completion, side by side.
 
-    What the model turns out not to understand (schemas, temperatures) is left out once it has answered without.
+    If the model rejects a parameter (a schema, a temperature) and answers without it, later requests leave it out.
     """
 
     def __init__(self) -> None:
@@ -42,10 +41,10 @@ class BlockingChatClient(ABC):
         temperature: float,
         capabilities: EndpointCapabilities,
     ) -> Completion:
-        """Ask the model once, with as much of schema and temperature as the capabilities has. May raise anything."""
+        """Ask the model once, with schema and temperature if the capabilities have them. May raise anything."""
 
     def secrets(self) -> Iterable[object]:
-        """Keys that must not appear in messages, as far as they are known."""
+        """Known keys, which must not appear in messages."""
         return ()
 
     async def complete(
@@ -71,7 +70,7 @@ class BlockingChatClient(ABC):
         schema: Mapping[str, Any],
         temperature: float,
     ) -> Completion | JudgeError:
-        """Ask, again and again with less until the model no longer complains about what it is given beside the prompt."""
+        """Ask, and each time that the model rejects a parameter, ask again without it."""
         try:
             completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=capabilities)
         except Exception as error:  # noqa: BLE001  each integration has errors of its own
@@ -87,7 +86,7 @@ class BlockingChatClient(ABC):
 
 
 def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
-    """A framework's model at this temperature, where it has one. Many open their connections late, so known ones are kept."""
+    """A framework's model at this temperature, if it has one. Copies are kept: many open their connections late."""
     if "temperature" not in type(model).model_fields:
         return model
     if temperature not in known:
@@ -96,22 +95,13 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
 
 
 def completion_of(told: Iterable[Any], text: str) -> Completion:
-    """A completion with what the provider told about it; without its text where that was cut off or refused."""
+    """A completion with what the provider told about it. Its text is empty if it was cut off or refused."""
     facts = facts_of(told)
-    usage = Usage(
-        requests=1,
-        input_tokens=facts.input_tokens or 0,
-        cached_tokens=facts.cached_tokens or 0,
-        output_tokens=facts.output_tokens or 0,
-    )
-    return Completion(text="" if (facts.finish_reason or "").lower() in _NO_ANSWER else text, usage=usage)
-
-
-_NO_ANSWER = {"length", "max_tokens", "content_filter", "safety", "refusal"}
+    return Completion(text=text if is_whole(facts.finish_reason) else "", usage=usage_of(facts))
 
 
 def _simpler(capabilities: EndpointCapabilities, error: Exception) -> EndpointCapabilities | None:
-    """What is left of a capabilities after this complaint; None if it is none, or about something else."""
+    """The capabilities without what the model complains about; None if the error is no such complaint."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and status not in _COMPLAINTS:
         return None

@@ -1,10 +1,10 @@
-"""The protocol of chat endpoints: what an endpoint takes, and what it answers.
+"""The chat protocol: what an endpoint takes, and what it answers.
 
-Endpoints that call themselves compatible lack one thing or another: schemas or JSON mode, several choices, temperatures
-(OpenAI's own reasoning models). They answer 400 or 422 and name the parameter, and the request is made again without it.
+Endpoints that call themselves compatible may lack schemas, JSON mode, several choices or temperatures (so do OpenAI's own
+reasoning models). They answer 400 or 422 and name the parameter; the request is made again without it.
 
-A choice that cannot hold a verdict (cut off, refused, filtered, empty, malformed) is kept with an empty text: it counts
-as invalid where it is parsed, and what it cost is still counted.
+A choice that cannot hold a verdict (cut off, refused, filtered, empty, malformed) is kept with an empty text: reading it finds
+no answer, and its cost is still counted.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import msgspec
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Completion
 from ragspan.outcomes import Usage
+from ragspan.provider_replies import ReplyFacts, facts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class EndpointCapabilities:
     temperature: bool = True
 
     def parameters(self, *, schema: Mapping[str, Any], n: int, temperature: float) -> dict[str, Any]:
-        """The parameters of a request, as far as the endpoint takes them."""
+        """Those parameters of a request that the endpoint takes."""
         parameters: dict[str, Any] = {}
         if self.response_format == "json_schema":
             json_schema = {"name": "answer", "strict": True, "schema": schema}
@@ -44,11 +45,11 @@ class EndpointCapabilities:
         return parameters
 
     def without(self, complaint: str, parameter: str | None) -> EndpointCapabilities | None:
-        """The capabilities of an endpoint that complains; None if it is about nothing that can be left out.
+        """The capabilities without what the endpoint complains about; None if that cannot be left out.
 
         Args:
             complaint: the error's message.
-            parameter: what the error names as its cause, if anything.
+            parameter: the parameter that the error names as its cause, if any.
         """
         cause = parameter or complaint
         if self.response_format != "none" and _ABOUT_FORMAT.search(cause):
@@ -62,7 +63,7 @@ class EndpointCapabilities:
 
 
 _ABOUT_FORMAT = re.compile(r"response_format|schema|json_object|\btool_choice\b|\btools?\b")
-"""Frameworks hand a schema over as a tool where an endpoint knows no other way."""
+"""If an endpoint takes no schema, frameworks pass it as a tool."""
 _ABOUT_TEMPERATURE = re.compile(r"temperature")
 _ABOUT_CHOICES = re.compile(r"""["'`]n["'`]|\bn (?:must|should|is|>|=)|\bparameter:? n\b|best_of""")
 
@@ -77,16 +78,6 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class _PromptDetails(msgspec.Struct):
-    cached_tokens: int | None = None
-
-
-class _TokenUsage(msgspec.Struct):
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    prompt_tokens_details: _PromptDetails | None = None
-
-
 def read_completions(reply: object) -> list[Completion]:
     """The choices of a chat completion, each with its share of the usage.
 
@@ -96,18 +87,18 @@ def read_completions(reply: object) -> list[Completion]:
     choices = _part(reply, "choices")
     if not isinstance(choices, list) or not choices:
         message = "the endpoint's answer is no chat completion: it has no choices"
-        raise JudgeError("InvalidResponse", message, outage=True)  # a proxy's page, or an error sent as a success
-    shares = split_usage(_read_usage(_part(reply, "usage")), len(choices))
+        raise JudgeError("InvalidResponse", message, outage=True)  # such as a proxy's page, or an error with status 200
+    shares = split_usage(usage_of(facts_of([reply])), len(choices))
     return [Completion(text=_read_text(choice), usage=share) for choice, share in zip(choices, shares, strict=True)]
 
 
 def _part(reply: object, name: str) -> object:
-    """What the reply has under a name, whether it is still plain JSON or an object of a client's."""
+    """A part of the reply, which is plain JSON or a client's object."""
     return reply.get(name) if isinstance(reply, Mapping) else getattr(reply, name, None)
 
 
 def split_usage(usage: Usage, parts: int) -> list[Usage]:
-    """Equal shares of whole numbers that add up to the whole; the first ones take what is left over."""
+    """Shares that add up to the whole, as equal as whole numbers allow."""
     return [
         Usage(
             requests=_share(usage.requests, parts, part),
@@ -128,23 +119,19 @@ def _read_text(choice: object) -> str:
         read = msgspec.convert(choice, _Choice, from_attributes=True)
     except msgspec.ValidationError:
         return ""
-    if read.finish_reason in _NO_ANSWER or read.message.refusal:
-        return ""
-    return read.message.content or ""
+    return "" if read.message.refusal or not is_whole(read.finish_reason) else read.message.content or ""
 
 
-def _read_usage(usage: object) -> Usage:
-    try:
-        read = msgspec.convert(usage, _TokenUsage, from_attributes=True)
-    except msgspec.ValidationError:  # many compatible servers leave it out
-        return Usage(requests=1)
-    details = read.prompt_tokens_details
+def is_whole(finish_reason: str | None) -> bool:
+    """Whether a reply that ends for this reason was neither cut off nor refused."""
+    return (finish_reason or "").lower() not in {"length", "max_tokens", "content_filter", "safety", "refusal"}
+
+
+def usage_of(facts: ReplyFacts) -> Usage:
+    """The usage of one request; many compatible servers tell no tokens."""
     return Usage(
         requests=1,
-        input_tokens=max(0, read.prompt_tokens),
-        cached_tokens=max(0, details.cached_tokens or 0) if details else 0,
-        output_tokens=max(0, read.completion_tokens),
+        input_tokens=max(0, facts.input_tokens or 0),
+        cached_tokens=max(0, facts.cached_tokens or 0),
+        output_tokens=max(0, facts.output_tokens or 0),
     )
-
-
-_NO_ANSWER = {"length", "content_filter"}

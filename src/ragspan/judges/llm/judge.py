@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
 from itertools import chain
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ragspan.arguments import WHOLE, between, instance
 from ragspan.exceptions import JudgeError
@@ -32,43 +32,37 @@ from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
 
-
-class Numbered(Protocol):
-    @property
-    def number(self) -> int: ...
-
-
 _T = TypeVar("_T")
-_Finding = TypeVar("_Finding", bound=Numbered)
+_Finding = TypeVar("_Finding", bound=replies.Finding)
 
 
 class LLMJudge:
-    """Answers the metrics' questions through a language model.
+    """Answers the metrics' questions with a language model.
 
-    Each question is one request, and votes and ratings are the choices of one request. What comes back invalid or not
-    at all is asked for once more, only that; what is then still missing is left out. Claims, and verdicts on contexts,
-    which several metrics need, are asked for once a record, also by metrics that ask at the same time.
+    Each question is one request; votes and ratings are the choices of one request. Invalid and missing answers are asked for
+    once more, only these; what is then still missing is left out. Several metrics need the claims and the verdicts on
+    contexts: these are asked for once a record, also if the metrics ask at the same time.
 
-    Each request is sent only if the allowance of whoever asks suffices (see `ragspan.judges.session`), and unless the
-    service has been failing: a circuit breaker then lets requests fail at once for a while (`judge_unavailable`).
+    A request is sent only if the metric's allowance suffices (see `ragspan.judges.session`). If the service keeps failing, a
+    circuit breaker lets requests fail at once for a while (`judge_unavailable`).
 
-    Where a record's texts are long enough for a provider's prompt cache to matter, the first request about them is sent
-    ahead, and the others when it has been answered, or after ten seconds. The first is the one that another waits for:
-    with faithfulness among the metrics a record takes no longer for it.
+    If a record's texts are long enough for a provider's prompt cache, the first request about them goes ahead. The others
+    follow when it is answered, or after ten seconds. The request for the claims goes first, because the request for the
+    verdicts on them has to wait for it anyway. So a record with faithfulness among its metrics takes no longer.
 
     Contexts that do not fit are cut to their beginnings, each to the same length, so that short ones stay whole; the
     explanations then say how much the judge saw.
 
     Args:
-        client: reaches the model.
-        name: names the judge on scores, such as "openai:gpt-4o-mini".
-        temperature: for several votes or ratings, which have to be independent samples; a single one, claims and
-            verdicts are asked for at 0.
-        max_context_chars: characters of all contexts together that a request may hold, their fences included. Of so many
-            contexts that not even their fences fit, the last are left out, and what is asked of each does not apply. For
-            `ChunkUtilization` a request lists the beginnings of sentences besides, in no more characters.
-        max_response_chars: characters of the response that a request may hold, and of the question.
-        price: what the model costs; None leaves `Usage.usd` unknown, and a budget in dollars cannot be kept.
+        client: sends the requests to the model.
+        name: the judge's name on scores, such as "openai:gpt-4o-mini".
+        temperature: for several votes or ratings, which have to be independent samples. A single vote or rating, claims
+            and verdicts are asked for at 0.
+        max_context_chars: characters of all contexts together in a request, with their fences. If there are so many
+            contexts that their fences do not fit, the last ones are left out; questions about each context then do not
+            apply. For `ChunkUtilization` a request also lists the beginnings of sentences, in at most as many characters.
+        max_response_chars: characters of the response in a request, and of the question.
+        price: what the model costs. With None, `Usage.usd` is unknown and a budget in dollars refuses the requests.
 
     Raises:
         ConfigurationError: an argument is wrong; the message names it.
@@ -132,27 +126,25 @@ class LLMJudge:
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         prompt = self._prompt(record)
-        lines = {number: f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1)}
 
         def task(numbers: Sequence[int]) -> str:
-            quoted = prompt.fence.quote("claims", "\n".join(lines[number] for number in numbers))
-            return prompts.verification(quoted, numbers)
+            return prompts.verification(prompt.fence.quote("claims", _numbered(claims, numbers)), numbers)
 
         findings = await self._judge_each(prompt, task, replies.CLAIM_VERDICTS, len(claims))
         return [
             ClaimVerdict(
-                index=number - 1,
+                index=finding.number - 1,
                 supported=finding.verdict == "supported",
-                claim=claims[number - 1],
+                claim=claims[finding.number - 1],
                 explanation=prompt.explanation(finding.reasoning),
             )
-            for number, finding in sorted(findings.items())
+            for finding in findings
         ]
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
     ) -> list[ClaimSupport]:
-        """In one request, which is not repeated: what it does not settle is left out."""
+        """Ask in one request, and not again for what is missing."""
         prompt = self._prompt(record)
         if claims is None:
             response = record.response or ""
@@ -160,24 +152,24 @@ class LLMJudge:
         claims, shown = claims[:_CLAIMS_SOUGHT], self._fitting(documents)
         if not claims:
             return []
-        quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
-        lines = "\n".join(f"{number}. {' '.join(claim.split())}" for number, claim in enumerate(claims, start=1))
         numbers = range(1, len(claims) + 1)
-        task = prompts.sources("\n\n".join(quoted), prompt.fence.quote("statements", lines), numbers)
-        lists = await self._ask(prompt, task, replies.STATEMENT_SOURCES, n=1, temperature=0.0)
-        findings = _first_by_number(one for one in chain.from_iterable(lists) if one.number in numbers)
+        quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
+        statements = prompt.fence.quote("statements", _numbered(claims, numbers))
+        task = prompts.sources("\n\n".join(quoted), statements, numbers)
+        found = await self._ask(prompt, task, replies.STATEMENT_SOURCES, n=1, temperature=0.0)
         is_whole = prompt.remark is None and sum(map(len, shown)) == sum(map(len, documents))
         return [
             ClaimSupport(
-                claim=claims[number - 1], document=finding.document - 1 if finding.verdict == "document" else None
+                claim=claims[finding.number - 1],
+                document=finding.document - 1 if finding.verdict == "document" else None,
             )
-            for number, finding in sorted(findings.items())
+            for finding in _first_of_each(found, numbers)
             if (finding.verdict == "document" and 1 <= finding.document <= len(shown))
             or (finding.verdict == "nothing" and is_whole)
         ]
 
     def _fitting(self, documents: Sequence[str]) -> list[str]:
-        """The further documents as far as a request holds them beside the contexts, which take twice the room."""
+        """The further documents, cut to half of the room that the contexts have."""
         room = self._max_context_chars // 2
         kept, limit = fit(list(map(len, documents)), [overhead("document 10")] * len(documents), room)
         return [text[:limit] for text in documents[:kept]]
@@ -186,32 +178,36 @@ class LLMJudge:
         prompt = self._prompt(record, each_context=True)
 
         async def judge() -> list[ContextVerdict]:
-            findings = await self._judge_contexts(prompt, prompts.usefulness, replies.CONTEXT_VERDICTS)
+            findings = await self._judge_each(
+                prompt, prompts.usefulness, replies.CONTEXT_VERDICTS, len(prompt.contexts)
+            )
             return [
                 ContextVerdict(
-                    index=number - 1,
+                    index=finding.number - 1,
                     useful=finding.verdict == "useful",
                     explanation=prompt.explanation(finding.reasoning),
                 )
-                for number, finding in findings
+                for finding in findings
             ]
 
         return list(await prompt.once.ask("usefulness", judge))
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         prompt = self._prompt(record, each_context=True)
-        findings = await self._judge_contexts(prompt, prompts.context_relevance, replies.CONTEXT_RELEVANCE)
+        findings = await self._judge_each(
+            prompt, prompts.context_relevance, replies.CONTEXT_RELEVANCE, len(prompt.contexts)
+        )
         return [
             ContextRating(
-                index=number - 1,
+                index=finding.number - 1,
                 value=_RELEVANCE[finding.verdict],
                 explanation=prompt.explanation(finding.reasoning),
             )
-            for number, finding in findings
+            for finding in findings
         ]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
-        """One rating a context: the share of its characters that stand in sentences which the model finds used."""
+        """One rating a context: the share of its characters in the sentences that the model finds used."""
         prompt = self._prompt(record, each_context=True)
         most = max(self._max_context_chars // (LONGEST_LINE * max(len(prompt.contexts), 1)), 1)
         contexts = [split_context(clean(text), most) for text in prompt.contexts]
@@ -223,14 +219,16 @@ class LLMJudge:
         def names_its_sentences(finding: replies.SentencesFinding) -> bool:
             return all(1 <= place <= len(contexts[finding.number - 1]) for place in finding.sentences)
 
-        findings = await self._judge_contexts(prompt, task, replies.USED_SENTENCES, is_valid=names_its_sentences)
+        findings = await self._judge_each(
+            prompt, task, replies.USED_SENTENCES, len(contexts), is_valid=names_its_sentences
+        )
         return [
             ContextRating(
-                index=number - 1,
-                value=used_share(contexts[number - 1], finding.sentences),
+                index=finding.number - 1,
+                value=used_share(contexts[finding.number - 1], finding.sentences),
                 explanation=prompt.explanation(finding.reasoning),
             )
-            for number, finding in findings
+            for finding in findings
         ]
 
     def share_read(self, record: RagRecord) -> float:
@@ -240,7 +238,11 @@ class LLMJudge:
         )
 
     def _prompt(self, record: RagRecord, *, each_context: bool = False) -> PromptContext:
-        """What the prompts about the record begin with; where each context is asked about, one that holds all of them.
+        """What all prompts about the record begin with. Each event loop has its own.
+
+        Args:
+            record: what is judged.
+            each_context: whether the question is about each context, so that the prompt has to hold all of them.
 
         Raises:
             JudgeError: it cannot hold all.
@@ -254,64 +256,51 @@ class LLMJudge:
         return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
 
     async def _sample(self, prompt: PromptContext, task: str, form: replies.Form[_T], count: int) -> list[_T]:
-        """Up to `count` valid replies to one question, at least one.
+        """Up to `count` valid answers to one question, at least one.
 
-        Those that an endpoint did not give in the first request, because it ignores `n` or wrote something else, are
-        asked for in single requests side by side.
+        An endpoint may ignore `n` or write something else. The missing answers are asked for in single requests, side by side.
         """
         temperature = self._temperature if count > 1 else 0.0
         found = await self._ask(prompt, task, form, n=count, temperature=temperature)
-        retries = (
-            _or_nothing(self._ask(prompt, task, form, n=1, temperature=temperature)) for _ in range(count - len(found))
-        )
+        missing = range(count - len(found))
+        retries = [_or_nothing(self._ask(prompt, task, form, n=1, temperature=temperature)) for _ in missing]
         found += chain.from_iterable(await asyncio.gather(*retries))
         _require_any(found)
         return found[:count]
-
-    async def _judge_contexts(
-        self,
-        prompt: PromptContext,
-        task: Callable[[Sequence[int]], str],
-        form: replies.ListForm[_Finding],
-        is_valid: Callable[[_Finding], bool] | None = None,
-    ) -> list[tuple[int, _Finding]]:
-        """The findings on contexts by their numbers, in that order."""
-        findings = await self._judge_each(prompt, task, form, len(prompt.contexts), is_valid=is_valid)
-        return sorted(findings.items())
 
     async def _judge_each(
         self,
         prompt: PromptContext,
         task: Callable[[Sequence[int]], str],
-        form: replies.ListForm[_Finding],
+        form: replies.Form[_Finding],
         count: int,
-        is_valid: Callable[[_Finding], bool] | None = None,
-    ) -> dict[int, _Finding]:
-        """The first valid finding for each number from 1 to `count`, at least one; the missing are asked for again."""
+        *,
+        is_valid: Callable[[_Finding], bool] = lambda _: True,
+    ) -> list[_Finding]:
+        """The first valid finding for each number from 1 to `count`, at least one; missing ones are asked for once more."""
 
         async def ask(numbers: Sequence[int]) -> list[_Finding]:
-            lists = await self._ask(prompt, task(numbers), form, n=1, temperature=0.0)
-            return [finding for finding in chain.from_iterable(lists) if finding.number in numbers]
+            found = await self._ask(prompt, task(numbers), form, n=1, temperature=0.0)
+            return _first_of_each(found, numbers, is_valid)
 
         if not count:
-            return {}
+            return []
         everything = range(1, count + 1)
-        found = _first_by_number(filter(is_valid or _any, await ask(everything)))
-        missing = [number for number in everything if number not in found]
+        found = await ask(everything)
+        missing = sorted({*everything} - {finding.number for finding in found})
         if missing:
-            found |= _first_by_number(filter(is_valid or _any, await _or_nothing(ask(missing))))
+            found += await _or_nothing(ask(missing))
         _require_any(found)
-        return found
+        return sorted(found, key=lambda finding: finding.number)
 
     async def _ask(
-        self, prompt: PromptContext, task: str, form: replies.AnyForm[_T], *, n: int, temperature: float
+        self, prompt: PromptContext, task: str, form: replies.Form[_T], *, n: int, temperature: float
     ) -> list[_T]:
-        """The valid ones among the replies to a request, which is sent when it is its turn."""
+        """Send a request when it is its turn, and return the valid answers."""
         messages = prompt.messages(task)
-        async with prompt.gate.turn(is_urgent=form.key == replies.CLAIMS.key):
+        async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
             completions = await self._complete(messages, question=form.key, n=n, temperature=temperature)
-        answers = (form.read(completion.text) for completion in completions)
-        return [answer for answer in answers if answer is not None]
+        return [answer for completion in completions for answer in form.read(completion.text)]
 
     async def _complete(
         self, messages: Sequence[ChatMessage], *, question: str, n: int, temperature: float
@@ -326,30 +315,37 @@ class LLMJudge:
 
 
 async def _or_nothing(asking: Awaitable[list[_T]]) -> list[_T]:
-    """What is asked for again, or nothing: a failure then does not cost what is already there."""
+    """What is asked for again. A failure does not cost the answers that are already there."""
     try:
         return await asking
     except JudgeError:
         return []
 
 
-def _first_by_number(findings: Iterable[_Finding]) -> dict[int, _Finding]:
+def _numbered(texts: Sequence[str], numbers: Iterable[int]) -> str:
+    """A line for each text with one of these numbers, which count from 1."""
+    return "\n".join(f"{number}. {' '.join(texts[number - 1].split())}" for number in numbers)
+
+
+def _first_of_each(
+    findings: Iterable[_Finding],
+    numbers: Sequence[int],
+    is_valid: Callable[[_Finding], bool] = lambda _: True,
+) -> list[_Finding]:
+    """The first valid finding for each of these numbers, in their order; none for a number that has none."""
     first: dict[int, _Finding] = {}
     for finding in findings:
-        first.setdefault(finding.number, finding)
-    return first
-
-
-def _any(_finding: object) -> bool:
-    return True
+        if finding.number in numbers and is_valid(finding):
+            first.setdefault(finding.number, finding)
+    return [first[number] for number in numbers if number in first]
 
 
 def _require_any(found: Sized) -> None:
     if not found:
-        raise JudgeError("InvalidVerdict", "no reply of the model was of the form that it was asked for")
+        raise JudgeError("InvalidVerdict", "no reply of the model has the form that it was asked for")
 
 
 _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
-"""Claims whose support is looked for among further documents."""
+"""Claims whose support is looked for in further documents."""
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}

@@ -1,26 +1,32 @@
 """What a model may reply: one schema for all tasks, and the types that replies are read into.
 
-One schema, because a provider that enforces schemas puts them ahead of the messages: with a schema for each task no two
-tasks would begin alike, and nothing would come from the prompt cache. Its branches differ in their first key, which
-OpenAI demands of alternatives.
+There is one schema because a provider that enforces schemas puts them ahead of the messages. With a schema for each task, no
+two requests would begin alike, and the prompt cache would serve nothing. The branches differ in their first key, as OpenAI
+requires.
 
-Reading is strict. A reply that is not JSON, has another form, lacks or adds a field or leaves the menu of verdicts is no
-reply, and never a "no".
+Reading is strict. A reply is invalid, and never counts as a "no", if it is not JSON, has another form, lacks or adds a field,
+or has a verdict that is not on the menu.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 _T = TypeVar("_T")
-_T_co = TypeVar("_T_co", covariant=True)
 
 
 class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of a reply. The order of the fields is the order of writing: reasoning comes before the verdict."""
+    """A part of a reply. Models write the fields in this order, so the reasoning comes before the verdict."""
+
+
+class Finding(Reply, frozen=True):
+    """What a reply says about one of several numbered claims, statements or contexts."""
+
+    number: int
+    reasoning: str
 
 
 class Grounding(Reply, frozen=True):
@@ -35,83 +41,70 @@ class Coverage(Reply, frozen=True):
     value: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class ClaimFinding(Reply, frozen=True):
-    number: int
-    reasoning: str
+class ClaimFinding(Finding, frozen=True):
     verdict: Literal["supported", "unsupported"]
 
 
-class SourceFinding(Reply, frozen=True):
-    number: int
-    reasoning: str
+class SourceFinding(Finding, frozen=True):
     verdict: Literal["contexts", "document", "nothing"]
     document: int
 
 
-class UsefulnessFinding(Reply, frozen=True):
-    number: int
-    reasoning: str
+class UsefulnessFinding(Finding, frozen=True):
     verdict: Literal["useful", "not_useful"]
 
 
-class RelevanceFinding(Reply, frozen=True):
-    number: int
-    reasoning: str
+class RelevanceFinding(Finding, frozen=True):
     verdict: Literal["full", "partial", "none"]
 
 
-class SentencesFinding(Reply, frozen=True):
-    number: int
-    reasoning: str
+class SentencesFinding(Finding, frozen=True):
     sentences: list[int]
-
-
-class AnyForm(Protocol[_T_co]):
-    """A branch of the schema, whatever stands there."""
-
-    @property
-    def key(self) -> str: ...
-
-    def read(self, text: str) -> _T_co | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[_T]):
-    """One branch of the schema: the key that it stands under, and the type of what stands there."""
+    """One branch of the schema."""
 
     key: str
+    """The branch's only key."""
     kind: type[_T]
-
-    def read(self, text: str) -> _T | None:
-        """What the reply says, None if it is not of this form."""
-        raw = _raw_answer(text, self.key)
-        return None if raw is None else _decoded(raw, self.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class ListForm(Generic[_T]):
-    """A branch that holds a list of findings, each of which is valid or not by itself."""
-
-    key: str
-    kind: type[_T]
+    """Of what stands under the key; in a list, of each item."""
+    is_list: bool = False
+    """A list holds findings, each of which is valid or invalid by itself."""
 
     def read(self, text: str) -> list[_T]:
-        """The valid findings of the reply, none if it is not of this form."""
+        """The valid answers in a reply; none if it is not of this form."""
         raw = _raw_answer(text, self.key)
-        items = None if raw is None else _decoded(raw, list[msgspec.Raw])
-        findings = (_decoded(item, self.kind) for item in items or ())
-        return [finding for finding in findings if finding is not None]
+        if raw is None:
+            return []
+        items = (_decoded(raw, list[msgspec.Raw]) or []) if self.is_list else [raw]
+        answers = (_decoded(item, self.kind) for item in items)
+        return [answer for answer in answers if answer is not None]
 
 
 GROUNDING = Form("grounding", Grounding)
 COMPLETENESS = Form("completeness", Coverage)
 ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
 CLAIMS = Form("claims", list[str])
-CLAIM_VERDICTS = ListForm("claim_verdicts", ClaimFinding)
-STATEMENT_SOURCES = ListForm("statement_sources", SourceFinding)
-CONTEXT_VERDICTS = ListForm("context_verdicts", UsefulnessFinding)
-CONTEXT_RELEVANCE = ListForm("context_relevance", RelevanceFinding)
-USED_SENTENCES = ListForm("used_sentences", SentencesFinding)
+CLAIM_VERDICTS = Form("claim_verdicts", ClaimFinding, is_list=True)
+STATEMENT_SOURCES = Form("statement_sources", SourceFinding, is_list=True)
+CONTEXT_VERDICTS = Form("context_verdicts", UsefulnessFinding, is_list=True)
+CONTEXT_RELEVANCE = Form("context_relevance", RelevanceFinding, is_list=True)
+USED_SENTENCES = Form("used_sentences", SentencesFinding, is_list=True)
+
+FORMS: tuple[Form[Any], ...] = (
+    GROUNDING,
+    COMPLETENESS,
+    ANSWER_RELEVANCE,
+    CLAIMS,
+    CLAIM_VERDICTS,
+    STATEMENT_SOURCES,
+    CONTEXT_VERDICTS,
+    CONTEXT_RELEVANCE,
+    USED_SENTENCES,
+)
+"""In the order of the schema's branches."""
 
 
 def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
@@ -129,7 +122,7 @@ def _decoded(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
 
 
 def _without_code_block(text: str) -> str:
-    """The inside of a reply that is one Markdown code block as a whole, as models write whom no schema holds."""
+    """The inside of a reply that is one Markdown code block, as models write it without a schema."""
     opening, _, inside = text.partition("\n")
     return inside[:-3] if opening in _CODE_BLOCK_OPENINGS and inside.endswith("```") else text
 
@@ -137,55 +130,25 @@ def _without_code_block(text: str) -> str:
 _CODE_BLOCK_OPENINGS = {"```", "```json"}
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+def _schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON schema of a type. It has no bounds, which some endpoints do not know; reading checks them."""
+    if kind in _JSON_NAMES:
+        return {"type": _JSON_NAMES[kind]}
+    if get_origin(kind) is Literal:
+        return {"type": "string", "enum": list(get_args(kind))}
+    if get_origin(kind) is list:
+        return {"type": "array", "items": _schema_of(*get_args(kind))}
+    return _object({name: _schema_of(field) for name, field in get_type_hints(kind).items()})
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _list_of(items: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": items}
+def _branch(form: Form[Any]) -> dict[str, Any]:
+    return _object({form.key: _schema_of(list[form.kind] if form.is_list else form.kind)})  # type: ignore[name-defined]
 
 
-def _one_of(*words: str) -> dict[str, Any]:
-    return {"type": "string", "enum": list(words)}
+_JSON_NAMES = {str: "string", float: "number", int: "integer"}
 
-
-_TEXT = {"type": "string"}
-_NUMBER = {"type": "number"}  # without bounds, which some endpoints do not know; reading checks them
-_INTEGER = {"type": "integer"}
-
-REPLY_SCHEMA = _object(
-    answer={
-        "anyOf": [
-            _object(grounding=_object(reasoning=_TEXT, verdict=_one_of("grounded", "not_grounded"))),
-            _object(completeness=_object(reasoning=_TEXT, value=_NUMBER)),
-            _object(answer_relevance=_object(reasoning=_TEXT, value=_NUMBER)),
-            _object(claims=_list_of(_TEXT)),
-            _object(
-                claim_verdicts=_list_of(
-                    _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("supported", "unsupported"))
-                )
-            ),
-            _object(
-                statement_sources=_list_of(
-                    _object(
-                        number=_INTEGER,
-                        reasoning=_TEXT,
-                        verdict=_one_of("contexts", "document", "nothing"),
-                        document=_INTEGER,
-                    )
-                )
-            ),
-            _object(
-                context_verdicts=_list_of(
-                    _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("useful", "not_useful"))
-                )
-            ),
-            _object(
-                context_relevance=_list_of(
-                    _object(number=_INTEGER, reasoning=_TEXT, verdict=_one_of("full", "partial", "none"))
-                )
-            ),
-            _object(used_sentences=_list_of(_object(number=_INTEGER, reasoning=_TEXT, sentences=_list_of(_INTEGER)))),
-        ]
-    }
-)
+REPLY_SCHEMA = _object({"answer": {"anyOf": [_branch(form) for form in FORMS]}})

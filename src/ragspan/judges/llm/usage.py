@@ -1,4 +1,4 @@
-"""What the requests of a judge are expected to take, may take, and took."""
+"""What the requests of a judge are expected to take, and what they took."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import Usage
 
 _CHARACTERS_PER_TOKEN = 4.0
-"""Of English text, by the tokenizers in use; other scripts have fewer, which the estimator learns."""
+"""In English text. Other scripts have fewer, which the estimator learns."""
 _TOKENS_PER_REPLY = 250.0
 """Some sentences of reasoning and a verdict."""
 _WEIGHT = 0.2
@@ -19,10 +19,10 @@ _WEIGHT = 0.2
 
 
 class UsageEstimator:
-    """Expects what the requests of a judge take.
+    """Estimates what the requests of a judge take.
 
-    It learns the length of replies to each kind of question, the characters that make a token, and whether the client
-    sends a request for each choice. Any number of threads may use it: an observation that is lost to a race costs nothing.
+    It learns the length of the replies to each question, the characters of a token, and whether the client sends a request
+    for each choice. Any number of threads may use it: an observation lost in a race does no harm.
     """
 
     def __init__(self) -> None:
@@ -31,14 +31,14 @@ class UsageEstimator:
         self._choices_are_requests = False
 
     def expect(self, messages: Sequence[ChatMessage], *, question: str, choices: int) -> Usage:
-        """What a request for so many choices will take; tokens are rounded up."""
+        """What a request for so many choices is likely to take; tokens are rounded up."""
         requests = choices if self._choices_are_requests else 1
         prompt = _characters(messages) / self._characters_per_token
         reply = self._tokens_per_reply.get(question, _TOKENS_PER_REPLY)
         return Usage(requests=requests, input_tokens=int(requests * prompt) + 1, output_tokens=int(choices * reply) + 1)
 
     def learn(self, messages: Sequence[ChatMessage], used: Usage, *, question: str, choices: int) -> None:
-        """Take what a request took into account; `choices` is how many replies came."""
+        """Learn from what a request took; `choices` is the number of replies."""
         if choices > 1:
             self._choices_are_requests = used.requests > 1
         if used.input_tokens > 0:
@@ -58,10 +58,10 @@ def _characters(messages: Sequence[ChatMessage]) -> int:
 
 
 class UsageAccount:
-    """Charges the requests of one judge: to the allowance of whoever asks, and to the usage meter.
+    """Charges the requests of one judge to the metric's allowance and usage meter.
 
     Args:
-        price: of its model; None leaves costs unknown, unless the client tells them.
+        price: of the judge's model. With None the cost is unknown, unless the client tells it.
     """
 
     def __init__(self, price: Price | None) -> None:
@@ -78,31 +78,31 @@ class UsageAccount:
     ) -> list[Completion]:
         """Set aside what the request is expected to take, make it, and count what it took.
 
-        A request that fails counts as a request, and took nothing else. One that is cancelled keeps what was set aside:
-        providers charge for replies that nobody waits for.
+        A request that fails counts as one request without tokens. What was set aside for a cancelled request stays so:
+        providers charge for its replies.
 
         Raises:
             JudgeError: the allowance does not suffice, or the request failed.
         """
         expected = self._priced(self._estimator.expect(messages, question=question, choices=choices))
-        reservation = reserve(expected)
+        settle = reserve(expected)
         try:
             completions = await request()
         except Exception:
-            reservation.settle(Usage(requests=expected.requests, usd=0.0))
+            settle(Usage(requests=expected.requests, usd=0.0))
             raise
         shares = [self._priced(completion.usage) for completion in completions]
         for share in shares:
             report_usage(share)
         used = sum(shares, Usage())
         self._estimator.learn(messages, used, question=question, choices=len(completions))
-        # Many compatible servers tell no tokens: what was expected is nearer to the truth than none.
+        # Many compatible servers tell no tokens. What was expected is nearer to the truth than none.
         told = used if _tells_tokens(used) else expected
-        reservation.settle(replace(told, requests=max(used.requests, 1)))
+        settle(replace(told, requests=max(used.requests, 1)))
         return completions
 
     def _priced(self, usage: Usage) -> Usage:
-        """The usage with its price, where both are known and nobody has put a price on it."""
+        """The usage with its cost, if the tokens and the price are known and the client has told no cost."""
         if self._price is None or usage.usd is not None or not _tells_tokens(usage):
             return usage
         return replace(usage, usd=self._price.of(usage))

@@ -108,8 +108,8 @@ class PaidJudge(ObedientJudge):
 
     def pay(self, used):
         """Expect 10 tokens, and use as many as it is told."""
-        reservation = reserve(Usage(requests=1, input_tokens=10))
-        reservation.settle(Usage(requests=1, input_tokens=int(used)))
+        settle = reserve(Usage(requests=1, input_tokens=10))
+        settle(Usage(requests=1, input_tokens=int(used)))
         report_usage(Usage(requests=1, input_tokens=int(used)))
         return os.getpid()
 
