@@ -1,6 +1,6 @@
 """What a metric may ask a judge, and what a judge may ask a provider of language models.
 
-Questions live in judges, formulas in metrics: a judge returns single verdicts and never a score.
+Judges hold the questions, metrics the formulas: a judge returns single verdicts and never a score.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ragspan.records import RagRecord
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vote:
-    """One judgement whether the whole response is grounded in the contexts."""
+    """One judgement whether the contexts support the whole response."""
 
     grounded: bool
     explanation: str | None = None
     probability: float | None = None
-    """0..1, where the judge has one: a deterministic judge does, whose votes are all equal."""
+    """0..1; None if the judge has none. A deterministic judge has one, because its votes are all equal."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rating:
-    """One judgement of how much of what the contexts say about the question is in the response."""
+    """One rating of the response, such as how much of what the contexts say about the question it holds."""
 
     value: float
     """From 0 (nothing) to 1 (all of it)."""
@@ -38,17 +38,17 @@ class ClaimVerdict:
     """Whether one claim of the response follows from the contexts."""
 
     index: int
-    """0-based, into the claims that were asked about."""
+    """0-based, into the claims of the question."""
     supported: bool
     claim: str | None = None
     explanation: str | None = None
     probability: float | None = None
-    """0..1, where the judge has one."""
+    """0..1; None if the judge has none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextVerdict:
-    """Whether one context was useful in arriving at the response."""
+    """Whether the response uses one context."""
 
     index: int
     """0-based, into the record's contexts."""
@@ -58,7 +58,7 @@ class ContextVerdict:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContextRating:
-    """How much of something one context has; what is rated, the question says."""
+    """One rating of a context; the question says what is rated."""
 
     index: int
     """0-based, into the record's contexts."""
@@ -73,20 +73,20 @@ class ClaimSupport:
 
     claim: str
     document: int | None
-    """0-based, into the documents that were asked about; None for none of them."""
+    """0-based, into the documents of the question; None if none supports the claim."""
 
 
 TOO_MANY_CONTEXTS = "too_many_contexts"
 LANGUAGE = "language"
 NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE})
-"""Types of a `JudgeError` that say that what was asked does not apply: more contexts than a judge tells apart, or texts in
-languages that it cannot compare."""
+"""Types of a `JudgeError` after which the metric does not apply: there are more contexts than the judge can judge one by
+one, or the texts are in languages that it cannot compare."""
 
 
 def require_few_contexts(count: int, most: int) -> None:
-    """Raise where each context should be judged by itself and there are more than a judge tells apart: it does not apply."""
+    """Raise if there are more contexts than a judge can judge one by one: the metric does not apply."""
     if count > most:
-        raise JudgeError(TOO_MANY_CONTEXTS, f"the judge tells no more than {most} of {count} contexts apart")
+        raise JudgeError(TOO_MANY_CONTEXTS, f"the judge can judge only {most} of {count} contexts one by one")
 
 
 class Verifier(Protocol):
@@ -96,20 +96,20 @@ class Verifier(Protocol):
     def name(self) -> str: ...
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        """One verdict a claim, by index. A verdict that could not be had is left out, never made up."""
+        """One verdict a claim, by index. A verdict that is missing is left out, never made up."""
         ...
 
 
 class Judge(Verifier, Protocol):
     """Answers the questions that the metrics ask.
 
-    A judge asks once more for verdicts that are missing and returns those that it got, so a list may be shorter than
-    asked for. It raises `JudgeError` when it got none at all.
+    A judge asks once more for missing verdicts and returns those that it has, so a list may be shorter than asked for. It
+    raises `JudgeError` if it has none.
 
-    A judge may have besides:
+    A judge may also have:
 
-    - `prompt_version`, a text that changes with the wording of its prompts: scores of different versions should not be compared.
-    - `share_read(record)`, the share of the texts' characters that it judges by, 0..1.
+    - `prompt_version`, a text that changes with its prompts: do not compare scores of different versions.
+    - `share_read(record)`, the share of the texts' characters that it reads, 0..1.
     - `cpu_bound`, True if it computes, False if it waits. An engine's helper process scores the metrics whose judges all have
       it, with copies that pickle makes. If there is no helper, a thread does that for judges that compute. Metrics with a
       judge that spends money (one with a `price`, see `ragspan.judges.session.Spender`) stay in the application, where the
@@ -118,7 +118,7 @@ class Judge(Verifier, Protocol):
     """
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        """Independent votes on whether all of the response is grounded in the contexts."""
+        """Independent votes on whether the contexts support all of the response."""
         ...
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
@@ -126,53 +126,53 @@ class Judge(Verifier, Protocol):
         ...
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        """The claims that the response makes, each understandable by itself; none for a greeting.
+        """The claims of the response, each understandable by itself; none for a greeting.
 
-        That the contexts do not say something is a claim, too.
+        "The contexts do not say this" is a claim, too.
         """
         ...
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        """One verdict a context, by index: was it useful in arriving at the response?"""
+        """One verdict a context, by index: does the response use it?"""
         ...
 
 
 class AnswerRelevanceJudge(Protocol):
-    """A judge that can tell what a response has to do with its question, whether or not it is true."""
+    """A judge that can rate how well a response answers its question, whether or not it is true."""
 
     @property
     def name(self) -> str: ...
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        """Independent ratings of how fully the response addresses the question; 0 for one that declines to answer."""
+        """Independent ratings of how fully the response addresses the question; 0 if it declines to answer."""
         ...
 
 
 class ContextRelevanceJudge(Protocol):
-    """A judge that can tell what a context has to do with a question, whatever was made of it."""
+    """A judge that can rate how well a context answers a question, whatever the response says."""
 
     @property
     def name(self) -> str: ...
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        """One rating a context, by index: 1 if it answers the question, 0 if it holds nothing of an answer."""
+        """One rating a context, by index: 1 if it answers the question, 0 if it holds no part of an answer."""
         ...
 
 
 class UtilizationJudge(Protocol):
-    """A judge that can tell which part of a context went into a response."""
+    """A judge that can tell which part of a context a response uses."""
 
     @property
     def name(self) -> str: ...
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
-        """One rating a context, by index: the share of its text that the response conveys or rests upon."""
+        """One rating a context, by index: the share of its text that the response states or builds on."""
         ...
 
 
 @runtime_checkable
 class SupportJudge(Protocol):
-    """A judge that can look for the support that contexts lack, which tells why a response fails."""
+    """A judge that can look for missing support in further documents, which tells why a response fails."""
 
     @property
     def name(self) -> str: ...
@@ -180,18 +180,18 @@ class SupportJudge(Protocol):
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
     ) -> list[ClaimSupport]:
-        """For each claim the further document that supports it, or none; claims of which the judge is not sure are left out.
+        """For each claim the further document that supports it, or None. Claims for which the judge is not sure are left out.
 
         Args:
-            record: what the claims are from.
-            claims: those that the contexts do not support; None stands for all such statements of the response.
+            record: the claims are from its response.
+            claims: those that the contexts do not support; None is all such statements of the response.
             documents: texts that are not among the contexts.
         """
         ...
 
 
 class ChatMessage(TypedDict):
-    """A message as the providers' chat endpoints take it."""
+    """A message in the form of chat endpoints."""
 
     role: str
     content: str
@@ -203,7 +203,7 @@ class Completion:
 
     text: str
     usage: Usage
-    """Its share of what the request cost; the shares of a request's choices add up to the whole."""
+    """Its share of the request's usage; the shares of all choices add up to the whole."""
 
 
 class ChatClient(Protocol):
@@ -215,6 +215,6 @@ class ChatClient(Protocol):
         """Up to `n` independent completions, each JSON text that should satisfy `schema` (a JSON schema).
 
         Raises:
-            JudgeError: no completion at all could be had.
+            JudgeError: there is no completion at all.
         """
         ...

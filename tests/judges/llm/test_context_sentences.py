@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.llm.context_sentences import MAX_SENTENCES, list_sentences, split_context, used_share
+from ragspan.judges.llm.prompt_context import MAX_SENTENCES, list_sentences, split_context, used_share
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,19 @@
-"""A circuit breaker: a service that is out is left alone for a while.
+"""A circuit breaker: while a service is out, no requests are sent to it.
 
-Without it every record would wait for the same timeouts again, hold its place in the engine, and bring the service more
-load at the worst time.
+Without it, every record would wait for the same timeouts, keep its place in the engine, and add load to the service at the
+worst time.
 
 Guarantees:
-- After `_FAILURES` requests in a row that failed because the service is out, none is sent for a pause of about
-  `_FIRST_PAUSE` seconds; they fail at once. Then one is sent to try. If the service is still out, the pause doubles, up to
-  `_LONGEST_PAUSE`; if it answers, all are sent again.
-- What is about one request only (too long, filtered, malformed) changes nothing: it neither counts nor says that the
-  service is well, for a gateway before a dead model also answers it. If it was the one to try, the next one tries.
-- A try that never ends, because its thread hangs or its loop died, holds nothing up: after another pause the next one tries.
+- After `_FAILURES` requests in a row that failed because the service is out, all requests fail at once for a pause of about
+  `_FIRST_PAUSE` seconds. Then one is sent as a trial. If the service is still out, the pause doubles, up to `_LONGEST_PAUSE`;
+  if it answers, all requests are sent again.
+- An error about one request (too long, filtered, malformed) does not count as a failure, nor as a success: a gateway before
+  a dead model answers such requests, too. If it was the trial, the next request is the next trial.
+- A trial that never ends, because its thread hangs or its loop died, blocks nothing: after another pause there is the next.
 
-Any number of threads and event loops may use one breaker without a lock, which a fork could leave held for ever: the
-state is one immutable value, replaced as a whole. A race costs a failure that is not counted or one try too many. A state
-counts in the process that it arose in; a fork, and a copy that pickle makes, begin anew.
+Any number of threads and event loops may use one breaker. It has no lock, which a fork could leave held for ever: the state is
+one immutable value that is replaced as a whole. A race costs one failure that is not counted, or one trial too many. A fork,
+and a copy that pickle makes, begin with a new state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FAILURES = 5
 _FIRST_PAUSE = 30.0  # seconds
 _LONGEST_PAUSE = 300.0
 _JITTER = 0.25
-"""Share of a pause that chance may take off it, so that the workers of a fleet do not all come back at once."""
+"""The largest share of a pause that chance takes off, so that the workers of a fleet do not all try at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class _State:
     until: float = 0.0
     """The end of the pause on the clock."""
     epoch: int = 0
-    """Counts openings and closings: what a request of an earlier epoch ended in tells nothing about this one."""
+    """Counts openings and closings. The end of a request from an earlier epoch is ignored."""
     pid: int = field(default_factory=os.getpid)
 
 
@@ -71,9 +71,9 @@ class CircuitBreaker:
     def watching(self) -> Iterator[None]:
         """Around one request.
 
-        A reply counts as a success whatever it says. What is raised inside counts as an outage if a `JudgeError` says so,
-        if another exception looks like one, and if it is a cancellation: requests that are answered in time are cancelled
-        by the end of an engine only, which may cost another engine with the same judge a pause.
+        A reply is a success, whatever it says. A `JudgeError` says itself whether it is an outage; other exceptions are
+        classified. A cancellation is an outage: it is nearly always a time limit. (The end of an engine also cancels
+        requests, which may cost another engine with the same judge a pause.)
 
         Raises:
             JudgeError: the service is out, and it is not yet time to try again.
@@ -94,7 +94,7 @@ class CircuitBreaker:
         if now < state.until:
             message = f"{state.failures} requests in a row failed; the next is sent in {state.until - now:.0f} s"
             raise JudgeError("judge_unavailable", message, outage=True)
-        self._state = replace(state, until=now + state.pause)  # this one tries, the others go on waiting
+        self._state = replace(state, until=now + state.pause)  # this request is the trial
         return state.epoch
 
     def _take_success(self, epoch: int) -> None:

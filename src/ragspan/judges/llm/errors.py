@@ -1,6 +1,6 @@
 """What errors of a provider say: whether the service is out, and which words may be shown.
 
-Prompts and keys stay out of the messages, which end up on spans and in logs.
+The messages end up on spans and in logs, so they hold no prompt and no key.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ import re
 from collections.abc import Iterable, Mapping
 
 _OUT = frozenset({401, 402, 403, 404, 407, 408, 425, 429})
-"""No key, no money, no such model, too many requests: the next request will fare no better. So it is from 500 on."""
+"""No key, no money, no such model, too many requests: the next request will fail as well. So it will from 500 on."""
 _SERVER_ERROR = 500
 _ERRORS = range(400, 600)
 
 _ABOUT_THE_REQUEST = re.compile(
     r"Context(?:Window|Length|Overflow)|ContentFilter|LengthFinish|Blocked|Refus|Parser|Safety"
 )
-"""In names of exceptions that carry no status."""
+"""In the names of exceptions without a status."""
 
 
 def is_outage(error: BaseException) -> bool:
     """Whether other requests would fail as well now.
 
-    An HTTP status decides, of the error or of its cause; without one it is an outage unless the type says that something
-    is wrong with the request or the reply: `ValueError`, `TypeError`, or a name such as `ContextWindowExceeded`.
+    The HTTP status of the error or of its cause decides. Without one it is an outage, unless the type says that the request or
+    the reply is wrong: `ValueError`, `TypeError`, or a name such as `ContextWindowExceeded`.
     """
     for candidate in (error, error.__cause__):
         status = _status_of(candidate)
         if status is not None:
             return status in _OUT or status >= _SERVER_ERROR
-    if isinstance(error, OSError):  # among them errors of `requests` that are a `ValueError` too
+    if isinstance(error, OSError):  # `requests` has some that are a `ValueError`, too
         return True
     if isinstance(error, (ValueError, TypeError, NotImplementedError)):
         return False
@@ -37,7 +37,7 @@ def is_outage(error: BaseException) -> bool:
 
 
 def _status_of(error: BaseException | None) -> int | None:
-    """The HTTP status where clients keep it: on the error, on its response, or in the response's metadata (AWS)."""
+    """The HTTP status, which clients keep on the error, on its response, or in the response's metadata (AWS)."""
     response = getattr(error, "response", None)
     metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
     places = (
@@ -51,12 +51,12 @@ def _status_of(error: BaseException | None) -> int | None:
 
 
 def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iterable[object] = ()) -> str:
-    """What happened, in the provider's words unless they repeat the prompt, and never with a key.
+    """The provider's words about an error, without keys; a note in their place if they repeat the prompt.
 
     Args:
         error: what a provider's client raised.
         sent: the texts of the request.
-        secrets: keys and parts of addresses that may appear in the words. What is no string, or too short for a key, is ignored.
+        secrets: keys and parts of addresses that the words may hold. What is no string, or too short for a key, is ignored.
     """
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)

@@ -1,8 +1,8 @@
 """Keeps text from documents and users inside the place where a prompt quotes it.
 
-A quotation stands between two marker lines that carry a code. The code is a keyed hash of all the texts that are
-quoted, under a secret that never leaves the process: nobody can know it, and no text can hold its own code, since
-writing it in would change it. Requests about the same texts get the same code and so begin with the same bytes.
+A quotation stands between two marker lines with a code. The code is a keyed hash of all quoted texts, and the key never
+leaves the process. So nobody can know the code, and no text can hold its own code: adding it would change the code. Requests
+about the same texts have the same code, so they begin with the same bytes.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _INVISIBLE = (
 """Zero-width characters, fillers and variation selectors."""
 _SEEN = rf"[^\x00-\x7f{_INVISIBLE}]"
 _HIDING = re.compile(
-    # What scripts and emoji need stays: one after a character that is no part of a mark, joiners before another as well.
+    # What scripts and emoji need stays: a variation selector after a visible character, a joiner between two of them.
     rf"(?<={_SEEN})([{_VARIATIONS}]?[{_JOINERS}](?={_SEEN})|[{_VARIATIONS}](?![{_INVISIBLE}]))|[{_INVISIBLE}]"
 )
-"""What could hide a mark from whoever looks for it, imitate one, or carry text that nobody sees but a model."""
+"""Characters that could hide a marker, imitate one, or carry text that only a model sees."""
 
 _HARMFUL = re.compile(
     "["
     r"\x00-\x08\x0e-\x1f\x7f-\x9f"  # control characters
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: text that reads otherwise than it is written
-    r"\ufff9-\ufffb\U000e0000-\U000e007f"  # annotations and tags: text that nobody sees but a model
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: they reorder what is read
+    r"\ufff9-\ufffb\U000e0000-\U000e007f"  # annotations and tags: text that only a model sees
     r"\ud800-\udfff"  # lone surrogates: no encoding takes them
     "]"
 )
 
 
 def clean(text: str) -> str:
-    """The text without characters that hide or reorder text or that cannot be sent; never longer than it was.
+    """The text without characters that hide or reorder text or that cannot be sent; never longer than before.
 
-    Line breaks of all kinds become newlines, the others U+FFFD; what nobody sees and no script needs is taken out.
+    Line breaks of all kinds become newlines. Invisible characters that no script needs are removed. The rest becomes U+FFFD.
     """
     text = _LINE_BREAK.sub("\n", text)
     if not text.isascii():
@@ -71,13 +71,13 @@ class Fence:
     def quote(self, label: str, text: str) -> str:
         """The cleaned text between its markers.
 
-        A text that was not there when the fence was made, such as a claim by a model that has seen the code, may hold
-        the code; there it is blotted out.
+        A text that the code was not made from, such as a claim by a model that has seen the code, may hold it. The code is
+        then replaced in the text.
         """
         body = clean(text).replace(self.code, "\ufffd")
         return f"<<<{label} {self.code}>>>\n{body}\n<<<end of {label} {self.code}>>>"
 
 
 def overhead(label: str) -> int:
-    """The characters that a quotation takes beside its text, with the blank line after it."""
+    """The characters that a quotation takes besides its text, with the blank line after it."""
     return len(Fence("0" * 2 * _DIGEST).quote(label, "")) + 2

@@ -23,9 +23,17 @@ from ragspan.judges.base import (
 )
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.breaker import CircuitBreaker
-from ragspan.judges.llm.context_sentences import LONGEST_LINE, list_sentences, split_context, used_share
 from ragspan.judges.llm.fencing import clean, overhead
-from ragspan.judges.llm.prompt_context import PromptContext, fit, lay_out, share_shown
+from ragspan.judges.llm.prompt_context import (
+    LONGEST_LINE,
+    PromptContext,
+    fit,
+    lay_out,
+    list_sentences,
+    share_shown,
+    split_context,
+    used_share,
+)
 from ragspan.judges.llm.usage import UsageAccount
 from ragspan.judges.overlap.sentences import places_of
 from ragspan.judges.prices import Price

@@ -1,14 +1,13 @@
 """A record as an LLM judge sees it, laid out once for all questions about it.
 
-Every request about a record begins with the rules and the record's texts, byte for byte, and only then comes what it asks:
-providers serve a prompt that begins like an earlier one from their cache, at a fraction of the price. Providers read a
-prompt from their cache from the moment that an earlier one with the same beginning has been read, so the first request
-goes ahead of the others.
+Every request about a record begins with the rules and the record's texts, byte for byte; what it asks comes last. Providers
+serve a prompt that begins like an earlier one from their cache, at a fraction of the price. The cache has a beginning once
+the provider has read it, so the first request goes ahead of the others.
 
-A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what
-short texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay
-whole, and no long one crowds out the others. Only of contexts so many that not all of them fit even when cut to a few words,
-the last are left out.
+A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what short
+texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay whole, and
+long ones do not crowd out the others. If there are so many contexts that they do not fit even when cut to a few words, the
+last ones are left out.
 """
 
 from __future__ import annotations
@@ -17,43 +16,50 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from ragspan.exceptions import BudgetExhausted
 from ragspan.judges.base import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.prompts import RULES, introduction
+from ragspan.judges.overlap.sentences import places_of
 from ragspan.records import RagRecord
 
 _T = TypeVar("_T")
 
 _CUT = 80
-"""Characters by which the labels of a context grow that is cut."""
+"""Characters by which the labels of a context grow if it is cut."""
 _FEW_WORDS = 100
 _WORTH_CACHING = 2000
-"""Characters of a record's texts from which on it pays to wait; what comes before them is the same for all records."""
+"""Characters of the material from which it pays to wait; the rules before it are the same for all records."""
 _LONGEST_WAIT = 10.0
 """Seconds that a request waits for the first one about the same record."""
 _TURNS = 2
-"""Rounds of the event loop within which requests of metrics that start together are all there."""
+"""Rounds of the event loop after which all requests of metrics that start together are there."""
+MAX_SENTENCES = 100
+"""Of one context; beyond that, neighbours count as one."""
+_BEGINNING = 48
+"""Characters of a sentence by which it can be found in its context."""
+LONGEST_LINE = _BEGINNING + 16
+"""Characters of a sentence's line in the list, its number included."""
 
 
 class SingleFlight:
-    """Asks a question once, whoever needs the answer. For one record and one event loop.
+    """Asks each question once, however many callers need the answer. For one record and one event loop.
 
     Guarantees:
-    - Those who ask while the answer is on its way wait for it; those who ask later get it at once. It is reported to the
-      usage meter of the first.
-    - Who stops waiting takes nothing from the others. The question is given up when nobody waits any more.
-    - An error goes to all who wait and is not kept: who asks later asks anew. That the allowance of the first does not
-      suffice concerns the first alone; the others ask for themselves.
+    - Callers that come before the answer wait for it; later callers get it at once. The usage is on the first caller's meter.
+    - A caller that is cancelled does not disturb the others. The question is cancelled when no caller waits for it.
+    - An error goes to all waiting callers and is not kept: the next caller asks again. If the first caller's allowance does
+      not suffice, only that caller fails; the others ask with their own.
     """
 
     def __init__(self) -> None:
         self._flights: dict[str, _Flight] = {}
 
     async def ask(self, question: str, asking: Callable[[], Awaitable[_T]]) -> _T:
-        """What `asking` returns, now or when it was last called for this question."""
+        """What `asking` returns, called now or earlier for this question."""
         while True:
             flight = self._flights.get(question)
             is_mine = flight is None
@@ -74,7 +80,7 @@ class SingleFlight:
         finally:
             flight.waiting -= 1
             if not flight.waiting:
-                flight.task.cancel()  # which does nothing to one that has ended
+                flight.task.cancel()  # does nothing to a task that has ended
             has_answer = flight.task.done() and not flight.task.cancelled() and flight.task.exception() is None
             if not has_answer and (flight.task.done() or not flight.waiting) and self._flights.get(question) is flight:
                 del self._flights[question]
@@ -90,12 +96,12 @@ class PromptCacheGate:
     """Lets the first request about a record go ahead of the others. For one event loop.
 
     Guarantees:
-    - One request goes at once. The others wait until it has been answered or has failed, and never longer than the limit,
-      counted from when it went.
-    - A request that is taken back while it waits holds up nobody; one that goes ahead and is taken back lets the others go.
+    - The first request goes at once. The others wait until it is answered, fails or is cancelled, or until the longest wait
+      since it went is over.
+    - A request that is cancelled while it waits holds up no other.
 
     Args:
-        longest_wait: seconds that a request waits for the first one; 0 lets all go at once.
+        longest_wait: seconds that a request waits for the first one; with 0 all go at once.
     """
 
     def __init__(self, longest_wait: float) -> None:
@@ -105,10 +111,10 @@ class PromptCacheGate:
 
     @asynccontextmanager
     async def turn(self, *, is_urgent: bool) -> AsyncIterator[None]:
-        """Hold a request back until it is its turn; it is sent inside the block.
+        """Wait until it is the request's turn; it is sent inside the block.
 
         Args:
-            is_urgent: another request depends on this one, so it should be the first if several come together.
+            is_urgent: another request depends on this one, so of several that come together it goes first.
         """
         if not self._longest_wait:
             yield
@@ -145,9 +151,9 @@ class PromptContext:
     fence: Fence
     material: str
     contexts: tuple[str, ...]
-    """What of each context is shown."""
+    """The part of each context that is shown."""
     remark: str | None
-    """What the judge did not get to see, in words."""
+    """How much the judge saw, in words; None if it saw everything."""
     gate: PromptCacheGate
     once: SingleFlight = field(default_factory=SingleFlight)
 
@@ -158,7 +164,7 @@ class PromptContext:
         ]
 
     def explanation(self, reasoning: str) -> str:
-        """The judge's reasoning, with the remark that part of the texts was left out."""
+        """The judge's reasoning, with the remark if a part of the texts was left out."""
         return f"{reasoning} [{self.remark}]" if self.remark else reasoning
 
 
@@ -166,9 +172,9 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
     """The record as prompts show it.
 
     Args:
-        record: what is to be judged.
-        max_context_chars: characters of all contexts together that a prompt may hold, with their fences.
-        max_response_chars: characters of the response that it may hold, and of the question.
+        record: what is judged.
+        max_context_chars: characters of all contexts together in a prompt, with their fences.
+        max_response_chars: characters of the response in a prompt, and of the question.
     """
     quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
     shown = {label: text[:most] for label, (text, most) in quoted.items()}
@@ -186,7 +192,7 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
 
 
 def share_shown(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> float:
-    """The share of the characters of a record's texts that its prompts hold, 0..1."""
+    """The share of the characters of a record's texts that its prompts show, 0..1."""
     quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
     whole = sum(len(text) for text, _ in quoted.values()) + left_out
     return sum(min(len(text), most) for text, most in quoted.values()) / whole if whole else 1.0
@@ -195,7 +201,7 @@ def share_shown(record: RagRecord, *, max_context_chars: int, max_response_chars
 def fair_limit(lengths: Sequence[int], room: int) -> int:
     """The length to cut texts to, so that all together take at most `room`.
 
-    Texts that are not longer than that stay whole; the result is `room` when all do.
+    Shorter texts stay whole; the result is `room` if all texts do.
     """
     left = room
     for place, length in enumerate(sorted(lengths)):
@@ -207,12 +213,12 @@ def fair_limit(lengths: Sequence[int], room: int) -> int:
 
 
 def fit(lengths: Sequence[int], overheads: Sequence[int], room: int) -> tuple[int, int]:
-    """How many of the contexts are kept, the first ones and at least one, and the length to cut them to.
+    """How many contexts are kept (the first ones, at least one), and the length to cut them to.
 
     Args:
-        lengths: of all contexts.
-        overheads: what each takes beside its text.
-        room: what they may take together.
+        lengths: characters of each context.
+        overheads: characters that each context takes besides its text.
+        room: characters for all of them together.
     """
     if sum(lengths) + sum(overheads) <= room:
         return len(lengths), room
@@ -229,9 +235,9 @@ def fit(lengths: Sequence[int], overheads: Sequence[int], room: int) -> tuple[in
 def _quoted(
     record: RagRecord, max_context_chars: int, max_response_chars: int
 ) -> tuple[dict[str, tuple[str, int]], int]:
-    """By label, each text with the characters of it that may be shown: the contexts, the question, the response.
+    """By label (the contexts, the question, the response), each text and how many of its characters may be shown.
 
-    Beside them the characters of the contexts that are left out altogether, the last ones, because not even their fences fit.
+    The second value is the number of characters in contexts that are left out because their fences do not fit.
     """
     texts = [context.text for context in record.contexts or ()]
     labels = [f"context {number}" for number in range(1, len(texts) + 1)]
@@ -259,3 +265,32 @@ def _remark(quoted: Mapping[str, tuple[str, int]], left_out: int) -> str | None:
         < (whole := sum(len(text) for text, _ in texts) + more)
     ]
     return f"the judge saw only {' and '.join(parts)}" if parts else None
+
+
+def split_context(text: str, most: int = MAX_SENTENCES) -> list[str]:
+    """The sentences of a text, with the white space between them, so that they join to the whole text; none if it is blank."""
+    starts = [start for start, _ in places_of(text)]
+    pieces = [text[start:end] for start, end in pairwise([0, *starts[1:], len(text)])] if text.strip() else []
+    at_a_time = -(-len(pieces) // min(most, MAX_SENTENCES)) or 1
+    return ["".join(pieces[at : at + at_a_time]) for at in range(0, len(pieces), at_a_time)]
+
+
+def list_sentences(contexts: Sequence[Sequence[str]]) -> str:
+    """A line for each sentence: the number of the context, the number of the sentence, both from 1, and its beginning."""
+    return "\n".join(
+        f"{number}.{place} {_beginning(sentence)}"
+        for number, sentences in enumerate(contexts, start=1)
+        for place, sentence in enumerate(sentences, start=1)
+    )
+
+
+def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
+    """The share of the text's characters in these sentences, numbered from 1; 0 if there is no text."""
+    lengths = list(map(len, sentences))
+    whole = sum(lengths)
+    return sum(lengths[place - 1] for place in set(used)) / whole if whole else 0.0
+
+
+def _beginning(sentence: str) -> str:
+    words = " ".join(sentence.split())
+    return words if len(words) <= _BEGINNING else f"{words[:_BEGINNING].rstrip()}..."

@@ -1,7 +1,7 @@
 """The words that an LLM judge uses.
 
-A request reads: the rules, the material of a record, one task. All but the task is the same in all requests about a
-record. Whoever changes a word here that could change a verdict changes `PROMPT_VERSION` too.
+A request holds the rules, the material of a record and one task, in this order. Only the task differs between the requests
+about a record. A change of a word here that could change a verdict needs a new `PROMPT_VERSION`.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ Form: {"answer": {"claims": ["...", ...]}}"""
 
 
 def introduction(code: str, contexts: int) -> str:
-    """The line that opens the material and states the code of its markers."""
+    """The first line of the material, with the code of its markers."""
     return f"The material of this case: {contexts} contexts, the question and the response. The code is {code}."
 
 
 def verification(quoted_claims: str, numbers: Iterable[int]) -> str:
-    """The task of judging numbered claims, which stand quoted in a fence of their own."""
+    """The task of judging numbered claims, which are quoted."""
     return f"""\
 {quoted_claims}
 
@@ -98,7 +98,7 @@ Form: {{"answer": {{"claim_verdicts": [{{"number": the claim's number, "reasonin
 
 
 def sources(quoted_documents: str, quoted_statements: str, numbers: Iterable[int]) -> str:
-    """The task of finding what statements follow from, documents among it that the system did not get to see."""
+    """The task of finding the source of statements: the contexts, or documents that the system did not see."""
     return f"""\
 {quoted_documents}
 
@@ -116,7 +116,7 @@ Form: {{"answer": {{"statement_sources": [{{"number": the statement's number, "r
 
 
 def usefulness(numbers: Iterable[int]) -> str:
-    """The task of judging which contexts the response made use of."""
+    """The task of judging which contexts the response uses."""
     return f"""\
 Task: which contexts were useful in arriving at the response?
 - "useful": the response conveys something that this context says, or rests upon it.
@@ -127,7 +127,7 @@ Form: {{"answer": {{"context_verdicts": [{{"number": the context's number, "reas
 
 
 def context_relevance(numbers: Iterable[int]) -> str:
-    """The task of judging what each context has to do with the question, whatever the response made of it."""
+    """The task of judging how much of an answer to the question each context holds, whatever the response says."""
     return f"""\
 Task: what does each context hold in answer to the question? Leave the response out of account.
 - "full": the context by itself answers the question.
@@ -139,7 +139,7 @@ Form: {{"answer": {{"context_relevance": [{{"number": the context's number, "rea
 
 
 def utilization(quoted_sentences: str, numbers: Iterable[int]) -> str:
-    """The task of finding the sentences that were made use of, whose beginnings stand quoted in a fence of their own."""
+    """The task of finding the sentences that the response uses; their beginnings are quoted."""
     return f"""\
 {quoted_sentences}
 
