@@ -15,7 +15,7 @@ import ragspan
 from ragspan import RagRecord
 from ragspan.capturing.log import TokenStream
 from ragspan.capturing.requests import EndedRuns, OpenRequests
-from ragspan.telemetry.suppress import suppressed
+from ragspan.telemetry.otel_context import suppressed
 
 
 def words_of_all_events(log):

@@ -11,8 +11,8 @@ from ragspan.judges import OverlapJudge
 from ragspan.judges.base import ClaimVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import Score
-from ragspan.telemetry.claim_map import claim_map
 from ragspan.telemetry.content import ContentPolicy
+from ragspan.telemetry.score_attributes import claim_map
 
 FEE = "The annual fee of the silver card is 49 euros."
 INVENTED = "Gamma sends invoices by registered mail."

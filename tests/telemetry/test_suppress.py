@@ -82,7 +82,7 @@ async def test_a_cancelled_task_leaves_nothing_behind(caplog):
 def test_a_release_of_opentelemetry_without_the_private_names_can_be_worked_with(monkeypatch):
     for name in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY"):
         monkeypatch.delattr(context, name)
-    spec = importlib.util.find_spec("ragspan.telemetry.suppress")
+    spec = importlib.util.find_spec("ragspan.telemetry.otel_context")
     afresh = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(afresh)
 

@@ -6,7 +6,7 @@ import pytest
 from rag_programs import QUESTION, rag_chain
 from traced_alike import Anchored, anchored, current
 
-from ragspan.telemetry.suppress import suppressed
+from ragspan.telemetry.otel_context import suppressed
 from ragspan.testing import InMemoryTelemetry
 
 

@@ -50,7 +50,7 @@ from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 
-from ragspan.telemetry.suppress import suppressed
+from ragspan.telemetry.otel_context import suppressed
 
 NODES = [node(name) for name in PASSAGES]
 

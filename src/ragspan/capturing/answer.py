@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts, is_abandonment
 from ragspan.step_texts import NotedError, note_error
-from ragspan.telemetry.anchors import current_anchor
+from ragspan.telemetry.otel_context import current_anchor
 from ragspan.throttled_log import ThrottledLog
 
 _log = ThrottledLog()

@@ -21,8 +21,7 @@ from opentelemetry.context import get_current
 from ragspan.capturing.answer import enclosing_answer
 from ragspan.capturing.log import Fold, RequestLog, RunKey
 from ragspan.records import RecordSink
-from ragspan.telemetry.anchors import current_anchor
-from ragspan.telemetry.suppress import is_suppressed
+from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_RUNS = 50_000  # of one request

@@ -32,8 +32,8 @@ from ragspan.delivery.results import (
 )
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.telemetry import semconv
+from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import meter_of
-from ragspan.telemetry.suppress import suppressed
 from ragspan.telemetry.values import encodable, named
 from ragspan.throttled_log import ThrottledLog
 

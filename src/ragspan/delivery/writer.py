@@ -27,9 +27,9 @@ from ragspan.delivery.results import DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.anchors import is_valid
 from ragspan.telemetry.base import ScoreEmitter
 from ragspan.telemetry.content import ContentPolicy
+from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import error_type, named
 

@@ -32,7 +32,7 @@ from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_lim
 from ragspan.metrics.base import Metric, Screening
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.records import RagRecord
-from ragspan.telemetry.suppress import suppressed
+from ragspan.telemetry.otel_context import suppressed
 
 if TYPE_CHECKING:
     from ragspan.engine._scoring import RecordScorer

@@ -20,7 +20,7 @@ from ragspan.engine.stats import Dropped, DropReason
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withhold
-from ragspan.telemetry.suppress import suppressed
+from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T", RagRecord, Outcome)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter, ScoreEmitter
+from ragspan.telemetry.otel_context import is_suppressed, suppressed
 from ragspan.telemetry.otel_emitter import OTelEmitter
 from ragspan.telemetry.self_metrics import SelfMetrics
-from ragspan.telemetry.suppress import is_suppressed, suppressed
 
 __all__ = [
     "AnswerHandle",

@@ -24,9 +24,9 @@ from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.anchors import anchor_of, context_with, is_valid
 from ragspan.telemetry.base import AnswerHandle, EmitHandle
 from ragspan.telemetry.content import ContentPolicy, Dimensions, EmitterOptions
+from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.score_attributes import evaluation_result, response_id
 from ragspan.telemetry.spans import (

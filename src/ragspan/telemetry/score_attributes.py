@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ragspan.config import ContentPlace
+from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.claim_places import ContextPlace, locate
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
-from ragspan.telemetry.claim_map import claim_map
-from ragspan.telemetry.content import EmitterOptions
-from ragspan.telemetry.values import error_type, named
-
-Attributes = Mapping[str, object]
+from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.values import Attributes, bounded, error_type, json_list, named
 
 _OWN_IDENTIFIER = "ragspan"
 _CODE_JUDGES = ("overlap", "hhem", "lettucedetect")
-"""Judges that are no language model: the embedded one, and classifiers; another model of a kind has its name after a colon."""
+"""Judges that are not language models: the embedded judge and classifiers. A colon and the model's name may follow."""
+_MAX_CLAIMS = 50
+_MAX_CLAIM_CHARS = 200
 
 
 def annotator_kind(score: Score) -> str:
-    """OpenInference's word for who judged: `LLM`, or `CODE` where it was no language model, or nobody is named."""
+    """OpenInference's kind of judge: `LLM` for a language model, `CODE` for any other judge, or if none is named."""
     kind = score.judge.partition(":")[0] if score.judge else None
     return semconv.ANNOTATOR_CODE if kind is None or kind in _CODE_JUDGES else semconv.ANNOTATOR_LLM
 
 
 def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Attributes]:
-    """Everything for the answer's span, in groups; at the limit of attributes the last ones give way first."""
+    """All attributes of the answer's span, in groups; at the limit of attributes the last groups are left out first."""
     record, allows, explain = scored.record, options.content.allows, options.content.explanation
     scores = {metric: outcome for metric, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
     singles: dict[str, object] = {}
@@ -58,7 +60,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
     }
     for metric, score in scores.items():
         yield {semconv.EXPLANATION + metric: explain(score)}
-    if response is not None:  # the map is of its text
+    if response is not None:  # the map points into it
         for metric, score in scores.items():
             yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
@@ -70,19 +72,19 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
 
 
 def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
-    """The one attribute that says what became of the metric."""
+    """The one attribute that says how the metric ended."""
     match outcome:
         case Score():
             return {semconv.SCORE + metric: float(outcome.value)}
         case NotApplicable():
             return {semconv.NOT_APPLICABLE + metric: named(outcome.reason)}
         case MetricFailure():
-            # Never the message: it may quote what a provider or a parser quoted of the user's text.
+            # Never the message: a provider or a parser may have quoted the user's text in it.
             return {semconv.ERROR + metric: error_type(outcome.error_type)}
 
 
 def openinference_copy(index: int, metric: str, score: Score) -> Attributes:
-    """A whole OpenInference evaluation, without the explanation, which would double the span's size."""
+    """The score as an OpenInference evaluation; no explanation, which would double the span's size."""
     return {
         semconv.EVALUATION_NAME.format(index): named(metric),
         semconv.EVALUATION_SCORE.format(index): float(score.value),
@@ -113,12 +115,42 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
 
 
 def response_id(record: RagRecord) -> str | None:
-    """The provider's id of the reply that was judged: the last that a model gave."""
+    """The provider's id of the judged reply, which is the last one of the answer's models."""
     last = max(record.generations, key=lambda one: one.ended_ns, default=None)
     return last.response_id and named(last.response_id) if last is not None else None
 
 
 def _joined(names: Iterable[str | None]) -> str | None:
-    """Several in one value, sorted."""
+    """The distinct names, sorted, with commas between them."""
     distinct = {name for name in names if name is not None}
     return named(",".join(sorted(distinct))) if distinct else None
+
+
+def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | None:
+    """JSON: the verdict on each claim, and where the claim is in the response and in the contexts, in characters.
+
+    Only the first claims are in it, as many as fit. None if there is no claim, or if texts must not be sent.
+    """
+    verdicts = [one for one in score.evidence if isinstance(one, ClaimVerdict)][:_MAX_CLAIMS]
+    if not verdicts or not content.allows("spans", hidden_as="outputs"):
+        return None
+    contexts = record.contexts or ()
+    claims = [verdict.claim or "" for verdict in verdicts]
+    places = locate(claims, record.response or "", [context.text for context in contexts])
+    found = []
+    for verdict, place in zip(verdicts, places, strict=True):
+        claim = bounded(verdict.claim or "", _MAX_CLAIM_CHARS)
+        one: dict[str, Any] = {"claim": claim, "supported": verdict.supported}
+        if verdict.probability is not None:
+            one["probability"] = round(verdict.probability, 3)
+        if place.response is not None:
+            one["response"] = list(place.response)
+        if verdict.supported:
+            one["contexts"] = [_support(record, support) for support in place.contexts]
+        found.append(one)
+    return json_list(found)
+
+
+def _support(record: RagRecord, place: ContextPlace) -> dict[str, Any]:
+    own_id = (record.contexts or ())[place.context].id
+    return {**place._asdict(), **({} if own_id is None else {"id": named(own_id)})}

@@ -17,19 +17,18 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, SpanAnchor, Step, ToolCall
 from ragspan.step_texts import ErrorReport
 from ragspan.telemetry import semconv
-from ragspan.telemetry.anchors import context_with, span_context_of
-from ragspan.telemetry.claim_map import claim_map
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
+from ragspan.telemetry.otel_context import context_with, span_context_of
 from ragspan.telemetry.score_attributes import (
-    Attributes,
     answer_groups,
+    claim_map,
     evaluation_result,
     flat_outcome,
     openinference_copy,
     response_id,
 )
 from ragspan.telemetry.step_attributes import essentials, step_groups
-from ragspan.telemetry.values import encodable, error_type, named, set_within_limit
+from ragspan.telemetry.values import Attributes, encodable, error_type, named, set_within_limit
 
 _ALL_TIME = (0, 2**63 - 1)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, 
 from ragspan.step_texts import Message, ToolRequest
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import EmitterOptions
-from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, named
+from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, json_list, named
 
 MAX_DOCUMENTS = 50
 """Two OpenInference attributes each: together they stay below OpenTelemetry's default limit of 128."""
@@ -28,7 +28,7 @@ _MIN_TEXT_CHARS = 100
 _MAX_REQUESTS = 10
 
 
-def essentials(step: Step) -> Mapping[str, object]:
+def essentials(step: Step) -> Attributes:
     """The attributes that a sampler may want to see."""
     match step:
         case ToolCall():
@@ -53,7 +53,7 @@ def essentials(step: Step) -> Mapping[str, object]:
             return {}
 
 
-def step_groups(step: Step, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+def step_groups(step: Step, options: EmitterOptions) -> Iterator[Attributes]:
     """The other attributes."""
     match step:
         case ToolCall():
@@ -66,7 +66,7 @@ def step_groups(step: Step, options: EmitterOptions) -> Iterator[Mapping[str, ob
             return _generation_groups(step, options)
 
 
-def _tool_groups(call: ToolCall, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+def _tool_groups(call: ToolCall, options: EmitterOptions) -> Iterator[Attributes]:
     if options.openinference:
         yield {semconv.TOOL_NAME: named(call.name)}
     if call.arguments is not None and options.content.allows("spans", hidden_as="inputs"):
@@ -87,7 +87,7 @@ def _mime_type(text: str) -> str:
     return semconv.MIME_JSON if text.startswith(("{", "[")) else semconv.MIME_TEXT
 
 
-def _generation_groups(generation: Generation, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+def _generation_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
     first_ns = generation.first_token_ns
     yield {
         semconv.GEN_AI_RESPONSE_ID: generation.response_id and named(generation.response_id),
@@ -118,7 +118,7 @@ def _total_tokens(generation: Generation) -> int | None:
     return generation.input_tokens + generation.output_tokens
 
 
-def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator[Attributes]:
     query = retrieval.query if options.content.allows("spans", hidden_as="inputs") else None
     yield {semconv.GEN_AI_RETRIEVAL_DOCUMENTS: _ids_and_scores(retrieval.contexts)}
     if query is not None:
@@ -130,7 +130,7 @@ def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator
     yield from _documents(semconv.RETRIEVAL_DOCUMENTS, retrieval.contexts, options)
 
 
-def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Attributes]:
     """What it left first, then what it was given."""
     query = reranking.query if options.content.allows("spans", hidden_as="inputs") else None
     yield {
@@ -144,9 +144,7 @@ def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator
     yield from _documents(semconv.RERANKER_INPUT_DOCUMENTS, reranking.given, options)
 
 
-def _documents(
-    among: str, contexts: tuple[RetrievedContext, ...], options: EmitterOptions
-) -> Iterator[Mapping[str, object]]:
+def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: EmitterOptions) -> Iterator[Attributes]:
     """OpenInference's list: of each document at least one thing is said, for a reader closes the gaps of a list."""
     content = options.content.allows("spans", hidden_as="documents")
     if not content and not options.openinference:
@@ -173,12 +171,10 @@ def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
         documents.append({} if context.id is None else {"id": named(context.id)})
         if context.score is not None and math.isfinite(context.score):
             documents[-1]["score"] = float(context.score)
-    while len(text := json.dumps(documents)) > MAX_TEXT_CHARS:  # cut by the bound on text, it would be no JSON
-        documents = documents[: len(documents) * MAX_TEXT_CHARS // len(text)]
-    return text
+    return json_list(documents)
 
 
-def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator[Mapping[str, object]]:
+def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
     """The reply first, and of the prompt the last message."""
     allows = options.content.allows
     if allows("spans", hidden_as="outputs") and generation.reply is not None:
@@ -254,7 +250,7 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _openinference(among: str, messages: Sequence[Message]) -> Iterator[Mapping[str, object]]:
+def _openinference(among: str, messages: Sequence[Message]) -> Iterator[Attributes]:
     for index, message in enumerate(messages):
         attributes: dict[str, object] = {
             semconv.MESSAGE_ROLE.format(among, index): message.role,

@@ -1,41 +1,44 @@
-"""Attribute values that every exporter and backend can take, and no more of them than a span holds.
+"""Attribute values that every exporter and backend accepts, and no more of them than a span holds.
 
-The SDK keeps NaN and None and passes text on as it is; one lone surrogate then costs the attribute at encoding, with a
-traceback in the application's log. A span that is full evicts its oldest attribute for each new one, so writing too much would
-cost the span its kind, its record id or a score: ragspan leaves out what matters least instead.
+The SDK keeps NaN and None and does not change text. One lone surrogate then fails when the span is encoded: the attribute
+is lost, and the application's log gets a traceback. A full span drops its oldest attribute for each new one, so too many
+attributes would cost it its kind, its record id or a score. ragspan leaves out the least important ones instead.
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import math
 import numbers
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from opentelemetry.trace import Span
 
 from ragspan.telemetry.semconv import ERROR_TYPE_OTHER
 
+Attributes: TypeAlias = Mapping[str, object]
+"""Attributes as they are written down here, before `encodable` makes them fit."""
 AttributeValue: TypeAlias = str | bool | int | float | Sequence[str]
 
 MAX_TEXT_CHARS = 8192
 """Longer text is cut: backends refuse whole batches for one oversized attribute."""
 MAX_NAME_CHARS = 256
-"""For names, ids and types, which have no reason to be long."""
+"""For names, ids and types."""
 MAX_ITEMS = 50
 """For lists of names."""
 
 DEFAULT_LIMIT = 128
-"""The limit of attributes in OpenTelemetry's specification, for spans that do not tell their own."""
+"""The limit of attributes in OpenTelemetry's specification, for spans whose own limit is not known."""
 
 _INT64 = 2**63
 _CONTROL_PICTURES = 0x2400
 _DELETE, _DELETE_PICTURE = "\x7f", "\N{SYMBOL FOR DELETE}"
 _DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
-"""Marks that turn the direction of what follows: with them a text may read otherwise than it is."""
+"""Marks that change the direction of the text after them, so that a reader sees another text."""
 _UNSHOWABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffe\uffff\u202a-\u202e\u2066-\u2069]"
 )
@@ -52,15 +55,15 @@ def well_formed(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            # Through UTF-16, so that two surrogates which make a character together become that character.
+            # Through UTF-16, because two surrogates may be one character.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text.replace("\0", "\ufffd") if "\0" in text else text
 
 
 def legible(text: str) -> str:
-    """The text as a person may be shown it: pictures for control characters, names for bidirectional marks, no surrogates.
+    """The text for people: pictures for control characters, names for bidirectional marks, no surrogates.
 
-    A terminal would obey some of them, and a reader's eye would be misled by others.
+    A terminal would execute some of them, and others would mislead a reader.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -79,24 +82,24 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def named(text: str, limit: int = MAX_NAME_CHARS) -> str:
-    """`text` as a name, or as any text of limited length: bounded and well formed."""
+    """`text` in at most `limit` characters, well formed."""
     if len(text) > limit:
         text = bounded(text, limit)
     return text if text.isascii() and "\0" not in text else well_formed(text)
 
 
 def error_type(kind: str | None) -> str:
-    """The type of an error as a name, the conventions' stand-in where it is not known."""
+    """The type of an error as a name; the conventions' `_OTHER` if it is not known."""
     return named(kind) if kind else ERROR_TYPE_OTHER
 
 
-def encodable(attributes: Mapping[str, object]) -> dict[str, AttributeValue]:
-    """The attributes that can be exported, made so where it takes little; None, NaN and what has no form are left out."""
+def encodable(attributes: Attributes) -> dict[str, AttributeValue]:
+    """The attributes that can be exported, converted where necessary; None, NaN and other objects are left out."""
     return {_key(name): value for name, raw in attributes.items() if (value := _encodable_value(raw)) is not None}
 
 
 _key = functools.lru_cache(maxsize=1024)(well_formed)
-"""Keys come again with every record, and are few: the metrics' names are the only part that varies."""
+"""There are few keys, and every record has the same ones: only the names of metrics vary."""
 
 
 def _encodable_value(value: object) -> AttributeValue | None:
@@ -112,17 +115,23 @@ def _encodable_value(value: object) -> AttributeValue | None:
         return value if -_INT64 <= value < _INT64 else None
     if isinstance(value, (list, tuple)):
         return tuple(named(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
-    if isinstance(value, numbers.Real):  # figures of retrievers may be NumPy's
+    if isinstance(value, numbers.Real):  # a retriever's scores may be NumPy's
         return number if math.isfinite(number := float(value)) else None
     return None
 
 
-def set_within_limit(span: Span, groups: Iterable[Mapping[str, object]]) -> None:
-    """Set the groups of attributes, the most important first, up to the first that does not fit as a whole."""
+def json_list(items: list[Any]) -> str:
+    """The items as a JSON list, and only as many of the first as one attribute holds: cut text would be no JSON."""
+    while len(text := json.dumps(items)) > MAX_TEXT_CHARS:
+        items = items[: len(items) * MAX_TEXT_CHARS // len(text)]
+    return text
+
+
+def set_within_limit(span: Span, groups: Iterable[Attributes]) -> None:
+    """Set the groups of attributes, the most important first, and stop at the first group that does not fit."""
     if not span.is_recording():
         return
-    # Neither is in the API. The SDK's spans tell their limit, from the provider or from the environment, only in a
-    # private field; those of other providers are taken to have the default.
+    # Neither is in the API. The SDK's spans have their limit only in a private field; other spans get the default.
     limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
     room = sys.maxsize if limit is None else limit - len(getattr(span, "attributes", None) or ())
     chosen: dict[str, AttributeValue] = {}

@@ -22,7 +22,7 @@ from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.record import record_of
 from ragspan.runs.trace import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
-from ragspan.telemetry.anchors import anchor_of_span
+from ragspan.telemetry.otel_context import anchor_of_span
 from ragspan_langchain.payloads import SNAPSHOTS, rewritten_documents, take_each, take_reply
 
 RunId: TypeAlias = UUID | str

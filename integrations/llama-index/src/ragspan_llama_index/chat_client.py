@@ -14,7 +14,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
 from ragspan.judges.llm.chat_protocol import EndpointCapabilities
-from ragspan.telemetry.suppress import suppressed
+from ragspan.telemetry.otel_context import suppressed
 
 
 class LlamaIndexChatClient(BlockingChatClient):

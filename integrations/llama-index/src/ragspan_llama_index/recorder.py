@@ -22,7 +22,7 @@ from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.capturing.requests import OpenRequests
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor, is_abandonment
 from ragspan.step_texts import note_error
-from ragspan.telemetry.anchors import current_anchor
+from ragspan.telemetry.otel_context import current_anchor
 from ragspan_llama_index.fold import record_of, request_of
 from ragspan_llama_index.objects import (
     GENERATOR,

@@ -25,8 +25,8 @@ from ragspan.metrics.base import Metric
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.environment import providers_from_environment
+from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.self_metrics import SelfMetrics
-from ragspan.telemetry.suppress import suppressed
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.trace import get_current_span
 
 from ragspan.records import SpanAnchor
-from ragspan.telemetry.anchors import anchor_of, context_with, current_anchor, is_valid, span_context_of
+from ragspan.telemetry.otel_context import anchor_of, context_with, current_anchor, is_valid, span_context_of
 
 ANCHOR = SpanAnchor(trace_id=1, span_id=2, trace_flags=3, trace_state="a=1,b=2", is_remote=True)
 
