@@ -1,7 +1,7 @@
 """ragspan: know in production whether a RAG system's answers are grounded.
 
-The names here are the public ones; more are in `ragspan.metrics`, `ragspan.judges`, `ragspan.telemetry` and
-`ragspan.testing`. Importing ragspan imports no framework and no provider's client.
+These names are public; more are in `ragspan.metrics`, `ragspan.judges`, `ragspan.telemetry` and `ragspan.testing`.
+Importing ragspan imports no framework and no provider's client.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ __all__ = [
     "set_default_engine",
 ]
 
-# These bring in asyncio and OpenTelemetry, which cost more time than all the rest: at first use, then.
+# These import asyncio and OpenTelemetry, which take longer than everything else, so they are imported at first use.
 _LAZY = {
     "Configured": "ragspan.application",
     "configure": "ragspan.application",

@@ -1,4 +1,4 @@
-"""Addresses with secrets in them: what of one may be shown, and what must not stand in any message."""
+"""Addresses with secrets: the part that may be shown, and the parts that no message may contain."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 _PLAIN = re.compile(r"v\d{1,2}(?:alpha|beta)?\d?|[a-z]{1,14}(?:[._-][a-z]{1,14}){0,3}")
-"""Parts of a path that are words or versions, as no token is."""
+"""Parts of a path that are words or versions, so not tokens."""
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of an address, whether or not it begins with a scheme.
+    """The parts of an address, with or without a scheme.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not an address.
     """
     return urlsplit(url if "://" in url else f"//{url}")
 
 
 def shown_url(url: str) -> str:
-    """An address without what may be secret in it: user, password, query, fragment, and tokens in its path."""
+    """An address without its possible secrets: user, password, query, fragment, and tokens in its path."""
     try:
         parts = _split(url)
     except ValueError:
@@ -32,7 +32,7 @@ def shown_url(url: str) -> str:
 
 
 def secrets_in_url(url: str) -> Iterator[str]:
-    """All that `shown_url` leaves out, in the spellings in which an endpoint may repeat it."""
+    """All parts that `shown_url` leaves out, in each spelling that an endpoint may repeat."""
     try:
         parts = _split(url)
         username, password = parts.username or "", parts.password or ""
@@ -49,5 +49,5 @@ def secrets_in_url(url: str) -> Iterator[str]:
 
 
 def basic_credentials(username: str, password: str) -> str:
-    """User and password of an address as HTTP's header has them, after `Basic`."""
+    """User and password of an address for HTTP's header, after `Basic`."""
     return base64.b64encode(f"{unquote(username)}:{unquote(password)}".encode()).decode()

@@ -1,7 +1,7 @@
 """Sets ragspan up in an application with one call: `ragspan.configure()`.
 
-What the application has not is made: OpenTelemetry providers with the exporters that the `OTEL_*` variables name, the engine,
-and handlers for the frameworks whose integrations are installed. What it has stays.
+It makes what the application does not have: OpenTelemetry providers with the exporters that the `OTEL_*` variables name, the
+engine, and handlers for the frameworks whose integrations are installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ragspan.metrics.named import metrics_from
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, environment
-from ragspan.telemetry.base import backend_emitter
+from ragspan.telemetry.base import BackendEmitter, emitter_class
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
@@ -37,7 +37,7 @@ _current: Configured | None = None
 
 
 class _Sink(RecordSink, Protocol):
-    """What the engine and the sinks of packages have in common."""
+    """The engine, or a sink of another package."""
 
     def flush(self, timeout: float) -> bool: ...
 
@@ -46,21 +46,21 @@ class _Sink(RecordSink, Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configured:
-    """What `configure` has set up."""
+    """The result of `configure`."""
 
     engine: ScoringEngine | None
-    """The engine that scores; None where `RAGSPAN_SINK` sends records to a fleet."""
+    """The engine that scores; None if `RAGSPAN_SINK` sends records to a fleet."""
     sink: _Sink
-    """What the handlers submit to: the engine, or the fleet's sink."""
+    """Takes the handlers' records: the engine, or the fleet's sink."""
 
     def flush(self, timeout: float = 10.0) -> bool:
-        """Wait until every answer so far is scored and exported; False if something may be left after `timeout` seconds."""
+        """Wait until every answer so far is scored and exported; False if some may be left after `timeout` seconds."""
         return self.sink.flush(timeout)
 
     def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
-        """Capture nothing any more, score what is left within `timeout` seconds, and let go of everything.
+        """Stop capturing, score what is left within `timeout` seconds, and close everything but the providers.
 
-        The providers stay, for they may have spans of the application's own; they end with the process.
+        The providers end with the process, because the application may use them, too.
         """
         global _current  # noqa: PLW0603  a process has one configuration
         with _lock:
@@ -85,31 +85,31 @@ def configure(
 ) -> Configured:
     """Score the answers of every LangChain and LlamaIndex program in this process.
 
-    One call at the start of the program, after the application's own OpenTelemetry set-up if it has any:
+    Call it once at the start of the program, after the application's own OpenTelemetry set-up if it has one:
 
         ragspan.configure()
 
-    Where no tracer provider is set, one is made that exports as the `OTEL_*` variables say. Where these name no exporter,
-    and no backend is named here, each answer is printed (the emitter `console`). What is left out here is read from the
-    `RAGSPAN_*` variables. A second call replaces the first: its engine scores what it has, and is shut down. Handlers
-    that were made by hand keep the engine that they were made with.
+    If no tracer provider is set, it sets one that exports as the `OTEL_*` variables say. If these name no exporter, and no
+    backend is given, each answer is printed (the emitter `console`). For each argument that is not given, the `RAGSPAN_*`
+    variable counts. A second call replaces the first, whose engine scores what it has and is shut down. Handlers that the
+    application has made keep their engine.
 
     Args:
         judge: `"overlap"`, `"openai:<model>"`, or a judge, for the metrics that are given by name.
         metrics: names and metrics.
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
-        capture_content: put questions, contexts and responses on spans and on the console.
+        capture_content: write questions, contexts and responses on spans and on the console.
         sample_rate: the share of answers that are scored, 0..1.
-        redact: runs over questions, contexts, responses and all other text of a record, and over explanations, before judges,
-            emitters and sinks see them: a function from text to text. A record for which it fails is dropped.
-        anchors: a JSONL file of records with `question`, `contexts`, `response` and `label`, which are scored about once an hour
-            to see whether the judge changed.
+        redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
+            emitters and sinks see them. If it fails, the record is dropped.
+        anchors: a JSONL file of records with `question`, `contexts`, `response` and `label`. They are scored about once an hour
+            to see whether the judge has changed.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
 
     Raises:
-        ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. What
-            was configured before stays.
+        ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. The
+            previous configuration stays.
     """
     global _current
     settings = settings_with(
@@ -117,8 +117,8 @@ def configure(
     )
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with _lock:
-        backends = [
-            backend_emitter(name, address, capture_content=settings.capture_content)
+        backends: list[BackendEmitter] = [
+            emitter_class(name).at(address, capture_content=settings.capture_content)
             for name, address in addresses.items()
             if address is not None
         ]
@@ -128,14 +128,14 @@ def configure(
         previous, _current = _current, configured
         _capture_with(configured.sink)
         if previous is not None and previous.sink is not configured.sink:
-            previous.sink.shutdown(settings.exit_timeout)  # its spans still go where they went
+            previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
         if settings.enabled:
             _providers.set_up(exporters)
     return configured
 
 
 def _emitters(chosen: Iterable[str | Emitter] | None, settings: Settings, backends: Sequence[Emitter]) -> list[Emitter]:
-    """The emitters that are chosen, else the environment's, else what fits where spans can go."""
+    """The chosen emitters, else the environment's, else `otel` if spans can be exported and `console` if not."""
     if not settings.enabled:
         return []
     if chosen is None and variable("RAGSPAN_EMITTERS"):
@@ -169,17 +169,17 @@ def _application_has_provider() -> bool:
 
 
 def _exporters(settings: Settings) -> list[SpanExporter]:
-    """Those that the environment names, for a provider of ours."""
+    """The exporters that the environment names, for our own provider."""
     return environment.exporters("traces") if settings.enabled and not _application_has_provider() else []
 
 
 def _is_set(provider: object) -> bool:
-    """Whether this is a provider of an SDK, and not the API's stand-in for a missing one."""
+    """Whether this is the provider of an SDK, not the API's default."""
     return callable(getattr(provider, "force_flush", None))
 
 
 class _Exporters(SpanProcessor):
-    """Brings spans to the exporters of the latest configuration: a global provider can be set only once."""
+    """Sends spans to the exporters of the latest configuration, because a global provider can be set only once."""
 
     def __init__(self) -> None:
         self._current = SynchronousMultiSpanProcessor()  # type: ignore[no-untyped-call]
@@ -205,14 +205,14 @@ class _Exporters(SpanProcessor):
 
 
 class _Providers:
-    """The providers that this process has from us."""
+    """The providers that ragspan has set in this process."""
 
     def __init__(self) -> None:
         self.tracer: TracerProvider | None = None
         self._exporters = _Exporters()
 
     def set_up(self, exporters: Sequence[SpanExporter]) -> None:
-        """Set the providers that the application has not; spans go to these exporters from now on."""
+        """Set the providers that the application does not have; from now on spans go to these exporters."""
         if exporters and not _is_set(trace.get_tracer_provider()):
             self.tracer = TracerProvider()
             self.tracer.add_span_processor(self._exporters)
@@ -228,7 +228,7 @@ _providers = _Providers()
 
 
 def _capture_with(sink: RecordSink | None) -> None:
-    """Have the handlers of all installed integrations submit to this sink; None takes them off."""
+    """Make the handlers of all installed integrations submit to this sink; None removes them."""
     for entry in entry_points(group=_INSTRUMENTORS):
         if entry.name.startswith(_OURS):
             instrumentor = entry.load()()

@@ -1,4 +1,4 @@
-"""What arguments and settings may be. The words of the errors are here and nowhere else.
+"""Rules for arguments and settings, and the only place with the words of their errors.
 
 WHOLE.check("polls", polls)
 SECONDS.check_fields(options, "linger", "score_wait")
@@ -16,13 +16,13 @@ from ragspan.exceptions import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What is allowed, in words and as a test."""
+    """An allowed kind of value, in words and as a test."""
 
     allowed: str
     fits: Callable[[Any], object]
 
     def check(self, name: str, value: object) -> None:
-        """Raise a `ConfigurationError` that names the argument, its value and what is allowed, unless the value fits."""
+        """Unless the value fits, raise a `ConfigurationError` with the argument, its value and what is allowed."""
         if not self.fits(value):
             raise wrong(name, value, self.allowed)
 
@@ -39,20 +39,20 @@ def wrong(name: str, value: object, allowed: str) -> ConfigurationError:
 
 
 def shown(value: object) -> str:
-    """The value for a message; an object by its type, because its own text may hold anything."""
+    """The value for a message; an object's type, because its own text may contain anything."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
 
 
 def whole(least: int = 1, most: float = math.inf) -> Rule:
-    """A whole number, which `True` is not."""
+    """A whole number, but not `True`."""
     allowed = f"a whole number, at least {least}" if most == math.inf else f"a whole number from {least} to {most}"
     return Rule(allowed, lambda value: _is(int, value) and least <= value <= most)
 
 
 def number(allowed: str, fits: Callable[[float], bool]) -> Rule:
-    """A finite number, which `True` is not."""
+    """A finite number, but not `True`."""
     return Rule(allowed, lambda value: _is((int, float), value) and math.isfinite(value) and fits(value))
 
 
@@ -69,7 +69,7 @@ def choice(*values: str) -> Rule:
 
 
 def one_of(*values: str) -> Rule:
-    """One of many values, which a list names."""
+    """One of many values, for a message with a list."""
     return Rule(f"one of {', '.join(values)}", lambda value: value in values)
 
 
@@ -78,7 +78,7 @@ def instance(kind: type, allowed: str) -> Rule:
 
 
 def has_methods(allowed: str, *methods: str) -> Rule:
-    """An object, and no class, with these methods."""
+    """An object with these methods, not a class."""
     return Rule(
         allowed, lambda value: not isinstance(value, type) and all(callable(getattr(value, m, None)) for m in methods)
     )

@@ -1,4 +1,4 @@
-"""How long to wait before the next try, and how long to leave a service alone that refuses."""
+"""How long to wait before the next try, and how long not to ask a service that refuses."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Callable
 def backoff(
     tries: int, *, first: float = 1.0, longest: float = 30.0, draw: Callable[[], float] = random.random
 ) -> float:
-    """Seconds to wait after this many tries, at least 1: twice the pause before, up to `longest`.
+    """Seconds to wait after this many tries (at least 1): twice the previous pause, up to `longest`.
 
-    Chance takes up to a half away, so that many processes do not come back to a service all at once.
+    A random part, up to half, is taken off, so that many processes do not return to a service at the same time.
     """
     return min(first * 2.0 ** min(tries - 1, 30), longest) * (1 - draw() / 2)
 
 
 class Backoff:
-    """The pauses of what asks a service again and again: longer after each refusal, none after a success.
+    """The pauses between requests to a service: longer after each refusal, none after a success.
 
     Args:
-        first: seconds of the first pause; chance takes up to a half away.
-        longest: seconds of the longest.
-        clock: seconds, monotonic.
-        draw: chance, from 0 to 1.
+        first: seconds of the first pause, before a random part is taken off.
+        longest: seconds of the longest pause.
+        clock: monotonic, in seconds.
+        draw: a random number from 0 to 1.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class Backoff:
 
     @property
     def remaining(self) -> float:
-        """Seconds that are left of the pause; 0 without one."""
+        """Seconds until the end of the pause; 0 if there is none."""
         return max(0.0, self._until - self._clock()) if self.refusals else 0.0
 
     def refused(self) -> None:
-        """The service refused. What it refuses during a pause was asked before it, and makes it no longer."""
+        """The service refused. During a pause this has no effect, because the request was sent before it."""
         if not self.remaining:
             self.refusals += 1
             pause = backoff(self.refusals, first=self._first, longest=self._longest, draw=self._draw)
             self._until = self._clock() + pause
 
     def succeeded(self) -> None:
-        """The service is there."""
+        """The service answered."""
         self.refusals = 0

@@ -1,4 +1,4 @@
-"""The engine that handlers use when they are given none: made once, from the environment."""
+"""The default engine or sink of handlers, and everything else that is made from `Settings`."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import installed_emitter
 from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
 
-_SINK = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
+_SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
 _logger = logging.getLogger("ragspan")
-_lock = threading.RLock()  # reentrant: a signal handler may ask for the engine while it is made
+_lock = threading.RLock()  # reentrant: a signal handler may call `default_engine` while it runs
 _current: RecordSink | None = None
-"""Where handlers send captures: an engine, or the sink of `RAGSPAN_SINK`."""
+"""Takes the handlers' captures: an engine, or the sink of `RAGSPAN_SINK`."""
 
 
 def default_engine() -> ScoringEngine:
-    """The engine of this process, made at the first call from `RAGSPAN_*` variables.
+    """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
-    All four metrics, the embedded overlap judge and the global OpenTelemetry providers, unless the environment says
-    otherwise. A paid judge is used only where `RAGSPAN_JUDGE` names it.
+    By default it has the four default metrics, the embedded overlap judge and the global OpenTelemetry providers. A paid
+    judge is used only if `RAGSPAN_JUDGE` names it.
 
     Raises:
-        ConfigurationError: a variable has a value that is not allowed; the message names it and what is.
+        ConfigurationError: a variable has a value that is not allowed; the message says what is allowed.
     """
     global _current  # noqa: PLW0603  one engine per process is the point
     if isinstance(_current, ScoringEngine):
@@ -45,16 +45,15 @@ def default_engine() -> ScoringEngine:
     with _lock:
         if not isinstance(_current, ScoringEngine):
             made = engine_from(settings)
-            _current = (
-                _current if isinstance(_current, ScoringEngine) else made
-            )  # a signal handler has made one meanwhile
+            if not isinstance(_current, ScoringEngine):  # a signal handler may have made one in the meantime
+                _current = made
         return _current
 
 
 def default_sink() -> RecordSink:
-    """Where handlers send captures when they are given no sink.
+    """The sink of handlers that are given none: the sink that `RAGSPAN_SINK` names, or `default_engine()`.
 
-    That is `default_engine()`, or the sink that `RAGSPAN_SINK` names, made once. An engine that was set or used before stays.
+    It is made once. An engine that was set or used before stays.
 
     Raises:
         ConfigurationError: a variable has a value that is not allowed, or the sink's package is not installed.
@@ -76,22 +75,22 @@ def sink_or_default(sink: RecordSink | None) -> RecordSink:
     """The sink that a handler was given, else the default one.
 
     Raises:
-        ConfigurationError: what was given takes no records; or as for `default_sink`.
+        ConfigurationError: the given object takes no records; or as for `default_sink`.
     """
     if sink is None:
         return default_sink()
-    _SINK.check("sink", sink)
+    _SINK_RULE.check("sink", sink)
     return sink
 
 
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
-    """Replace the engine that handlers use when they are given none; returns the one before, which is not shut down."""
+    """Replace the engine of handlers that are given none; returns the previous one, which is not shut down."""
     previous = set_default_sink(engine)
     return previous if isinstance(previous, ScoringEngine) else None
 
 
 def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
-    """Replace what handlers submit to when they are given no sink, an engine or another sink; returns the one before."""
+    """Replace the engine or sink of handlers that are given none; returns the previous one."""
     global _current
     with _lock:
         previous, _current = _current, sink
@@ -99,7 +98,7 @@ def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
 
 
 def _renew_lock_in_child() -> None:
-    """A thread that makes the engine at the moment of a fork is not there in the child, and would hold the lock for good."""
+    """Replace the lock: in the child, a thread of the parent would hold it forever."""
     global _lock  # noqa: PLW0603
     _lock = threading.RLock()
 
@@ -118,10 +117,10 @@ def engine_from(
     """An engine as these settings describe it.
 
     Args:
-        settings: all that `RAGSPAN_*` variables can say.
-        providers: where it exports to; None means the global ones.
+        settings: the values of all `RAGSPAN_*` variables.
+        providers: for its telemetry; None means the global ones.
         emitters: in place of those that the settings name.
-        metrics: likewise.
+        metrics: in place of those that the settings name.
     """
     if metrics is None:
         metrics = metrics_from(settings) if settings.enabled else ()
@@ -171,7 +170,7 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
 
 
 def misses_span(emitters: Sequence[Emitter]) -> bool:
-    """Whether one of these needs the answer's span, and none makes or finds it."""
+    """Whether one of these needs the answer's span, but none makes or finds it."""
     has_span = any(isinstance(emitter, OTelEmitter) for emitter in emitters)
     return not has_span and any(getattr(emitter, "needs_span", False) for emitter in emitters)
 
@@ -202,10 +201,10 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
 
 
 def check_worker(settings: Settings) -> None:
-    """See to it that a process which only scores has something to do, and that its scores go somewhere.
+    """Check that a process which only scores is enabled, and that its scores are exported.
 
     Raises:
-        ConfigurationError: it has not, or they do not.
+        ConfigurationError: it is not, or they are not.
     """
     if not settings.enabled:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
@@ -213,9 +212,8 @@ def check_worker(settings: Settings) -> None:
         raise ConfigurationError(
             "RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes or finds"
         )
-    has_spans = (
-        settings.spans == "scores" and len(settings.emitters) > 1
-    )  # others write to spans that are there already
+    # With `spans="scores"` the other emitters write to spans of the application.
+    has_spans = settings.spans == "scores" and len(settings.emitters) > 1
     if not (exporter_is_configured() or has_spans):
         raise ConfigurationError(
             "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
@@ -224,7 +222,7 @@ def check_worker(settings: Settings) -> None:
 
 
 def budget_from(settings: Settings) -> Budget | None:
-    """The budget that these settings set; None if they set no limit."""
+    """The budget of these settings; None if they set no limit."""
     limits = (settings.budget_usd_per_day, settings.budget_tokens_per_minute, settings.budget_requests_per_minute)
     if not any(limits):
         return None
@@ -237,10 +235,10 @@ def budget_from(settings: Settings) -> Budget | None:
 
 
 def sink_from(settings: Settings) -> RecordSink:
-    """A new sink of the package that takes records at the address in `settings.sink`, such as `nats://broker:4222`.
+    """A new sink for the address in `settings.sink`, such as `nats://broker:4222`, from the package for its scheme.
 
     Raises:
-        ConfigurationError: none is registered for it, or it cannot be made; the message holds no password of the address.
+        ConfigurationError: no package registers one, or it cannot be made; the message never contains the password.
     """
     scheme = (settings.sink or "").partition("://")[0].lower()
     missing = (

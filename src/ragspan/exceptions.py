@@ -1,9 +1,9 @@
-"""Errors that ragspan raises, all of them for misuse and never from the request path.
+"""The errors of ragspan. The request path never raises one.
 
 RagspanError
-├── ConfigurationError   a setting or argument that cannot be right
-├── RecordError          JSON that is no record
-├── TableError           a table that cannot be read or lacks a column
+├── ConfigurationError   a setting or argument is wrong
+├── RecordError          JSON text is not a record
+├── TableError           a table cannot be read or lacks a column
 └── JudgeError           a judge could not give a verdict
     └── BudgetExhausted  ... because the engine's budget does not allow the request
 """
@@ -22,21 +22,21 @@ class ConfigurationError(RagspanError, ValueError):
 
 
 class RecordError(RagspanError, ValueError):
-    """Text that should be a record is none; the message names the field."""
+    """A text is not a record; the message names the field."""
 
 
 class TableError(RagspanError, ValueError):
-    """A table cannot be evaluated; the message says where it is wrong, and what would be right."""
+    """A table cannot be evaluated; the message says where it is wrong, and what is expected."""
 
 
 class JudgeError(RagspanError):
     """A judge could not give its verdicts.
 
     Args:
-        error_type: short and of few kinds ("RateLimitError", "InvalidVerdict"): it becomes an attribute value.
-        message: what happened, for people. It never holds a prompt or a key.
-        outage: whether it is the service that failed, so that other requests would fare no better now; false for what
-            is about one request, such as a context that is too long.
+        error_type: one of few short names ("RateLimitError", "InvalidVerdict"), because it becomes an attribute value.
+        message: for people. It never contains a prompt or a key.
+        outage: True if the service failed, so that other requests would fail now as well; False if only this request
+            failed, for instance because a context is too long.
     """
 
     def __init__(self, error_type: str, message: str, *, outage: bool = False) -> None:
@@ -45,15 +45,15 @@ class JudgeError(RagspanError):
         self.outage = outage
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions are rebuilt by calling their class with what they print, and this one takes more.
+        # By default an exception is copied with its message as the only argument, and this class needs more.
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
-class BudgetExhausted(JudgeError):  # noqa: N818 - it tells of a state, not of a mistake
-    """A request was not sent, because the budget of the engine that asks does not allow it now.
+class BudgetExhausted(JudgeError):  # noqa: N818 - the name of a state
+    """A request was not sent, because the engine's budget does not allow it now.
 
     Args:
-        limit: the argument of `Budget` that leaves no room for it.
+        limit: the argument of `Budget` that does not allow it.
     """
 
     def __init__(self, limit: str) -> None:

@@ -1,10 +1,10 @@
-"""What happens at a fork: one registry for all that has threads, locks or connections.
+"""One registry of everything that has threads, locks or connections and must react to a fork.
 
 Guarantees:
-- The hook lasts as long as the process and holds its owners weakly: it keeps none of them alive.
-- Every owner is told, in the order of their registrations, whatever becomes of the others.
-- What the child inherits of the parent's work is never collected: that would end the parent's unfinished calls, on
-  connections that both processes share, and make its event loop deaf, for they share a selector, too.
+- Owners are held weakly: the registry keeps none of them alive.
+- Every owner is called, in the order of registration, also if another one fails.
+- The child never collects the work that it inherits: collecting it would end the parent's unfinished calls on shared
+  connections, and would break the parent's event loop, because the selector is shared, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
-# Dictionaries of which only single operations are used: no lock, which a fork could leave held.
+# All uses are single operations of the dictionaries, so there is no lock that a fork could leave held.
 _in_child: dict[weakref.ref[Any], Callable[[Any], None]] = {}
 _in_parent: dict[weakref.ref[Any], Callable[[Any], None]] = {}
 _inherited: list[object] = []
@@ -33,19 +33,18 @@ def watch_forks(
 
 
 def keep_inherited(work: object) -> None:
-    """Keep what a fork left of the parent's work for good."""
+    """Keep work that a fork copied from the parent, so that the child never collects it."""
     _inherited.append(work)
 
 
 def _tell(watched: dict[weakref.ref[Any], Callable[[Any], None]]) -> None:
-    for reference in list(
-        watched
-    ):  # of the keys only: pairs are new objects, for which a collection may change the dictionary
+    # A list of the keys only: making pairs could start a garbage collection, which may change the dictionary.
+    for reference in list(watched):
         owner, call = reference(), watched.get(reference)
         if owner is not None and call is not None:
             with contextlib.suppress(Exception):
                 call(owner)
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork either
+if hasattr(os, "register_at_fork"):  # Windows has no fork
     os.register_at_fork(after_in_child=lambda: _tell(_in_child), after_in_parent=lambda: _tell(_in_parent))

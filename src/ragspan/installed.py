@@ -1,4 +1,4 @@
-"""Parts that other installed packages bring. Each is an entry point, known by its group and its name."""
+"""Parts of other installed packages. Each is an entry point with a group and a name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""HTML for notebooks: short tables of texts, which stay text whatever they hold.
+"""HTML for notebooks: short tables of escaped texts.
 
-No colour is set but the theme's own, so that they can be read on light and dark pages. No style sheet and no script is
-needed, which notebooks remove from outputs that they do not trust.
+They use the colours of the theme, so that they can be read on light and dark pages. They need no style sheet and no script,
+because notebooks remove these from outputs that they do not trust.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MISSING = "\N{EN DASH}"
 
 
 def table(title: str, rows: Iterable[Sequence[str | None]], *, header: Sequence[str] = ()) -> str:
-    """A title, and rows whose first cells name them. Of a long text the beginning is shown, and how much follows."""
+    """A title, and rows that begin with their names. A long text is cut, and the number of left-out characters is shown."""
     lines = [_row(header, "th", "th")] if header else []
     lines += [_row(cells, "th", "td") for cells in rows]
     style = "border-collapse:collapse;background:transparent;color:inherit"
@@ -30,7 +30,7 @@ def table(title: str, rows: Iterable[Sequence[str | None]], *, header: Sequence[
 
 
 def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
-    """A record's texts with their names, as notebooks show them; of many contexts the first."""
+    """A record's texts with their names, and only the first contexts."""
     contexts = record.contexts or ()
     shown = [
         (f"context {number} of {len(contexts)}", context.text)
@@ -52,5 +52,5 @@ def _row(cells: Sequence[str | None], first: str, other: str) -> str:
 
 def _shown(text: str) -> str:
     shown, rest = text[:TEXT_SHOWN], len(text) - TEXT_SHOWN
-    whole = escape(shown.encode("utf-8", "replace").decode())  # half of a surrogate pair would end the kernel's message
+    whole = escape(shown.encode("utf-8", "replace").decode())  # the kernel cannot send half of a surrogate pair
     return f'{whole}… <span style="opacity:.7">({rest:,} more characters)</span>' if rest > 0 else whole

@@ -1,4 +1,4 @@
-"""Reads what a model's provider told about its reply: names, figures and reasons, in whatever form."""
+"""Reads a provider's facts about its reply: the model, the reason of its end and the tokens, under any name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
 class ReplyFacts(NamedTuple):
-    """What a provider tells about a reply, under whatever name; the fields are those of a `Generation`."""
+    """A provider's facts about a reply; the fields are those of a `Generation`."""
 
     response_model: str | None
     finish_reason: str | None
@@ -24,7 +24,7 @@ class ReplyFacts(NamedTuple):
 
 
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
-    """Look into the raw reply and whatever else a framework keeps of it: mappings, or a provider's own objects."""
+    """Search the raw reply, and everything else that a framework keeps of it: mappings, or a provider's objects."""
     places = [place for part in reply for place in _places(part)]
     return ReplyFacts(
         response_model=_first(str, places, ("model_name", "model")),
@@ -47,7 +47,7 @@ def _places(part: Any) -> Iterator[Any]:
             yield usage
             for details in ("input_token_details", "prompt_tokens_details", "input_tokens_details"):
                 yield from _some(_get(usage, details))
-    yield from _some(_get(part, "input_token_details"))  # of a framework's own record of usage
+    yield from _some(_get(part, "input_token_details"))  # a framework's own record of usage
     for name in ("choices", "candidates"):
         choices = _get(part, name)
         if isinstance(choices, (list, tuple)) and choices:

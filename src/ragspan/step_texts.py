@@ -1,4 +1,4 @@
-"""What only spans show of an answer's steps: messages, what tools were given and gave, what errors said."""
+"""The texts of an answer's steps that only spans show: messages, input and output of tools, and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ErrorReport:
-    """What an error said. It may quote users, so it leaves the process only where their texts do."""
+    """An error's message and traceback. It may quote users, so it is sent only where their texts are."""
 
     type: str
     """With its module."""
@@ -48,23 +48,23 @@ class ErrorReport:
 
 
 class NotedError(NamedTuple):
-    """An error as the request path notes it: no frames, which would keep the request's objects alive, and no text of them."""
+    """An error as the request path records it: without frames, which would keep the request's objects alive."""
 
     kind: type[BaseException]
     message: str
     places: Sequence[tuple[CodeType, int]]
-    """The code and the line of the last frames, the outermost first."""
+    """Code and line of the innermost frames, the outermost first."""
 
     @property
     def name(self) -> str:
         return self.kind.__name__
 
     def is_a(self, name: str) -> bool:
-        """Whether its class, or one of the bases of that, has this name."""
+        """Whether its class or a base class has this name."""
         return any(base.__name__ == name for base in self.kind.__mro__)
 
     def report(self) -> ErrorReport:
-        """The report; reads the lines of the source, so it is for the worker."""
+        """The report. It reads source files, so only the worker calls it."""
         kind = self.kind
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
         frames = [
@@ -72,7 +72,7 @@ class NotedError(NamedTuple):
             for code, line in self.places
         ]
         lines = traceback.StackSummary.from_list(frames).format()
-        while sum(map(len, lines)) > _MAX_STACKTRACE:  # what raised is at the end
+        while sum(map(len, lines)) > _MAX_STACKTRACE:  # the line that raised is at the end
             del lines[0]
         said = f"{name}: {self.message}" if self.message else name
         stacktrace = "".join(["Traceback (most recent call last):\n", *lines, said])
@@ -80,10 +80,10 @@ class NotedError(NamedTuple):
 
 
 class ToldError(NamedTuple):
-    """An error of which another instrumentation tells."""
+    """An error that another instrumentation has recorded."""
 
     type: str
-    """Maybe with its module."""
+    """With or without its module."""
     message: str
     stacktrace: str
 
@@ -92,7 +92,7 @@ class ToldError(NamedTuple):
         return self.type.rpartition(".")[2]
 
     def is_a(self, name: str) -> bool:
-        """Whether its class has this name; its bases are not known."""
+        """Whether its class has this name; its base classes are not known."""
         return self.name == name
 
     def report(self) -> ErrorReport:
@@ -102,7 +102,7 @@ class ToldError(NamedTuple):
 
 
 def note_error(error: BaseException) -> NotedError:
-    """Note what an error says and where it was raised."""
+    """Record an error's message and where it was raised."""
     try:
         message = str(error)[:_MAX_MESSAGE]
     except Exception:  # noqa: BLE001  the program's own class
@@ -116,7 +116,7 @@ def note_error(error: BaseException) -> NotedError:
 
 
 def without_texts(step: Any) -> Any:
-    """The step, or the record, without these texts. The documents of a reranking, which its search has too, are of them."""
+    """The step, or the record, without these texts. A reranking also loses its documents' texts, which its search has."""
     none = {"error": None, "arguments": None, "result": None, "prompt": (), "reply": None}
     left_out: dict[str, Any] = {name: empty for name, empty in none.items() if getattr(step, name, empty) != empty}
     if hasattr(step, "given"):  # a reranking

@@ -1,6 +1,6 @@
-"""Log lines about trouble, one a minute at most for each kind.
+"""Warnings in the log, at most one a minute for each kind.
 
-No line holds text of users or documents: trouble is named by its kind and by the type of an error.
+No line contains text of users or documents: callers log only kinds and types of errors.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _INTERVAL = 60.0  # seconds
 
 
 class ThrottledLog:
-    """For trouble that may come with every record.
+    """For warnings that every record may cause.
 
-    Not for `submit`: the application's log handlers do I/O.
+    Do not use it in `submit`: the application's log handlers do I/O.
     """
 
     def __init__(self, name: str = "ragspan", *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -26,10 +26,10 @@ class ThrottledLog:
         self._suppressed: dict[str, int] = {}
 
     def trouble(self, kind: str, message: str, *args: object) -> None:
-        """Log the line, or count it and tell the count with the next line of this kind."""
+        """Log the line, or count it, and log the count with the next line of this kind."""
         now = self._clock()
         last = self._last.get(kind)
-        # Two threads that come here at once may both write: a line too many is no harm, a lock could be.
+        # There is no lock, so two threads may both log a line at the same time. That does no harm.
         if last is not None and now - last < _INTERVAL:
             self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return

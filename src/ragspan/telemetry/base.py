@@ -1,4 +1,4 @@
-"""What the engine asks of anything that sends scored records somewhere, and the emitters that other packages bring."""
+"""The protocol of emitters, which send scored records somewhere, and the emitters of other packages."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ _EMITTERS = "ragspan_emitter"
 
 
 class AnswerHandle(Protocol):
-    """One answer at one emitter, from the start of its scoring on.
+    """One answer at one emitter, from the start of its scoring.
 
-    Either `finish` or `abandon` is called, once; after `finish` there may be one `late`. None of them blocks. An exception is
-    counted and affects nothing else.
+    Either `finish` or `abandon` is called, once. `late` may follow `finish`, once. None of them may block. Exceptions are
+    counted and have no other effect.
     """
 
     @property
     def span(self) -> SpanAnchor | None:
-        """The answer's span, if this emitter started or found it. Without one the engine asks the next emitter."""
+        """The answer's span, if this emitter started or found it. If not, the engine asks the next emitter."""
         ...
 
     @property
     def retrieval_spans(self) -> tuple[SpanAnchor | None, ...]:
-        """The span of each of `record.retrievals`, in order, None where it is not known; empty where none is."""
+        """The span of each of `record.retrievals`, in order, None if it is not known; empty if no span is known."""
         ...
 
     def finish(self, scored: ScoredRecord) -> None:
-        """Take the outcomes: all metrics have ended, or the wait for them is over."""
+        """Take the outcomes. All metrics have ended, or the time for them is over."""
         ...
 
     def late(self, scored: ScoredRecord) -> None:
-        """Take the outcomes, and only those, that came after `finish`; `scored.late` is True."""
+        """Take only the outcomes that came after `finish`; `scored.late` is True."""
         ...
 
     def abandon(self) -> None:
-        """Let go of what was started: there will be no outcomes."""
+        """End what was started: there will be no outcomes."""
         ...
 
 
@@ -53,16 +53,16 @@ class Emitter(Protocol):
     """Sends scored records somewhere: to OpenTelemetry, to a backend's own scores, to a list in a test.
 
     `start` and the handles' methods run in the engine's worker thread, one at a time, in the order of the engine's emitters.
-    `flush` and `shutdown` may come from any thread. An exception is counted and affects nothing else.
+    `flush` and `shutdown` may be called from any thread. Exceptions are counted and have no other effect.
     """
 
     @property
     def score_wait(self) -> float:
-        """The longest, in seconds, that `finish` may be held back for scores; 0 means no need to wait."""
+        """Seconds that `finish` waits for scores at most; 0 means that it does not wait."""
         ...
 
     def start(self, record: RagRecord) -> AnswerHandle:
-        """Start what this emitter makes of the answer. Comes before any judge is paid."""
+        """Start this emitter's part of the answer, such as a span. Called before any judge is paid."""
         ...
 
     def flush(self, timeout: float) -> bool:
@@ -70,13 +70,13 @@ class Emitter(Protocol):
         ...
 
     def shutdown(self, timeout: float) -> None:
-        """Let go of everything within `timeout` seconds; nothing is emitted afterwards."""
+        """Close everything within `timeout` seconds; nothing is emitted afterwards."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EmitHandle:
-    """The handle of an emitter that starts nothing: outcomes go to `emit`, late ones as well."""
+    """The handle of an emitter that starts nothing: all outcomes go to `emit`."""
 
     emit: Callable[[ScoredRecord], None]
     span: SpanAnchor | None = None
@@ -96,7 +96,7 @@ class ScoreEmitter:
     """A base for emitters that only take outcomes: derive from it and write `emit`."""
 
     score_wait: float = 10.0
-    """Seconds that an answer waits for its scores; those that come later are emitted by themselves, with `scored.late`."""
+    """Seconds that an answer waits for its scores; later ones are emitted by themselves, with `scored.late`."""
 
     def emit(self, scored: ScoredRecord) -> None:
         """Take a record's outcomes; must not block."""
@@ -106,47 +106,42 @@ class ScoreEmitter:
         return EmitHandle(self.emit)
 
     def flush(self, timeout: float) -> bool:  # noqa: ARG002 - likewise
-        """True: everything is out."""
+        """True: nothing waits here."""
         return True
 
     def shutdown(self, timeout: float) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""
 
 
 class BackendEmitter(Emitter, Protocol):
-    """An emitter of scores to a backend that takes spans as well; `ragspan.configure` makes it from an address alone."""
+    """An emitter of scores to a backend that also takes spans; `ragspan.configure` needs only its address."""
 
     @classmethod
     def at(cls, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
-        """The emitter for the backend at this address, with the same say about users' texts as `OTelEmitter`."""
+        """The emitter for the backend at this address; `capture_content` as in `OTelEmitter`."""
         ...
 
     def span_exporter(self) -> SpanExporter:
-        """An exporter that brings spans to the same backend."""
+        """An exporter that sends spans to the same backend."""
         ...
 
 
 def installed_emitter(name: str) -> Emitter:
-    """A new emitter of the kind that a package registers as `name`; it reads its settings from the environment.
+    """A new emitter of the class that a package registers as `name`; it reads its settings from the environment.
 
     Raises:
         ConfigurationError: no package registers one, or it cannot be made; the message says why.
     """
-    emitter: Emitter = _kind(name)()
+    emitter: Emitter = emitter_class(name)()
     return emitter
 
 
-def backend_emitter(name: str, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
-    """The same for the backend at this address.
+def emitter_class(name: str) -> Any:
+    """The class that a package registers as `name`: an `Emitter`, a `BackendEmitter` if it can be made from an address.
 
     Raises:
-        ConfigurationError: as for `installed_emitter`.
+        ConfigurationError: no package registers one, or it cannot be imported.
     """
-    emitter: BackendEmitter = _kind(name).at(address, capture_content=capture_content)
-    return emitter
-
-
-def _kind(name: str) -> Any:
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
     is_ours = any(line.startswith(f"ragspan-{name}") for line in requires("ragspan") or ())
     own = f"; is ragspan-{name} installed?" if is_ours else ""

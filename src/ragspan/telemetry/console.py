@@ -1,4 +1,4 @@
-"""Prints each scored answer in a few lines: for the first look, before there is a tracing tool."""
+"""Prints each scored answer in a few lines, for users who have no tracing tool yet."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from ragspan.telemetry.values import bounded, legible
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 110  # characters of a question, a response or an explanation
 _HINT = "  Texts are left out here: configure(capture_content=True) shows questions, responses and full reasons."
-_PIPE_WIDTH = 160  # a pipe has no width of its own; lines that are cut at 80 are hard to search
+_PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
 class ConsoleEmitter(ScoreEmitter):
     """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
 
     Args:
-        capture_content: print questions and responses as well. None asks the environment, as for `OTelEmitter`.
-        explanations: print why an answer failed, as for `OTelEmitter`.
-        file: where to; None means `sys.stdout`, whatever it is at the time.
+        capture_content: print questions and responses as well. None reads the environment, as in `OTelEmitter`.
+        explanations: print why an answer failed, as in `OTelEmitter`.
+        file: prints there; None means the `sys.stdout` of the moment.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
@@ -49,14 +49,13 @@ class ConsoleEmitter(ScoreEmitter):
         self._has_hinted = False
 
     def emit(self, scored: ScoredRecord) -> None:
-        """Print the answer with its outcomes, in one piece. Where nobody reads any more, as in a closed pipe, it is lost."""
+        """Print the answer with its outcomes, in one write. If the file is closed, it is not printed."""
         file = self._file or sys.stdout
         with contextlib.suppress(OSError, ValueError):
             console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
-            lines = Text("\n").join(self._lines(scored))
-            rendered = io.StringIO()
+            rendered = io.StringIO()  # Rich ends the program when it writes to a closed pipe
             Console(file=rendered, highlight=False, width=console.width, force_terminal=console.is_terminal).print(
-                lines, soft_wrap=True
+                Text("\n").join(self._lines(scored)), soft_wrap=True
             )
             file.write(rendered.getvalue())
             file.flush()
@@ -75,14 +74,14 @@ class ConsoleEmitter(ScoreEmitter):
             yield Text(_HINT, style="dim")
 
     def _should_hint(self, scored: ScoredRecord) -> bool:
-        """Once, where somebody may wonder why an answer failed."""
+        """True for the first failing answer whose reasons are not shown in full."""
         if self._has_hinted or self._content.explanations is not None or self._content.allows("spans"):
             return False
         return any(isinstance(outcome, Score) and outcome.label == "fail" for outcome in scored.outcomes.values())
 
 
 def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:
-    """One line for one metric: the score and its label, why it failed, or why there is none."""
+    """One line for one metric: the score, its label and why it failed, or why there is no score."""
     line = Text(f"{metric:<20}")
     if isinstance(outcome, NotApplicable):
         return line.append(f" -    {shortened(outcome.reason)}", style="dim")
@@ -95,7 +94,7 @@ def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text
 
 
 def shortened(text: str) -> str:
-    """A text on one line, cut where it is long."""
+    """A text on one line, cut if it is long."""
     return legible(bounded(" ".join(text.split()), _MAX_SHOWN))
 
 

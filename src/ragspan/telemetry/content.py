@@ -1,7 +1,7 @@
-"""What of a record may leave the process besides its scores: the one place where emitters and writers ask.
+"""Decides what of a record may leave the process besides its scores, for all emitters and writers.
 
-Without content nothing that leaves quotes anybody: an explanation gives counts and places, which are read from the score's
-evidence here for all metrics and judges. `Score.explanation` itself stays as the judge wrote it.
+Without content nothing that leaves quotes a text: an explanation gives counts and places, which are made here from the
+score's evidence, for all metrics and judges. `Score.explanation` itself stays as the judge wrote it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.values import MAX_TEXT_CHARS, named
 
 MAX_DIMENSION_VALUES = 50
-"""Values of one dimension that metrics tell apart, in each process: each is a series of its own."""
+"""Values of one dimension in each process's metrics. Each value is a time series of its own."""
 _SHOWN_PLACES = 20
-# `"false"` is true to Python, and would let users' texts out.
+# `"false"` is true to Python, and would send users' texts.
 _CAPTURE_CONTENT = Rule(
     "True, False, 'spans' or 'events'", lambda value: isinstance(value, bool) or value in get_args(ContentPlace)
 )
@@ -41,21 +41,21 @@ _CHARS = Rule(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContentPolicy:
-    """The policy that an emitter's arguments and the environment make together.
+    """The policy of one emitter, from its arguments and from the environment.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
     capture_content: CaptureContent | None = None
-    """Where users' texts may stand: True for everywhere, or only `"spans"` or `"events"`. None asks the environment."""
+    """Where users' texts may go: True for everywhere, or only `"spans"` or `"events"`. None reads the environment."""
     explanations: bool | None = None
-    """True writes explanations as they are, with quotes, and False writes none. None asks `RAGSPAN_EXPLANATIONS`; where that
-    is not set either, explanations quote where content may stand, and give counts and places elsewhere."""
+    """True writes explanations unchanged, with quotes; False writes none. None reads `RAGSPAN_EXPLANATIONS`; without it,
+    explanations have quotes where content may go, and counts and places elsewhere."""
     max_explanation_chars: int = 1000
-    """Where explanations are cut, 1 to 8192."""
+    """The longest explanation, 1 to 8192. Longer ones are cut."""
     hidden: frozenset[HiddenContent] = field(default_factory=hidden_content)
-    """What OpenInference's variables hide even where content is wanted."""
+    """What OpenInference's variables hide, even with `capture_content`."""
 
     def __post_init__(self) -> None:
         if self.capture_content is None or self.explanations is None:
@@ -69,18 +69,18 @@ class ContentPolicy:
         _CHARS.check_fields(self, "max_explanation_chars")
 
     def allows(self, place: ContentPlace, *, hidden_as: HiddenContent | None = None) -> bool:
-        """Whether a user's text may stand there; `hidden_as` says by what OpenInference would hide it."""
+        """Whether a user's text may go there; `hidden_as` is OpenInference's kind of text."""
         return self.capture_content in {True, place} and hidden_as not in self.hidden
 
     def explanation(self, score: Score, place: ContentPlace = "spans") -> str | None:
-        """What may be said there of how the score came about. A backend's own scores count as spans."""
+        """The explanation of a score for this place; None if there is none. A backend's own scores count as spans."""
         if self.explanations is False:
             return None
         text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
         return named(text, self.max_explanation_chars) if text else None
 
     def explanation_of_verdict(self, text: str | None) -> str | None:
-        """The explanation of a single verdict, if it may quote: what it says besides is in the verdict."""
+        """The explanation of a single verdict; None if it must not quote."""
         quotes = self.allows("spans") if self.explanations is None else self.explanations
         return named(text, self.max_explanation_chars) if text and quotes else None
 
@@ -89,14 +89,14 @@ class ContentPolicy:
 class Dimensions:
     """The entries of a record's metadata that go on spans, events and metrics: a release, a prompt's version, a tenant.
 
-    Any number of threads may use it: two that bring a new value at the same moment may both find room for it.
+    Any number of threads may use it. Two that add a value at the same moment may exceed the limit by one.
 
     Raises:
-        ConfigurationError: a name is no such key, or there are too many.
+        ConfigurationError: a name cannot be a key, or there are too many.
     """
 
     names: Sequence[str] = ()
-    """Keys of the metadata, at most five; all others stay where they are."""
+    """Keys of the metadata, at most five."""
     _values: dict[str, dict[str, None]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -104,13 +104,13 @@ class Dimensions:
         object.__setattr__(self, "names", tuple(self.names))
 
     def of(self, record: RagRecord) -> dict[str, str]:
-        """The attributes of spans and events: what the record has, as text."""
+        """The attributes of spans and events: the record's values, as text."""
         values = ((name, record.metadata.get(name)) for name in self.names)
         found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
         return {semconv.DIMENSION + name: named(str(value)) for name, value in found}
 
     def bounded(self, record: RagRecord) -> Mapping[str, str]:
-        """The attributes of metrics: the first values of each dimension, and `_OTHER` for all that come later."""
+        """The attributes of metrics: the first values of each dimension, and `_OTHER` for all later ones."""
         attributes = self.of(record)
         for name, value in attributes.items():
             known = self._values.setdefault(name, {})
@@ -142,12 +142,12 @@ class EmitterOptions:
 
 
 def without_quotes(score: Score) -> str | None:
-    """Where support was lost, and what the evidence says in counts and places, if it is of one kind that is known here."""
+    """Where support was lost, and counts and places from the evidence, if it is of one known kind; None without both."""
     evidence: Sequence[Any] = score.evidence
     counts: str | None = None
     match evidence[0] if len({type(one) for one in evidence}) == 1 else None:
         case ClaimVerdict():
-            # What the embedded judge takes for claims is sentences.
+            # The embedded judge's claims are sentences.
             unit = "sentence" if score.judge == "overlap" else "claim"
             counts = _counted("claims unsupported", [not claim.supported for claim in evidence], unit)
         case Vote():
@@ -157,14 +157,14 @@ def without_quotes(score: Score) -> str | None:
         case ContextVerdict():
             useful = {verdict.index: verdict.useful for verdict in evidence}
             counts = _counted("contexts useful", [useful[index] for index in sorted(useful)], "context")
-        case object(index=int(), value=int() | float()):  # the rating of one context, a judge's or a metric's
+        case object(index=int(), value=int() | float()):  # the rating of one context, from a judge or a metric
             rated = {context.index: context.value > 0 for context in evidence}
             counts = _counted("contexts rated above 0", [rated[index] for index in sorted(rated)], "context")
     return " ".join(filter(None, [score.losses, counts])) or None
 
 
 def _counted(what: str, found: Sequence[bool], unit: str) -> str:
-    """How many of what was looked at, and at which places, from 1: "2 of 5 claims unsupported: sentences 2 and 4"."""
+    """How many were found, and their places from 1: "2 of 5 claims unsupported: sentences 2 and 4"."""
     places = [str(place) for place, is_found in enumerate(found, start=1) if is_found]
     which = f": {unit}{'s' if len(places) > 1 else ''} {_joined(places)}" if places else ""
     return f"{len(places)} of {len(found)} {what}{which}"

@@ -1,7 +1,7 @@
-"""OpenTelemetry providers as the standard `OTEL_*` variables describe them, for processes of ragspan's own.
+"""OpenTelemetry providers as the standard `OTEL_*` variables describe them, for ragspan's own processes.
 
-The helper process and `ragspan doctor` export as the application would. Samplers, resources, limits and batches are read
-from the environment by the SDK itself; what is added here is the choice of exporters, which the SDK leaves to distributions.
+The helper process and `ragspan doctor` export as the application would. The SDK itself reads samplers, resources, limits and
+batches from the environment. Only the choice of exporters is made here: the SDK leaves it to distributions.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _GRPC_PORT = 4317
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvironmentProviders:
-    """Providers that nobody else uses: whoever made them shuts them down."""
+    """Providers for one use; the code that made them shuts them down."""
 
     tracer_provider: TracerProvider
     meter_provider: MeterProvider
     logger_provider: LoggerProvider | None
-    """None where no exporter of logs is named: events would go nowhere."""
+    """None if no exporter of logs is named."""
 
 
 def make_exporter(_signal: Signal, entry: EntryPoint) -> Any:
-    """The exporter, as it configures itself from the environment."""
+    """The exporter, which configures itself from the environment."""
     return entry.load()()
 
 
@@ -57,14 +57,14 @@ def providers_from_environment(
     """New providers with the exporters that the environment names.
 
     Args:
-        resource_attributes: of the application, where it has set some in code; `OTEL_RESOURCE_ATTRIBUTES` and
-            `OTEL_SERVICE_NAME` fill in what is missing.
-        make: makes each exporter; a caller that wants to watch them brings its own.
-        processor: makes what hands spans to all of the exporters, in place of a batch processor for each.
+        resource_attributes: those that the application has set in code; `OTEL_RESOURCE_ATTRIBUTES` and
+            `OTEL_SERVICE_NAME` add the missing ones.
+        make: makes each exporter.
+        processor: makes one processor for all exporters, in place of a batch processor for each.
         id_generator: in place of the one that `OTEL_PYTHON_ID_GENERATOR` names.
 
     Raises:
-        ConfigurationError: an exporter or a generator of ids is named that is not installed, or an unknown protocol.
+        ConfigurationError: a named exporter or generator of ids is not installed, or the protocol is unknown.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -83,14 +83,14 @@ def providers_from_environment(
 
 
 def exporter_is_configured() -> bool:
-    """True when the environment names an exporter of spans, or an OTLP endpoint for them."""
+    """True if the environment names an exporter of spans, or an OTLP endpoint for them."""
     return bool(exporter_names("traces"))
 
 
 def exporter_names(signal: Signal) -> Sequence[str]:
-    """What `OTEL_<SIGNAL>_EXPORTER` names, `otlp` where only an endpoint is set for the signal, else nothing.
+    """The names in `OTEL_<SIGNAL>_EXPORTER`. Without it, `otlp` for spans if an endpoint is set, else nothing.
 
-    An endpoint alone is enough for spans; metrics and logs have to be asked for, since many endpoints take only spans.
+    For metrics and logs an endpoint alone is not enough, because many endpoints take only spans.
     """
     named = variable(f"OTEL_{signal.upper()}_EXPORTER")
     if named is None:
@@ -99,17 +99,17 @@ def exporter_names(signal: Signal) -> Sequence[str]:
 
 
 def endpoint(signal: Signal) -> str | None:
-    """The OTLP endpoint that the environment sets for a signal, as it stands there."""
+    """The OTLP endpoint that the environment sets for a signal, unchanged."""
     return variable(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT") or variable("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 def exporter_of(signal: Signal, name: str) -> EntryPoint:
-    """The installed exporter of that name; for `otlp` the one of the protocol that is configured.
+    """The installed exporter of this name; for `otlp` the one for the configured protocol.
 
-    Without a protocol it is the one whose package is installed; with both, gRPC for port 4317 and else HTTP.
+    Without a protocol it is the installed one; if both are installed, gRPC for port 4317 and else HTTP.
 
     Raises:
-        ConfigurationError: it is not installed; the message says what would be.
+        ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
     for candidate in _candidates(signal) if name == "otlp" else [name]:
@@ -129,14 +129,14 @@ def _candidates(signal: Signal) -> Sequence[str]:
             one_of(*_BY_PROTOCOL).check(name, protocol)
             return [_BY_PROTOCOL[protocol]]
     http_first = ["otlp_proto_http", "otlp_proto_grpc"]
-    with contextlib.suppress(ValueError):  # of an address that is none
+    with contextlib.suppress(ValueError):  # not a URL
         if urlsplit(endpoint(signal) or "").port == _GRPC_PORT:
             return http_first[::-1]
     return http_first
 
 
 def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
-    """New exporters of a signal, as the environment names them.
+    """New exporters of a signal, those that the environment names.
 
     Raises:
         ConfigurationError: one of them is not installed, or the protocol is unknown.
@@ -145,7 +145,7 @@ def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
 
 
 def _id_generator() -> Any:
-    """What `OTEL_PYTHON_ID_GENERATOR` names; None for the usual one."""
+    """The generator that `OTEL_PYTHON_ID_GENERATOR` names; None for the SDK's default."""
     name = variable("OTEL_PYTHON_ID_GENERATOR")
     if name is None:
         return None
@@ -158,11 +158,7 @@ def _id_generator() -> Any:
 def meter_provider(
     resource: Resource | None = None, make: ExporterMaker = make_exporter, *, shutdown_on_exit: bool = False
 ) -> MeterProvider:
-    """A new provider of meters with the exporters that the environment names.
-
-    Raises:
-        ConfigurationError: one of them is not installed, or the protocol is unknown.
-    """
+    """A new meter provider with the exporters that the environment names; raises like `exporters`."""
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 
@@ -176,11 +172,7 @@ def meter_provider(
 def logger_provider(
     resource: Resource | None = None, make: ExporterMaker = make_exporter, *, shutdown_on_exit: bool = False
 ) -> LoggerProvider:
-    """A new provider of loggers with the exporters that the environment names.
-
-    Raises:
-        ConfigurationError: one of them is not installed, or the protocol is unknown.
-    """
+    """A new logger provider with the exporters that the environment names; raises like `exporters`."""
     from opentelemetry.sdk._logs import LoggerProvider
     from opentelemetry.sdk._logs.export import BatchLogRecordProcessor
 

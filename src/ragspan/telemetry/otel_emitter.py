@@ -1,18 +1,17 @@
-"""The emitter that puts scores on the trace of the answer they belong to.
+"""The emitter that writes scores on the trace of their answer.
 
 Guarantees:
-- It keeps nothing but the spans of answers that are being scored. Each is ended once, by its handle or by `shutdown`.
-- `flush` and `shutdown` may come from any thread. The engine bounds how long it waits for them.
+- It keeps only the spans of answers that are being scored. Each is ended once, by its handle or by `shutdown`.
+- `flush` and `shutdown` may be called from any thread. The engine limits how long it waits for them.
 - The providers belong to the application: they are flushed, never shut down.
-- The child of a fork starts with no spans: those it inherits are the parent's to end.
+- The child of a fork starts with no spans: the parent ends those that it had.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from opentelemetry._logs import Logger, LoggerProvider
 from opentelemetry.context import Context
@@ -41,10 +40,10 @@ from ragspan.telemetry.values import encodable, named
 from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
-    "Scores have no span to go on: no TracerProvider is set up, or it is switched off. "
+    "There is no span to write scores on: no TracerProvider is set up, or it is switched off. "
     "Call opentelemetry.trace.set_tracer_provider, or pass tracer_provider= to OTelEmitter."
 )
-_DRAWN_TWICE = (
+_TRACED_TWICE = (
     "Another instrumentation already traces these answers, so each appears twice. "
     "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
 )
@@ -54,24 +53,25 @@ class OTelEmitter:
     """Sends scores to OpenTelemetry: span attributes, log events and a histogram.
 
     Args:
-        score_wait: the longest, in seconds, that an answer's span is held back for its scores. Scores that come later
-            get evaluation spans of their own.
-        spans: `"answer"` builds a span for each answer, with children for its tools, searches and model calls. `"scores"` only
-            adds evaluation spans below the span that the answer ran under, for applications that are traced already; an
-            answer that ran under no span is built as with `"answer"`, or its scores would have no place. Where another
-            instrumentation draws the answers as well, the first answer that `"answer"` draws again is warned of.
-        capture_content: send questions, contexts, responses, prompts, errors' messages and users' ids; `"spans"` or `"events"` only there. None asks
-            the environment: `RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`, else no.
-            What `OPENINFERENCE_HIDE_*` names stays hidden.
-        explanations: True sends the judges' explanations as they are, which quote users' texts, and False sends none. None
-            asks `RAGSPAN_EXPLANATIONS`, and else sends quotes only where content goes, and elsewhere counts and places.
-        max_explanation_chars: where they are cut, 1 to 8192.
+        score_wait: seconds that an answer's span waits for its scores at most. Scores that come later get evaluation
+            spans of their own.
+        spans: `"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only
+            adds evaluation spans below the span that the answer ran under, for applications that are already traced. An
+            answer that ran under no span gets one, as with `"answer"`. If another instrumentation traces the answers as
+            well, `"answer"` logs one warning.
+        capture_content: send questions, contexts, responses, prompts, errors' messages and users' ids; `"spans"` or
+            `"events"` only there. None reads `RAGSPAN_CAPTURE_CONTENT`, or
+            `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`; without both, nothing is sent. What `OPENINFERENCE_HIDE_*`
+            names stays hidden.
+        explanations: True sends the judges' explanations unchanged, with quotes of users' texts; False sends none. None reads
+            `RAGSPAN_EXPLANATIONS`; without it, explanations have quotes where content goes, and counts and places elsewhere.
+        max_explanation_chars: the longest explanation, 1 to 8192. Longer ones are cut.
         dimensions: keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release,
-            a prompt's version, a tenant. The histogram tells 50 values of each apart, in each process; the others are `_OTHER`.
+            a prompt's version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`.
         openinference: write each score on a span a second time, as an OpenInference evaluation.
-        tracer_provider: where spans go. None, as for the others, means the global provider, whenever it is set.
-        meter_provider: where the histogram goes.
-        logger_provider: where the events go.
+        tracer_provider: takes the spans. None, as for the other two, means the global provider, also if it is set later.
+        meter_provider: takes the histogram.
+        logger_provider: takes the events.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
@@ -91,7 +91,7 @@ class OTelEmitter:
         meter_provider: MeterProvider | None = None,
         logger_provider: LoggerProvider | None = None,
     ) -> None:
-        self._options = EmitterOptions(
+        options = EmitterOptions(
             score_wait=score_wait,
             spans=spans,
             content=ContentPolicy(
@@ -102,45 +102,40 @@ class OTelEmitter:
             dimensions=Dimensions(dimensions),
             openinference=openinference,
         )
-        self._providers = Providers(tracer_provider, meter_provider, logger_provider)
-        self._log = ThrottledLog()
-        self._told_of_doubles = False
-        self._start_afresh()
-        watch_forks(self, OTelEmitter._start_afresh)
+        self._set_up(options, Providers(tracer_provider, meter_provider, logger_provider))
 
-    def __reduce__(self) -> tuple[Callable[[], OTelEmitter], tuple[()]]:
-        """An emitter for another process, which has global providers of its own.
+    def __getstate__(self) -> EmitterOptions:
+        """The options, for another process with global providers of its own.
 
         Raises:
-            TypeError: it was given providers, which belong to this process.
+            TypeError: this emitter was given providers, which belong to this process.
         """
         if self._providers.are_given:
             raise TypeError("its providers belong to this process; leave them out to use the global ones")
-        options, content = self._options, self._options.content
-        make = partial(
-            OTelEmitter,
-            score_wait=options.score_wait,
-            spans=options.spans,
-            capture_content=content.capture_content,
-            explanations=content.explanations,
-            max_explanation_chars=content.max_explanation_chars,
-            dimensions=options.dimensions.names,
-            openinference=options.openinference,
-        )
-        return make, ()
+        return self._options
+
+    def __setstate__(self, options: EmitterOptions) -> None:
+        self._set_up(options, Providers(None, None, None))
+
+    def _set_up(self, options: EmitterOptions, providers: Providers) -> None:
+        self._options, self._providers = options, providers
+        self._log = ThrottledLog()
+        self._has_warned = False
+        self._start_afresh()
+        watch_forks(self, OTelEmitter._start_afresh)
 
     def _start_afresh(self) -> None:
         self._answers = _Answers(providers=self._providers, options=self._options)
 
     @property
     def score_wait(self) -> float:
-        """Seconds that an answer's span may be held back for its scores."""
+        """Seconds that an answer's span waits for its scores at most."""
         return self._options.score_wait
 
     def start(self, record: RagRecord) -> AnswerHandle:
-        """Start the answer's span; the handle has none if there is no tracer provider to start it with.
+        """Start the answer's span; the handle has none if there is no tracer provider.
 
-        Under `spans="scores"` nothing is started for an answer that ran under a span: it is that one.
+        With `spans="scores"` no span is started for an answer that ran under one: that one is the answer's.
         """
         answers, tracer = self._answers, self._answers.providers.tracer()
         if answers.is_closed:
@@ -148,13 +143,12 @@ class OTelEmitter:
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self._options.spans == "scores" and is_valid(record.parent):
             return _Answer(answers, record, record.parent, searches)
-        if not self._told_of_doubles and any(searches):
-            # Once: it may be meant, but it doubles what is sent, and nobody sees it in the code.
-            self._told_of_doubles = True
-            self._log.trouble("drawn_twice", _DRAWN_TWICE)
+        if not self._has_warned and any(searches):
+            self._has_warned = True
+            self._log.trouble("traced_twice", _TRACED_TWICE)
         span = start_answer(tracer, record, self._options.content)
         span_context = span.get_span_context()
-        # Without an SDK, and where it is switched off, the API hands the parent back in place of a new span.
+        # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
             return _Answer(answers, record, None, searches)
@@ -165,27 +159,27 @@ class OTelEmitter:
         found = tuple(anchor_of(one.get_span_context()) for one, step in pairs if isinstance(step, Retrieval))
         answer = _Answer(answers, record, anchor_of(span_context), found)
         answers.unfinished[answer] = spans
-        if self._answers.is_closed:  # in this very moment
+        if self._answers.is_closed:  # another thread has called `shutdown` in the meantime
             answer.abandon()
         return answer
 
     def _start_steps(self, tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-        """The spans of the steps, started with the answer's so that other emitters know them before it ends."""
+        """Start the spans of the steps with the answer's, so that other emitters know them before it ends."""
         try:
             return start_steps(tracer, answer, record)
-        except Exception as error:  # noqa: BLE001 - of the application's processors; the answer's span is there and is needed
+        except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
             self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
             return ()
 
     def flush(self, timeout: float) -> bool:
-        """Flush the providers, one after the other; True only if none of them failed.
+        """Flush the providers one after the other; True only if all succeeded.
 
-        An exporter that hangs may keep this longer than `timeout` seconds: the engine asks in a thread, and stops waiting.
+        If an exporter hangs, this can take longer than `timeout` seconds. The engine calls it in a thread, and stops waiting.
         """
         return self._providers.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """End the spans of answers that will get no scores any more, flush, and emit nothing from here on."""
+        """End the spans of the unfinished answers without scores, flush, and emit nothing more."""
         self._answers.is_closed = True
         for answer in list(self._answers.unfinished):
             answer.abandon()
@@ -194,12 +188,12 @@ class OTelEmitter:
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class _Answers:
-    """What an emitter and the answers that it has started share."""
+    """Shared by an emitter and the answers that it has started."""
 
     providers: Providers
     options: EmitterOptions
     unfinished: dict[_Answer, AnswerSpans] = field(default_factory=dict)
-    """The spans to be ended. Only single operations of the dictionary are used, which need no lock."""
+    """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
     is_closed: bool = False
 
 
@@ -213,7 +207,7 @@ class _Answer:
     retrieval_spans: tuple[SpanAnchor | None, ...]
 
     def finish(self, scored: ScoredRecord) -> None:
-        """Write the outcomes on the answer's span and end it; below a span of somebody else's, on evaluation spans."""
+        """Write the outcomes on the answer's span and end it. If the span is not ours, add evaluation spans below it."""
         answers = self.answers
         spans = answers.unfinished.pop(self, None)
         if answers.is_closed:
@@ -241,14 +235,14 @@ class _Answer:
         if target is None or not target.sampled or not is_valid(target):
             return
         for metric, outcome in scored.outcomes.items():
-            # An application that asked for nothing but scores is spared several spans for each answer without any.
+            # With `spans="scores"` an answer without scores gets no spans.
             if answers.options.spans == "answer" or not isinstance(outcome, NotApplicable):
                 add_evaluation(answers.providers.tracer(), target, scored, metric, answers.options)
 
     def _signal(self, scored: ScoredRecord, own: Span | None = None) -> None:
-        """Send events and measurements that point at the answer's span, for exemplars and for the reader of a log.
+        """Send events and measurements that point at the answer's span, so that logs and exemplars lead to it.
 
-        The span of an unsampled answer exists nowhere, so nothing points at it, but at the answer's parent.
+        If the answer is not sampled, no backend has its span, so they point at its parent.
         """
         providers, options = self.answers.providers, self.answers.options
         is_sampled = self.span is not None and self.span.sampled
@@ -276,7 +270,7 @@ def _send_event(logger: Logger, scored: ScoredRecord, metric: str, context: Cont
         semconv.RECORD_ID: record.record_id,
         semconv.GEN_AI_RESPONSE_ID: response_id(record),
         **options.dimensions.of(record),
-        # The same whenever this judge scores this record: a worker of a fleet may score a record a second time.
+        # The same each time this judge scores this record, because a worker of a fleet may score a record twice.
         semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
     }
     logger.emit(
@@ -288,4 +282,4 @@ def _send_event(logger: Logger, scored: ScoredRecord, metric: str, context: Cont
 
 
 def _nowhere(_: ScoredRecord) -> None:
-    """Nothing is emitted after the emitter's shutdown."""
+    """After `shutdown` the emitter emits nothing."""

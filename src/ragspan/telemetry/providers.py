@@ -1,19 +1,18 @@
-"""The OpenTelemetry providers that an emitter was given, or else the global ones of the moment.
+"""The OpenTelemetry providers that an emitter was given, or else the global ones.
 
-An application may set its global providers after ragspan's engine was made; they are looked up at each use and
-followed when they change.
+An application may set its global providers after ragspan's engine was made, so they are looked up at each use.
 """
 
 from __future__ import annotations
 
 import functools
 import logging
-import netrc  # noqa: F401 - `requests` leaves it to the first export, in a thread that a fork may find at it
+import netrc  # noqa: F401 - else `requests` imports it at the first export, in a thread, and a fork may come at that moment
 import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import Logger, LoggerProvider
@@ -27,42 +26,37 @@ _Provider = TypeVar("_Provider")
 _Made = TypeVar("_Made")
 
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
-_FLUSH = 30.0  # seconds that a provider is given at most, as by its SDK's default
+_FLUSH = 30.0  # seconds for one provider at most, the SDK's default
 
 _logger = logging.getLogger("ragspan")
-# A dictionary of which only single operations are used: no lock, which a fork could leave held.
-_beyond: dict[weakref.ref[Flushable], None] = {}
+# All uses are single operations of the dictionary, so there is no lock that a fork could leave held.
+_flushed_as_well: dict[weakref.ref[Flushable], None] = {}
 
 
 class Flushable(Protocol):
-    """What the SDK's providers have and the API's stand-ins lack."""
+    """The SDK's providers are flushable; the API's defaults are not."""
 
     def force_flush(self, timeout_millis: int) -> object: ...
 
 
 def flush_as_well(flushable: Flushable) -> None:
-    """Have this flushed after the providers, whose SDK flushes no further than to the exporter's `export`."""
-    _beyond[weakref.ref(flushable, lambda reference: _beyond.pop(reference, None))] = None
+    """Flush this after the providers: their SDK does not flush an exporter, it only calls `export`."""
+    _flushed_as_well[weakref.ref(flushable, lambda reference: _flushed_as_well.pop(reference, None))] = None
 
 
 def _force_flush(one: Flushable, seconds: float) -> bool:
     try:
         return one.force_flush(int(min(seconds, _FLUSH) * 1000)) is not False
-    except Exception as error:  # noqa: BLE001 - whatever a provider raises, the flush has failed and no more
+    except Exception as error:  # noqa: BLE001 - a provider of the application's
         _logger.warning("flushing %s failed: %s", type(one).__name__, type(error).__name__)
         return False
 
 
 class Providers:
-    """Tracer, logger and histogram of the providers in force.
-
-    Args:
-        tracer_provider: None, as for the others, means the global one.
-        meter_provider: for the histogram of scores.
-        logger_provider: for the events.
+    """Tracer, logger and histogram of the current providers; None means the global provider.
 
     Raises:
-        ConfigurationError: an argument is no provider, but a tracer for instance.
+        ConfigurationError: an argument is not a provider, but for instance a tracer.
     """
 
     def __init__(
@@ -76,38 +70,35 @@ class Providers:
             rule.check(f"{name}_provider", given)
         self.are_given = any(given is not None for given in (tracer_provider, meter_provider, logger_provider))
         """False when all of them are the global ones."""
-        self.tracer = _InForce(tracer_provider, trace.get_tracer_provider, _tracer_of)
-        self.score_histogram = _InForce(meter_provider, metrics.get_meter_provider, _score_histogram_of)
-        self.event_logger = _InForce(logger_provider, _logs.get_logger_provider, _event_logger_of)
-        """Gives None as long as events would go nowhere."""
+        self.tracer = _Current(tracer_provider, trace.get_tracer_provider, _tracer_of)
+        self.score_histogram = _Current(meter_provider, metrics.get_meter_provider, _score_histogram_of)
+        self.event_logger = _Current(logger_provider, _logs.get_logger_provider, _event_logger_of)
+        """Returns None as long as there is no SDK for events."""
 
     def flush(self, timeout: float) -> bool:
-        """Flush them one after the other, and what asked to be flushed as well; True if none failed.
-
-        An exporter that hangs may keep this longer than `timeout` seconds: the engine asks in a thread, and stops waiting.
-        """
+        """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
         ends_at = time.monotonic() + timeout
-        in_force = (
-            one.current() if one.given is None else one.given
-            for one in (self.tracer, self.score_histogram, self.event_logger)
-        )
-        providers = [one for one in in_force if callable(getattr(one, "force_flush", None))]
-        others = [one for reference in list(_beyond) if (one := reference()) is not None]
-        done = [_force_flush(one, max(0.0, ends_at - time.monotonic())) for one in (*providers, *others)]  # type: ignore[arg-type]
+        current: list[Any] = [one.provider() for one in (self.tracer, self.score_histogram, self.event_logger)]
+        providers = [one for one in current if callable(getattr(one, "force_flush", None))]
+        others = [one for reference in list(_flushed_as_well) if (one := reference()) is not None]
+        done = [_force_flush(one, max(0.0, ends_at - time.monotonic())) for one in (*providers, *others)]
         return all(done)
 
 
 @dataclass(slots=True)
-class _InForce(Generic[_Provider, _Made]):
-    """A provider, and what is made from it: once, and again when another provider comes into force."""
+class _Current(Generic[_Provider, _Made]):
+    """What is made from the current provider: once, and again when there is another provider."""
 
     given: _Provider | None
-    current: Callable[[], _Provider]
+    get_global: Callable[[], _Provider]
     make: Callable[[_Provider], _Made]
     latest: tuple[_Provider, _Made] | None = None
 
+    def provider(self) -> _Provider:
+        return self.get_global() if self.given is None else self.given
+
     def __call__(self) -> _Made:
-        provider = self.current() if self.given is None else self.given
+        provider = self.provider()
         latest = self.latest
         if latest is None or latest[0] is not provider:
             self.latest = latest = (provider, self.make(provider))
@@ -143,5 +134,5 @@ def _score_histogram_of(provider: MeterProvider) -> Histogram:
 
 def _event_logger_of(provider: LoggerProvider) -> Logger | None:
     logger = provider.get_logger(semconv.SCOPE, own_version(), semconv.SCHEMA_URL)
-    # The loggers of the API package itself stand in for a missing SDK, and do nothing.
+    # Without an SDK the logger is one of the API package, which does nothing.
     return None if type(logger).__module__.startswith("opentelemetry._logs") else logger

@@ -1,9 +1,9 @@
-"""What an engine tells about itself: queue, records, and what judging takes.
+"""The engine's metrics about itself: its queue, its records, and the time, tokens and cost of judging.
 
 Guarantees:
-- Engines are held weakly: one that is collected disappears from the metrics.
+- Engines are held weakly: a collected engine disappears from the metrics.
 - Several engines share the instruments of a provider, so that none is registered twice; each has its own series.
-- There is no lock here that a fork could leave held: all bookkeeping is single operations on one dictionary.
+- There is no lock that a fork could leave held: the module uses only single operations of one dictionary.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ragspan.telemetry.providers import meter_of
 from ragspan.telemetry.values import encodable, error_type, named
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Buckets as the GenAI conventions advise them for the calls of models."""
+"""The buckets that the GenAI conventions recommend for calls of models."""
 
 
-class CountsOfAnEngine(Protocol):
-    """The part of the engine's statistics that is told."""
+class EngineCounts(Protocol):
+    """The part of the engine's statistics that the metrics show."""
 
     @property
     def queued(self) -> int: ...
@@ -43,7 +43,7 @@ class SelfMetrics:
     """The instruments of an engine.
 
     Args:
-        meter_provider: None means the global one, whenever it is set.
+        meter_provider: None means the global one, also if it is set later.
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
@@ -79,7 +79,7 @@ class SelfMetrics:
 
     def watch(
         self,
-        stats: Callable[[], CountsOfAnEngine],
+        stats: Callable[[], EngineCounts],
         queue_bytes: Callable[[], int],
         name: str,
         *,
@@ -87,18 +87,18 @@ class SelfMetrics:
         max_bytes: int,
         finished_as: str = semconv.RESULT_SCORED,
     ) -> None:
-        """Tell what an engine counts for as long as the engine lives.
+        """Show an engine's counts for as long as the engine lives.
 
         Args:
             stats: a bound method; its object is held weakly.
-            queue_bytes: a bound method, likewise; bytes of text that wait.
-            name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has it.
-            max_records: that the queue may hold.
-            max_bytes: of text, likewise.
-            finished_as: the result of those that it counts as scored.
+            queue_bytes: a bound method, likewise; the bytes of text that wait.
+            name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has this name.
+            max_records: the size of the queue.
+            max_bytes: its size in bytes of text.
+            finished_as: the attribute `ragspan.result` of the records that the engine counts as scored.
 
         Raises:
-            TypeError: a function was given, which nobody else may hold.
+            TypeError: a function was given in place of a method.
         """
         engine = _Engine(
             weakref.WeakMethod(stats, lambda _: _engines.pop(engine.name, None)),
@@ -114,7 +114,7 @@ class SelfMetrics:
                 return
 
     def ended(self, metric: str, outcome: Outcome) -> None:
-        """Count what came of one metric for one record."""
+        """Count the outcome of one metric for one record."""
         result: str
         reason: str | None
         match outcome:
@@ -122,22 +122,21 @@ class SelfMetrics:
                 result, reason = semconv.RESULT_NOT_APPLICABLE, named(outcome.reason)
             case MetricFailure():
                 result, reason = semconv.RESULT_FAILED, error_type(outcome.error_type)
-            case Score():  # where another judge than the metric's own gave it, that has a reason
+            case Score():  # the reason says why a fallback judge gave the score
                 result, reason = semconv.RESULT_SCORED, outcome.fallback and named(outcome.fallback)
-        told = {semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.RESULT: result, semconv.REASON: reason}
-        self._outcomes.add(1, encodable(told))
+        about = {semconv.GEN_AI_EVALUATION_NAME: named(metric)}
+        self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason}))
         if isinstance(outcome, Score) and outcome.cause is not None:
             step = outcome.losing_step and named(outcome.losing_step)
-            cause = {semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}
-            self._causes.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(metric), **cause}))
+            self._causes.add(1, encodable({**about, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
-        """Count what one metric took for one record."""
+        """Count the time, tokens and cost of one metric for one record."""
         attributes = encodable({semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.JUDGE: judge and named(judge)})
         self._duration.record(seconds, attributes)
         if usage is None:
             return
-        # Three kinds that add up to all tokens; `Usage` counts the cached ones among the input.
+        # Three kinds whose sum is all tokens; in `Usage` the cached ones are part of the input.
         tokens = {
             semconv.TOKEN_INPUT: usage.input_tokens - usage.cached_tokens,
             semconv.TOKEN_CACHED: usage.cached_tokens,
@@ -152,9 +151,7 @@ class SelfMetrics:
 
 @dataclass(eq=False, slots=True)
 class _Engine:
-    """An engine that is watched."""
-
-    stats: weakref.WeakMethod[Callable[[], CountsOfAnEngine]]
+    stats: weakref.WeakMethod[Callable[[], EngineCounts]]
     queue_bytes: weakref.WeakMethod[Callable[[], int]]
     provider: Callable[[], MeterProvider | None]
     max_records: int
@@ -163,7 +160,7 @@ class _Engine:
     name: str = ""
 
     def gauges(self) -> Mapping[str, int]:
-        """By metric; nothing for an engine that was just collected."""
+        """By metric; empty for an engine that was just collected."""
         stats, queue_bytes = self.stats(), self.queue_bytes()
         if stats is None or queue_bytes is None:
             return {}
@@ -197,9 +194,9 @@ _GAUGES = (
 
 
 def _observe(meter: Meter, provider: Callable[[], MeterProvider | None]) -> None:
-    """Tell the meter about all engines of its provider.
+    """Show all engines of the provider in its meter.
 
-    All of them, since a provider asks only the callbacks with which an instrument was first created.
+    All of them, because a provider calls only the callbacks with which an instrument was first created.
     """
 
     def engines() -> list[_Engine]:

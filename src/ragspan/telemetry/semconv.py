@@ -1,8 +1,7 @@
 """Every name that ragspan writes on telemetry, and nothing else.
 
-The `gen_ai.*` names are still in development and have moved before, so they stand here as plain strings: the generated
-constants of OpenTelemetry's own package are deprecated. What each name means to a reader is told in
-`docs/attributes.md`.
+The `gen_ai.*` names are still in development and have moved before, so they are plain strings here: the generated
+constants of OpenTelemetry's own package are deprecated. `docs/attributes.md` says what each name means.
 """
 # ruff: noqa: S105 - the tokens here are those of language models
 
@@ -13,15 +12,15 @@ from typing import Final
 SCOPE: Final = "ragspan"
 """Name of the instrumentation scope of all spans, events and metrics."""
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
-"""The only one that the conventions for generative AI have, since they left those of version 1.42.0."""
+"""The only one of the conventions for generative AI since they left the general ones in version 1.42.0."""
 
 # General names of OpenTelemetry
 ERROR_TYPE: Final = "error.type"
 ERROR_TYPE_OTHER: Final = "_OTHER"
+"""The conventions' value for an error whose type is not known."""
 DIMENSION_OTHER: Final = "_OTHER"
-"""What the conventions prescribe for an error whose type is not known."""
 LOG_RECORD_UID: Final = "log.record.uid"
-"""Log records with the same one are the same, and a reader may leave all but one out."""
+"""Log records with the same value are duplicates, and a reader may keep only one."""
 EVENT_EXCEPTION: Final = "exception"
 EXCEPTION_TYPE: Final = "exception.type"
 EXCEPTION_MESSAGE: Final = "exception.message"
@@ -64,12 +63,12 @@ EVENT_GEN_AI_EVALUATION_RESULT: Final = "gen_ai.evaluation.result"
 
 OPERATION_CHAT: Final = "chat"
 OPERATION_EVALUATION: Final = "evaluation"
-"""Not among the well-known values of `gen_ai.operation.name`, which allow others; in use elsewhere for the same."""
+"""Not a well-known value of `gen_ai.operation.name`; others are allowed, and other tools use this one, too."""
 OPERATION_EXECUTE_TOOL: Final = "execute_tool"
 OPERATION_INVOKE_AGENT: Final = "invoke_agent"
 OPERATION_INVOKE_WORKFLOW: Final = "invoke_workflow"
 OPERATION_RERANK: Final = "rerank"
-"""Not among the well-known values either: the conventions have no operation for it."""
+"""Not a well-known value either: the conventions have no operation for it."""
 OPERATION_RETRIEVAL: Final = "retrieval"
 
 # Names of OpenInference
@@ -149,7 +148,7 @@ NOT_APPLICABLE: Final = "ragspan.not_applicable."
 ERROR: Final = "ragspan.error."
 FALLBACK: Final = "ragspan.fallback."
 DETAIL: Final = "ragspan.detail."
-"""The metric's name, a dot, and the figure's."""
+"""Followed by the metric's name, a dot and the figure's name."""
 DIMENSION: Final = "ragspan.dimension."
 
 # Our own metrics, and the attributes that only they have

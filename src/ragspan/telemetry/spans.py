@@ -1,8 +1,8 @@
-"""The spans of an answer, of its steps, and of outcomes that come late: built late, from noted times.
+"""The spans of an answer, of its steps and of late outcomes, built after the fact from recorded times.
 
-Every span is started on a context of its own, so that nothing ambient in the worker's thread becomes its parent, and
-with the attributes that a sampler may want to see; the others follow within the limit of attributes. OpenTelemetry accepts
-an end before the start in silence, and a negative time only fails when a whole batch is encoded, so noted times are clamped.
+Every span starts in a context of its own, so that no ambient span of the worker's thread becomes its parent. It starts with
+the attributes that a sampler may use; the others follow, within the limit of attributes. OpenTelemetry accepts an end before
+the start, and a negative time fails only when a whole batch is encoded, so recorded times are clamped.
 """
 
 from __future__ import annotations
@@ -35,29 +35,31 @@ _ALL_TIME = (0, 2**63 - 1)
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpans:
-    """The spans of one answer that have been started."""
+    """The started spans of one answer."""
 
     answer: Span
     steps: tuple[Span, ...]
-    """One for each of the record's `steps`, in their order; none if they could not be started."""
+    """One for each of the record's `steps`, in the same order; empty if they could not be started."""
 
 
 def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tuple[int, int]:
-    """Start and end in Unix nanoseconds, clamped to `within`, unless that is no time at all: it was never noted."""
+    """Start and end in Unix nanoseconds, clamped to `within`, unless that is empty because it was not recorded."""
     earliest, latest = within if within[0] < within[1] else _ALL_TIME
     started_ns = min(max(timed.started_ns, earliest), latest)
     return started_ns, min(max(timed.ended_ns, started_ns), latest)
 
 
 def answer_name(record: RagRecord) -> str:
-    """What the answer's span is called."""
-    operation = semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
-    return named(f"{operation} {record.name}")
+    """The name of the answer's span."""
+    return named(f"{_answer_operation(record)} {record.name}")
+
+
+def _answer_operation(record: RagRecord) -> str:
+    return semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
 
 
 def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
     """Start the answer's span, under the record's parent if it has one."""
-    operation = semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
     return tracer.start_span(
         answer_name(record),
         context=context_with(record.parent),
@@ -65,7 +67,7 @@ def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> S
         attributes=encodable(
             {
                 semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_AGENT if record.is_agent else semconv.KIND_CHAIN,
-                semconv.GEN_AI_OPERATION_NAME: operation,
+                semconv.GEN_AI_OPERATION_NAME: _answer_operation(record),
                 semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: named(record.name),
                 semconv.RECORD_ID: record.record_id,
                 semconv.FRAMEWORK: record.framework,
@@ -79,12 +81,12 @@ def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> S
 
 
 def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
-    """Start the spans of all steps, in the order of `record.steps`: below the tool that made them, else the answer."""
+    """Start the spans of all steps in the order of `record.steps`, each below its tool, or else below the answer."""
     tools: list[Span] = []
     others: list[Span] = []
     for step in record.steps:
         kind = _KINDS[type(step)]
-        # A tool that began later cannot be the one.
+        # A tool can only be inside one that began earlier.
         is_inside = step.within is not None and 0 <= step.within < len(tools)
         span = tracer.start_span(
             step_name(step),
@@ -104,7 +106,7 @@ def start_steps(tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, 
 
 
 def finish_answer(spans: AnswerSpans, scored: ScoredRecord, options: EmitterOptions) -> None:
-    """Give the answer's span its outcomes and its children, and end it whatever happens."""
+    """Write the outcomes on the answer's span, finish its children, and end it, also if something fails."""
     record = scored.record
     try:
         set_within_limit(spans.answer, answer_groups(scored, options))
@@ -118,7 +120,7 @@ def finish_answer(spans: AnswerSpans, scored: ScoredRecord, options: EmitterOpti
 
 
 def end_answer(spans: AnswerSpans, record: RagRecord) -> None:
-    """End the spans that have not ended, without anything further."""
+    """End the spans that have not ended."""
     answer = interval(record)
     for span, step in zip(spans.steps, record.steps, strict=False):
         if span.is_recording():
@@ -136,7 +138,7 @@ def _finish_step(span: Span, step: Step, ended_ns: int, options: EmitterOptions)
 
 
 def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: ContentPolicy) -> None:
-    """Say on a span what the error said, which may quote what went in and what came out, if both may stand there."""
+    """Write the error's message on the span. It may quote input and output, so both must be allowed there."""
     if error is None or not all(content.allows("spans", hidden_as=hidden) for hidden in ("inputs", "outputs")):
         return
     about = {
@@ -148,7 +150,7 @@ def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: C
 
 
 def step_name(step: Step) -> str:
-    """What the step's span is called."""
+    """The name of the step's span."""
     match step:
         case Retrieval():
             name = step.data_source_id or step.name
@@ -160,7 +162,7 @@ def step_name(step: Step) -> str:
 
 
 class _Kind(NamedTuple):
-    """What the span of a kind of step is, by OpenTelemetry's conventions and by OpenInference's."""
+    """The kind of a step's span, in OpenTelemetry's conventions and in OpenInference's."""
 
     operation: str
     kind: str
@@ -178,10 +180,10 @@ _KINDS: Mapping[type[Step], _Kind] = {
 def add_evaluation(
     tracer: Tracer, target: SpanAnchor, scored: ScoredRecord, metric: str, options: EmitterOptions
 ) -> None:
-    """Add a finished span for one outcome below the answer's span, with a link that names it as the target.
+    """Add a finished span for one outcome below the answer's span, with a link to it.
 
-    It lies at the answer's end, whenever the metric really ran: backends measure a trace from its first start to its
-    last end, and an evaluation a minute later would make the answer look a minute slow.
+    Its time is the answer's end, not the time of scoring: backends measure a trace from its first start to its last end, and
+    an evaluation a minute later would make the answer look a minute slow.
     """
     outcome = scored.outcomes[metric]
     _, ended_ns = interval(scored.record)
@@ -208,7 +210,7 @@ def add_evaluation(
 
 def _evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Iterator[Attributes]:
     outcome = scored.outcomes[metric]
-    yield flat_outcome(metric, outcome)  # so that one query over the flat names finds late scores, too
+    yield flat_outcome(metric, outcome)  # so that one query for the flat names finds late scores, too
     yield evaluation_result(metric, outcome, options, "spans")
     yield options.dimensions.of(scored.record)
     seconds = scored.durations.get(metric)

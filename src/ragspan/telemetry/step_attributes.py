@@ -1,6 +1,6 @@
-"""What a step is, what it was given and what it returned, as attributes, in groups, the most important first.
+"""The attributes of a step: what it is, its input and its output, in groups, the most important first.
 
-Of documents ids and scores; texts only where content is wanted.
+Documents have ids and scores; texts are written only if content is wanted.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, json_list, named
 
 MAX_DOCUMENTS = 50
-"""Two OpenInference attributes each: together they stay below OpenTelemetry's default limit of 128."""
+"""With two OpenInference attributes each they stay below OpenTelemetry's default limit of 128."""
 MAX_DOCUMENTS_WITH_CONTENT = 30
 """Three attributes each."""
 MAX_PASSAGE_CHARS = 2000
 MAX_MESSAGES = 20
-"""The last ones of a conversation: OpenInference takes two attributes for each, and more for calls of tools."""
+"""The last ones of a conversation: OpenInference has two attributes for each, and more for calls of tools."""
 _MIN_TEXT_CHARS = 100
 _MAX_REQUESTS = 10
 
 
 def essentials(step: Step) -> Attributes:
-    """The attributes that a sampler may want to see."""
+    """The attributes at the start of the span, for a sampler."""
     match step:
         case ToolCall():
             return {
@@ -131,7 +131,7 @@ def _retrieval_groups(retrieval: Retrieval, options: EmitterOptions) -> Iterator
 
 
 def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator[Attributes]:
-    """What it left first, then what it was given."""
+    """The documents in its result first, then those that it was given."""
     query = reranking.query if options.content.allows("spans", hidden_as="inputs") else None
     yield {
         semconv.RERANKER_TOP_K: reranking.top_k,
@@ -145,7 +145,7 @@ def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator
 
 
 def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: EmitterOptions) -> Iterator[Attributes]:
-    """OpenInference's list: of each document at least one thing is said, for a reader closes the gaps of a list."""
+    """OpenInference's list. Each document has at least one attribute, because readers close the gaps of a list."""
     content = options.content.allows("spans", hidden_as="documents")
     if not content and not options.openinference:
         return
@@ -162,9 +162,9 @@ def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: Emit
 
 
 def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
-    """A JSON list with an object a document, in rank order; as many as one attribute holds.
+    """A JSON list with an object for each document, in rank order; as many as one attribute holds.
 
-    A document that has neither id nor score still has its (empty) object, so that places stay ranks.
+    A document without id and score is an empty object, so that the place in the list is the rank.
     """
     documents: list[dict[str, str | float]] = []
     for context in contexts[:MAX_DOCUMENTS]:
@@ -175,7 +175,7 @@ def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
 
 
 def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
-    """The reply first, and of the prompt the last message."""
+    """The reply first, then the prompt from its last message to its first."""
     allows = options.content.allows
     if allows("spans", hidden_as="outputs") and generation.reply is not None:
         reply = fitted([generation.reply])
@@ -196,7 +196,7 @@ def _message_groups(generation: Generation, options: EmitterOptions) -> Iterator
 
 
 def fitted(messages: Sequence[Message]) -> list[Message]:
-    """The messages as one attribute holds them, as JSON: long texts are cut; the instructions and the last messages stay."""
+    """The messages that one attribute holds as JSON: the instructions and the last ones, with long texts cut."""
     first = [one for one in messages[:-MAX_MESSAGES] if one.role == "system"][:1]
     kept = [*first, *messages[-MAX_MESSAGES:]]
     limit = MAX_TEXT_CHARS // 2
@@ -225,7 +225,7 @@ def _cut(message: Message, limit: int) -> Message:
 
 
 def _as_json(message: Message) -> dict[str, Any]:
-    """As the conventions have it."""
+    """The message in the form of the GenAI conventions."""
     if message.role == "tool":
         parts = [{"type": "tool_call_response", "id": message.tool_call_id, "response": message.text}]
     else:
@@ -241,7 +241,7 @@ def _text_part(text: str) -> dict[str, Any]:
 def _request_part(request: ToolRequest) -> dict[str, Any]:
     try:
         arguments = json.loads(request.arguments) if request.arguments else None
-    except ValueError:  # it was cut, or the model wrote no JSON
+    except ValueError:  # the text was cut, or the model wrote no JSON
         arguments = request.arguments
     return {"type": "tool_call", "id": request.id, "name": request.name, "arguments": arguments}
 
