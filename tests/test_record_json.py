@@ -161,6 +161,34 @@ def test_a_score_that_is_too_large_for_a_float_is_none():
     assert RagRecord.from_json(record_with(contexts='[{"text":"c","score":1e999}]')).contexts[0].score is None
 
 
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        (2**990 - 1, 2**990 - 1),
+        (-(2**990) + 1, -(2**990) + 1),
+        (2**990, "int"),
+        (10**5_000, "int"),
+        ([-(10**5_000)], ["int"]),
+        ({10**5_000: 1}, {"int": 1}),
+        (float("nan"), "float"),
+        ({True: 1, None: 2}, {"True": 1, "NoneType": 2}),
+    ],
+    ids=lambda value: "",
+)
+def test_metadata_that_json_cannot_hold_is_replaced_and_the_rest_comes_back(value, read):
+    record = RagRecord(question="q", contexts=[], response="r", metadata={"k": value})
+
+    assert RagRecord.from_json(record.to_json()).metadata == {"k": read}
+
+
+@pytest.mark.parametrize("text", ["\ud800 alone", "\x00", "\u2028 and \U0001f600"])
+def test_any_text_comes_back(text):
+    context = RetrievedContext(text=text, id=text, metadata={text: text})
+    record = RagRecord(question=text, contexts=[context], response=text, tags=(text,))
+
+    assert RagRecord.from_json(record.to_json().encode()) == record
+
+
 class Colour(enum.Enum):
     RED = 1
 

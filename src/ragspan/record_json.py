@@ -29,10 +29,12 @@ MAX_CONTEXTS = 10_000
 MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together; each becomes a span."""
 
-_PLAIN_TYPES = (str, int, bool, type(None))
+_PLAIN_TYPES = (str, bool, type(None))
 _MAX_PLAIN_DEPTH = 20  # of what we write
 _MAX_DIGITS = 300
 """Of a number. One with more takes long to read, and may be too large for a float."""
+_MAX_BITS = 990
+"""Of an integer that we write: 299 digits and a sign at most."""
 
 
 def read_json(text: str | bytes) -> Any:
@@ -88,9 +90,14 @@ def _exact(value: object) -> str:
 def _is_plain(metadata: Mapping[Any, Any]) -> bool:
     """Whether every JSON writer writes the same."""
     return type(metadata) is dict and all(
-        type(key) is str and (type(value) in _PLAIN_TYPES or (type(value) is float and math.isfinite(value)))
-        for key, value in metadata.items()
+        type(key) is str and (type(value) in _PLAIN_TYPES or _is_plain_number(value)) for key, value in metadata.items()
     )
+
+
+def _is_plain_number(value: object) -> bool:
+    if type(value) is int:
+        return value.bit_length() <= _MAX_BITS
+    return type(value) is float and math.isfinite(value)
 
 
 def check(what: str, number: int, most: int) -> None:
@@ -163,7 +170,7 @@ def plain(value: Any, depth: int = 0) -> Any:
     """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
     if depth > _MAX_PLAIN_DEPTH:
         return type(value).__name__
-    if value is None or type(value) in (str, bool, int):
+    if type(value) in _PLAIN_TYPES:
         return value
     if isinstance(value, (str, int, float)):
         return _plain_scalar(value)
@@ -180,9 +187,11 @@ def _plain_scalar(value: str | float) -> str | float:
     if isinstance(value, str):
         return str.__str__(value)  # an enum's own __str__ would give its name
     if isinstance(value, int):
-        return int(value)
+        return int(value) if value.bit_length() <= _MAX_BITS else "int"
     return float(value) if math.isfinite(value) else "float"
 
 
 def _key(key: object) -> str:
-    return key if isinstance(key, str) else str(key) if isinstance(key, (int, float)) else type(key).__name__
+    if isinstance(key, str):
+        return key
+    return str(plain(key)) if isinstance(key, (int, float)) else type(key).__name__

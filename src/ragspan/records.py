@@ -318,7 +318,8 @@ class RagRecord:
     def to_json(self) -> str:
         """The record as JSON text, which `from_json` turns back into an equal record.
 
-        Metadata values that JSON cannot hold (locks, clients, NaN) become the name of their type.
+        Metadata values that JSON cannot hold (locks, clients, NaN, integers of 300 digits) become the name of their type, and
+        keys become texts.
         """
         contexts = (context.metadata for contexts in self._all_contexts() for context in contexts)
         return write_json(self, metadata=[self.metadata, *contexts])
