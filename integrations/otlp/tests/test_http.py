@@ -224,6 +224,21 @@ async def test_a_sender_without_a_head_is_let_go(serving, monkeypatch):
     assert closed == b""
 
 
+@pytest.mark.parametrize("first", [b"", CUT_OFF], ids=["after a request", "after a body that stayed incomplete"])
+async def test_a_sender_that_stalls_in_its_next_request_is_let_go(serving, monkeypatch, first):
+    monkeypatch.setattr(servers, "_PATIENCE", 0.1)
+    async with serving(SLOW) as served:
+        reader, writer = await connected(served)
+        writer.write(first or b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        answered = await asyncio.wait_for(reader.readline(), 10)
+        writer.write(b"P")
+        rest = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+
+    assert answered.startswith(b"HTTP/1.1 408" if first else b"HTTP/1.1 200")
+    assert b"HTTP/1.1" not in rest
+
+
 async def test_a_sender_that_goes_away_harms_nobody(serving):
     async with serving(SLOW) as served:
         _, writer = await connected(served)

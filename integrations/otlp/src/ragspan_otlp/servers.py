@@ -36,7 +36,7 @@ _MAX_JSON = 16 * 1024 * 1024  # likewise in JSON, which takes many times its siz
 _MAX_BODIES = 256 * 1024 * 1024  # bytes of the bodies of all requests that are under way
 _MAX_CONNECTIONS = 800
 _RETRY_AFTER = 2  # seconds
-_PATIENCE = 30  # seconds for the head of a connection's first request, and for each body
+_PATIENCE = 30  # seconds for a request's head, from its first byte or the connection's beginning, and for its body
 _KEEP_ALIVE = 75  # seconds that an idle connection stays
 _GRACE = 5  # seconds for requests that are under way when a server stops
 
@@ -163,10 +163,22 @@ async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> Non
 
 
 class _Connection(H11Protocol):
-    """A connection that is closed if no head of a request comes in time."""
+    """A connection that is closed if the head of a request does not come in time.
+
+    uvicorn closes a connection that is idle between two requests, but waits without a limit once a byte of the next one is there.
+    """
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._limit_head()
+
+    def data_received(self, data: bytes) -> None:
+        was_idle, before = self.timeout_keep_alive_task is not None, self.cycle
+        super().data_received(data)
+        if was_idle and self.cycle is before:
+            self._limit_head()
+
+    def _limit_head(self) -> None:
         self.loop.call_later(_PATIENCE, self._close_if_silent, self.cycle)
 
     def _close_if_silent(self, before: object) -> None:
