@@ -1,4 +1,4 @@
-"""Judges: what metrics ask. Each is loaded when it is first named, so that unused ones cost nothing."""
+"""Judges: what metrics ask. Each is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ragspan.judges.base import (
 )
 
 if TYPE_CHECKING:
-    from ragspan.judges.detectors import Detector, Finding, GuardDetector, ReferencePair, SpanDetector, Unit
+    from ragspan.judges.detectors import Detector, GuardDetector, ReferencePair, SpanDetector
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
     from ragspan.judges.overlap import OverlapJudge
@@ -40,7 +40,6 @@ __all__ = [
     "ContextRelevanceJudge",
     "ContextVerdict",
     "Detector",
-    "Finding",
     "GuardDetector",
     "Judge",
     "JudgeError",
@@ -52,18 +51,15 @@ __all__ = [
     "ReferencePair",
     "SpanDetector",
     "SupportJudge",
-    "Unit",
     "UtilizationJudge",
     "Verifier",
     "Vote",
 ]
 
 _LOADED_AT_FIRST_USE = {
-    "Unit": "ragspan.judges.detectors",
     "SpanDetector": "ragspan.judges.detectors",
     "ReferencePair": "ragspan.judges.detectors",
     "GuardDetector": "ragspan.judges.detectors",
-    "Finding": "ragspan.judges.detectors",
     "Detector": "ragspan.judges.detectors",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",

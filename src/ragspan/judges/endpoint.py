@@ -1,9 +1,8 @@
-"""An HTTP endpoint that a judge asks: bounded, repeated where it pays, and with its secrets kept.
+"""An HTTP endpoint that a judge asks: answers are bounded, passing failures are retried, and secrets are not logged.
 
-The `openai` client does the talking, to endpoints of another protocol as well: it repeats what failed in passing and keeps
-connections. The HTTP client logs the address of each request, so it gets the host only. Path, query and credentials are put in
-below it, the credentials as a header. A response is read up to a bound: what is longer ends as one that cannot be read, and so
-does what is packed in another way than was asked for.
+The `openai` client sends the requests, to endpoints of other protocols as well: it retries and keeps connections. The HTTP
+client logs the address of each request, so it gets the host only. A transport below it adds path, query and credentials, the
+latter as a header. An answer that is longer than a bound, or packed in another way than asked for, cannot be read.
 """
 
 from __future__ import annotations
@@ -31,24 +30,24 @@ if TYPE_CHECKING:
 
 PATH = "/chat/completions"
 MAX_BODY = 4 * 1024 * 1024
-"""Bytes of an answer that are read, unpacked; those of honest endpoints have some thousands."""
+"""Unpacked bytes of an answer that are read; usual answers have some thousands."""
 _GZIP = zlib.MAX_WBITS | 16
 _ABOUT_THE_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 Post: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
-"""Sends a body and returns what the endpoint answers, as plain JSON. It raises what the `openai` client raises."""
+"""Sends a body and returns the endpoint's answer as plain JSON. It raises what the `openai` client raises."""
 
 
 class Endpoint:
     """Where requests of one kind go.
 
-    Unless it is given a client it keeps its own for each event loop, one for eight requests at a time, and a fork gets
-    others. What a first request would import or read from the system is there when the endpoint is made: requests come in an
-    engine's thread, and a fork in the middle of such a thing leaves the child with a lock that nobody releases.
+    Without `client=` it has its own clients for each event loop, one for eight requests at a time; a fork gets new ones. What
+    the first request needs is imported and read when the endpoint is made. Requests are made in an engine's thread, and a fork
+    during an import there would leave the child with a lock that is never released.
 
     Args:
         base_url: the endpoint; None is OpenAI's own.
-        path: what follows the base in every address.
+        path: follows the base in every address.
         api_key: sent as a bearer token.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url` and `api_key`.
         timeout: seconds for one attempt.
@@ -75,7 +74,7 @@ class Endpoint:
         def opening() -> AsyncOpenAI:
             return _open_client(address, certificates, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
-        _ = (client or opening()).default_headers  # they name the system, which Python starts a process to find out
+        _ = (client or opening()).default_headers  # to name the system in them, Python starts a process
         self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
         self._path = path
         self._given_client = client
@@ -83,10 +82,10 @@ class Endpoint:
         self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else base_url or ""))
 
     def __reduce__(self) -> tuple[partial[Endpoint], tuple[()]]:
-        """The same endpoint for another process, where it opens connections of its own.
+        """The same endpoint for another process, which opens its own connections.
 
         Raises:
-            PicklingError: it was given a client, which belongs to this process.
+            PicklingError: the endpoint has a given client, which belongs to this process.
         """
         if self._given_client is not None:
             raise pickle.PicklingError(
@@ -96,34 +95,29 @@ class Endpoint:
 
     @asynccontextmanager
     async def asking(self, sent: Iterable[str]) -> AsyncIterator[Post]:
-        """A way to post; what goes wrong inside becomes a `JudgeError` that repeats none of the texts that are `sent`.
+        """A function that posts. An error inside becomes a `JudgeError` that repeats none of the texts in `sent`.
 
         Raises:
-            JudgeError: the endpoint refused, could not be reached, or answered what cannot be read.
+            JudgeError: the endpoint refuses, cannot be reached, or gives an answer that cannot be read.
         """
         import openai
 
         client = None
         try:
             async with self._a_client() as client:
-                # The client's way for endpoints that it has no types for. With its types, a third of the processor time of
-                # a request goes into looking at each part of the schema and of the response.
+                # Without the client's types: with them, a third of a request's processor time goes into checking each part
+                # of the schema and of the response.
                 def post(body: Mapping[str, Any], client: AsyncOpenAI = client) -> Awaitable[object]:
                     return client.post(self._path, body=body, cast_to=object)
 
                 yield post
         except openai.OpenAIError as error:
             message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
-            raise JudgeError(
-                type(error).__name__, message, outage=is_outage(error)
-            ) from None  # the cause may quote the prompt in a traceback
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a body that is no JSON although it says so, was cut, or nests too deep
-            message = (
-                f"the endpoint's answer cannot be read ({type(error).__name__}), or is longer than {MAX_BODY:,} bytes"
-            )
+            # From None, because the cause may quote the prompt in a traceback.
+            raise JudgeError(type(error).__name__, message, outage=is_outage(error)) from None
+        except (ValueError, RecursionError) as error:  # a body that is not JSON, was cut, or nests too deep
+            kind = type(error).__name__
+            message = f"the endpoint's answer cannot be read ({kind}), or is longer than {MAX_BODY:,} bytes"
             raise JudgeError("InvalidResponse", message, outage=True) from None
 
     def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
@@ -132,7 +126,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where an endpoint is, split into what may be logged and what may not.
+    """The address of an endpoint, split into what may be logged and what may not.
 
     Raises:
         ConfigurationError: it is no address.
@@ -143,7 +137,7 @@ class Address:
     """Where requests go, without credentials."""
     authorization: str | None
     path: str
-    """What the client puts behind the origin; requests elsewhere, after a redirect, are left alone."""
+    """What the client adds to the origin. Requests to other addresses, after a redirect, are not changed."""
 
     @classmethod
     def of(cls, base_url: str, path: str) -> Address:
@@ -168,15 +162,15 @@ class Address:
 
 @cache
 def _import_for_requests() -> None:
-    """Import what the HTTP client leaves until its first request."""
-    # `openai` takes httpx as it finds it in `sys.modules`: half of it, while another thread is importing it.
+    """Import what the HTTP client imports with its first request."""
+    # `openai` takes httpx from `sys.modules`, where it is incomplete while another thread is importing it.
     for module in ("httpx", "anyio._backends._asyncio"):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
 
 
 def _certificates() -> ssl.SSLContext:
-    """What the HTTP client trusts by default. Each client would read it anew, and OpenSSL holds locks meanwhile."""
+    """The HTTP client's default certificates. Each client would read them again, while OpenSSL holds locks."""
     import openai
 
     library = importlib.import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__)  # httpx or httpx2
@@ -194,7 +188,7 @@ def _open_client(address: Address | None, certificates: ssl.SSLContext | None, *
 
 @cache
 def _http_client() -> Any:
-    """The class of the client's HTTP client, which may be httpx's or httpx2's, with a guard before its transports."""
+    """The class of the client's HTTP client (httpx's or httpx2's), with a guard around its transports."""
     import openai
 
     base: Any = openai.DefaultAsyncHttpxClient
@@ -204,9 +198,8 @@ def _http_client() -> Any:
             super().__init__(verify=certificates)
             self._address = address
 
-        def _transport_for_url(
-            self, url: Any
-        ) -> Any:  # the one place that all transports come from, those of proxies too
+        def _transport_for_url(self, url: Any) -> Any:
+            """All transports come from here, those of proxies too."""
             return _Guarded(super()._transport_for_url(url), self._address)
 
     return HttpClient
@@ -214,7 +207,7 @@ def _http_client() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Guarded:
-    """A transport that aims requests at the whole address, and bounds answers."""
+    """A transport that sends requests to the whole address, and bounds answers."""
 
     transport: Any
     address: Address | None
@@ -230,7 +223,7 @@ class _Guarded:
         return type(response)(response.status_code, headers=headers, content=body, extensions=response.extensions)
 
     def _aimed(self, request: Any) -> Any:
-        """The request at the whole address; one that a redirect has led elsewhere stays as it is."""
+        """The request with the whole address; after a redirect to another address, the request as it is."""
         if self.address is None or request.url != self.address.origin + self.address.path:
             return request
         headers = request.headers.copy()
@@ -241,7 +234,7 @@ class _Guarded:
 
 
 async def _read(stream: AsyncIterable[bytes], encoding: str) -> bytes:
-    """The body up to the bound; nothing of one in another encoding."""
+    """The body up to the bound; empty if the encoding is not one of those asked for."""
     if encoding not in {"", "identity", "gzip", "x-gzip"}:
         return b""
     unpacking = zlib.decompressobj(_GZIP) if encoding.endswith("gzip") else None

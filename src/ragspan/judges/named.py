@@ -1,6 +1,6 @@
-"""Judges by name, as settings name them.
+"""Judges by the names that settings have for them.
 
-A verifier that another package brings is an entry point of the group `ragspan_verifier`.
+A verifier of another package is an entry point of the group `ragspan_verifier`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def hhem_from(settings: Settings) -> Verifier:
 
 
 def installed_verifier(name: str) -> Callable[..., Verifier]:
-    """The class of the verifier that an installed package registers by this name.
+    """The class of the verifier that an installed package registers with this name.
 
     Raises:
-        ConfigurationError: none does, or its package cannot be imported.
+        ConfigurationError: there is none, or its package cannot be imported.
     """
     missing = f"no installed package has the verifier {name!r}: pip install 'ragspan[{name}]'"
     verifier: Callable[..., Verifier] = load_part("ragspan_verifier", name, missing)

@@ -22,30 +22,30 @@ if TYPE_CHECKING:
 class OpenAIJudge(LLMJudge):
     """Judges with a model of OpenAI, or of a compatible server: vLLM, Ollama, llama.cpp, Azure through `client=`.
 
-    Needs a key: `api_key=`, or `OPENAI_API_KEY` in the environment. A server at `base_url=` may do without.
+    It needs a key: `api_key=`, or `OPENAI_API_KEY` in the environment. A server at `base_url=` may need none.
 
-    The `openai` client repeats what failed in passing: rate limits (429), timeouts, lost connections, and errors of the
-    server (408, 409, 5xx). It waits as long as `Retry-After` says, up to a minute or, in its later versions, two, and
-    otherwise half a second, then twice as long each time, up to 8 s. What asks bounds all of it: an engine gives a metric
-    up after its `metric_timeout`, and cancels the request. When requests go on failing, the judge's circuit breaker opens.
+    The `openai` client retries after rate limits (429), timeouts, lost connections, and errors of the server (408, 409, 5xx).
+    It waits as long as `Retry-After` says, up to one minute (two in later versions). Without that header it waits half a
+    second, then twice as long each time, up to 8 s. An engine cancels the request after its `metric_timeout`. If requests keep
+    failing, the judge's circuit breaker opens.
 
-    It pickles, with the key that it was given, so that another process can judge; there it opens connections of its own.
-    With `client=` it does not.
+    It pickles, with the key that it was given, so that another process can judge; that process opens its own connections. With
+    `client=` it does not pickle.
 
     Args:
         model: the model's name, as the endpoint knows it.
         base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
         api_key: the key; else `OPENAI_API_KEY`.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
-            It has to serve the loop that the judge runs in, and to bound what it reads of an answer itself.
-        timeout: seconds that the endpoint may keep one attempt waiting.
-        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, as above.
+            It has to work in the judge's event loop, and has to bound what it reads of an answer.
+        timeout: seconds for one attempt.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
         temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
         max_context_chars: see there.
         max_response_chars: see there.
-        price: what the model costs; None looks into a small table of OpenAI's own models, and only if it is OpenAI that is
-            asked: what another server takes for a model of that name is not known.
+        price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
+            OpenAI's, and unknown for another server.
 
     Raises:
         ConfigurationError: an argument is wrong, or there is no key.
@@ -90,7 +90,7 @@ class OpenAIJudge(LLMJudge):
 class OpenAIChatClient:
     """A `ChatClient` over `openai.AsyncOpenAI`; its arguments are those of `OpenAIJudge`.
 
-    What the endpoint turns out not to understand (schemas, several choices, temperatures) is left out from then on.
+    If the endpoint rejects a parameter (a schema, several choices, a temperature), later requests leave it out.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class OpenAIChatClient:
         n: int,
         temperature: float,
     ) -> object:
-        """Make the request, again and again with less until the endpoint no longer complains about its parameters."""
+        """Make the request, and each time that the endpoint rejects a parameter, make it again without it."""
         import openai
 
         while True:
@@ -149,7 +149,7 @@ class OpenAIChatClient:
             try:
                 return await post(request)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if capabilities == self._capabilities:  # else another request has learnt meanwhile: try what it learnt
+                if capabilities == self._capabilities:  # else another request has changed them meanwhile
                     simpler = capabilities.without(error.message, error.param)
                     if simpler is None:
                         raise
@@ -157,10 +157,10 @@ class OpenAIChatClient:
 
 
 def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
-    """None where the client finds a key by itself, a placeholder where the server needs none.
+    """None if the client finds a key by itself, a placeholder if the server may need none.
 
     Raises:
-        ConfigurationError: there is no key, and it is OpenAI that would be asked.
+        ConfigurationError: there is no key for OpenAI's own endpoint.
     """
     if variable("OPENAI_API_KEY"):
         return None

@@ -1,8 +1,7 @@
 """What models cost: prices per million tokens, and a small table of them.
 
-The table holds the chat models of OpenAI that are likely to judge, at the prices of standard processing that OpenAI's
-price list had when it was last read (`PRICES_AS_OF`; older models that the list no longer shows, as it last showed them).
-Prices change: where the figure matters, give the judge `price=`.
+The table holds OpenAI's chat models that are likely judges, with the prices of standard processing in OpenAI's price list at
+`PRICES_AS_OF`, or the last ones there for older models. Prices change: if the figure matters, give the judge `price=`.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ class Price:
     input: float
     output: float
     cached_input: float | None = None
-    """For what the provider takes from its prompt cache; None means that it costs what other input does."""
+    """For input from the provider's prompt cache; with None it costs as much as other input."""
 
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached_input"):
             _DOLLARS.or_none().check(f"a price's {name}", getattr(self, name))
 
     def of(self, usage: Usage) -> float:
-        """What so much usage costs, in US dollars."""
+        """The cost of this usage in US dollars."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         cached_price = self.input if self.cached_input is None else self.cached_input
         dollars = (usage.input_tokens - cached) * self.input + cached * cached_price + usage.output_tokens * self.output
@@ -50,7 +49,7 @@ class Price:
 def price_of(model: str) -> Price | None:
     """The price of one of OpenAI's models, from the table; None if it is not there.
 
-    A dated name such as `gpt-4o-mini-2024-07-18` has the price of the model, unless the table has one for that date.
+    A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date.
     """
     return PRICES.get(model) or PRICES.get(_DATE.sub("", model))
 

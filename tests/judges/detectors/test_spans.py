@@ -66,16 +66,12 @@ async def test_a_claim_with_a_marked_part_is_unsupported_and_the_part_is_quoted(
     }
 
 
-async def test_the_places_of_a_finding_are_those_in_its_unit(server, record):
-    from ragspan.judges import Unit
+async def test_a_span_over_two_claims_is_quoted_in_both_by_its_part(server, record):
+    first, second, third = await server(**{"Egypt. It is 900": 0.8}).verify_claims(record, CLAIMS)
 
-    findings = await server(**{"Egypt. It is 900": 0.8}).detect(record, [Unit(text=claim) for claim in CLAIMS])
-
-    assert [(finding.unit, finding.start, finding.end, finding.supported) for finding in findings] == [
-        (0, 17, 23, False),
-        (1, 0, 9, False),
-        (2, 0, None, True),
-    ]
+    assert [first.supported, second.supported, third.supported] == [False, False, True]
+    assert first.explanation.startswith('"Egypt." is marked')
+    assert second.explanation.startswith('"It is 900" is marked')
 
 
 async def test_a_blank_between_two_claims_belongs_to_neither(server, record):

@@ -1,4 +1,4 @@
-"""The judge that asks Vectara's HHEM-2.1-Open, a small classifier that runs on this machine."""
+"""The verifier that asks Vectara's HHEM-2.1-Open, a small classifier that runs on this machine."""
 
 from ragspan_hhem.verifier import HHEMVerifier
 

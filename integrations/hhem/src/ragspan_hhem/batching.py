@@ -1,16 +1,15 @@
-"""Computes in batches, in a thread of its own.
+"""Computes in batches, in its own thread.
 
 Guarantees:
-- Whoever asks waits for nothing: the answer is a future. Event loops stay free.
-- Nothing waits for a batch to fill. Batches grow because questions come while one is computed; those of different records,
+- Asking never waits: the answer is a future. Event loops stay free.
+- No batch waits to be filled. Batches grow because questions come while one is computed; questions of different records,
   loops and threads share them.
-- First come, first served, pair by pair. A batch is bounded by its pairs and by their tokens, that is, by its memory.
-- The classifier is loaded with the first question, once. If that fails, every question fails at once for a minute, and the
-  next one after that tries again.
-- What the classifier raises fails the questions in that batch and no others. Questions that nobody waits for any more are
-  dropped.
-- A thread lives as long as there is work; the process never waits for it.
-- The child of a fork begins with nothing: no questions, no classifier.
+- Pairs are computed in the order in which they come. The pairs of a batch, and their tokens (its memory), are bounded.
+- The first question loads the classifier, once. If that fails, all questions fail at once for a minute; the next one tries
+  again.
+- An exception of the classifier fails the questions in that batch and no others. Cancelled questions are dropped.
+- The thread lives as long as there is work; the process never waits for it.
+- The child of a fork begins without questions and without a classifier.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from ragspan_hhem.prompt import FittedPair, Pair, PairFinding
 
 _PAUSE = 60.0  # seconds after a load that failed
 _MAX_TOKENS = 8192
-"""Of a batch, unless its first pair alone has more. Each takes some 40 kB while it is computed."""
+"""Of a batch, unless its first pair alone has more. A token takes some 40 kB while it is computed."""
 _MAX_REASON = 300  # characters
 
 _logger = logging.getLogger("ragspan")
 
 
 class Classifier(Protocol):
-    """What computes."""
+    """What the thread loads and asks."""
 
     def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]: ...
 
@@ -54,14 +53,14 @@ class _Question:
 
     @property
     def is_over(self) -> bool:
-        """Answered, failed, or given up by the one who asked."""
+        """Answered, failed or cancelled."""
         return self.answer.done()
 
     def take(self, finding: PairFinding) -> None:
-        """Take the finding on the first pair that has none."""
+        """Take the finding for the first pair that has none."""
         self._findings.append(finding)
         if len(self._findings) == len(self.pairs):
-            with contextlib.suppress(InvalidStateError):  # given up just now
+            with contextlib.suppress(InvalidStateError):  # cancelled just now
                 self.answer.set_result(self._findings)
 
     def fail(self, error: JudgeError) -> None:
@@ -84,7 +83,7 @@ class _Failure:
     error_type: str
     message: str
     until: float
-    """On the clock: when it is worth another try."""
+    """When to try again, on the clock."""
 
     def error(self) -> JudgeError:
         return JudgeError(self.error_type, self.message, outage=True)
@@ -94,7 +93,7 @@ class BatchComputer:
     """Answers questions with a classifier that it loads when it is first needed.
 
     Args:
-        load: makes the classifier, and may take its time; raises `JudgeError`.
+        load: makes the classifier, which may take seconds; raises `JudgeError`.
         batch_size: pairs in a batch, at most.
         clock: seconds that do not go backwards.
     """
@@ -121,16 +120,16 @@ class BatchComputer:
     def begin_anew(self) -> None:
         """In the child of a fork: the lock may be held by a thread that is not there, and the work is the parent's.
 
-        What is inherited is kept for good. To let go of a device's memory would be the parent's business.
+        The inherited objects are kept for good, because only the parent may release a device's memory.
         """
         keep_inherited((self._arrived, self._line, self._classifier))
         self._begin()
 
     def ask(self, pairs: Sequence[Pair]) -> Future[list[PairFinding]]:
-        """The findings on these pairs, at least one, to come.
+        """A future of the findings for these pairs, of which there is at least one.
 
         Raises:
-            JudgeError: the classifier could not be loaded a short while ago, or no thread can be started.
+            JudgeError: the classifier could not be loaded less than a minute ago, or no thread can be started.
         """
         question = _Question(pairs)
         with self._lock:
@@ -151,7 +150,7 @@ class BatchComputer:
         self._is_at_work = True
 
     def _work(self) -> None:
-        """In the thread: load if need be, and compute until there is nothing left to do."""
+        """In the thread: load the classifier if needed, and compute until there are no questions."""
         while self._has_work():
             self._take_turn()
 
@@ -175,7 +174,7 @@ class BatchComputer:
     def _take_arrived(self) -> list[_Question]:
         with self._lock:
             arrived, self._arrived = self._arrived, []
-        return [question for question in arrived if not question.is_over]  # a load takes longer than some have patience
+        return [question for question in arrived if not question.is_over]  # some are cancelled during a load
 
     def _fail_to_load(self, error: BaseException) -> None:
         reason = _judge_error(error)
@@ -190,7 +189,7 @@ class BatchComputer:
     def _line_up(self, question: _Question, classifier: Classifier) -> None:
         try:
             fitted = classifier.fit(question.pairs)
-        except BaseException as error:  # noqa: BLE001 - what a tokenizer raises need not even be an `Exception`
+        except BaseException as error:  # noqa: BLE001 - what a tokenizer raises need not be an `Exception`
             question.fail(_judge_error(error))
         else:
             self._line += [_Waiting(question, pair) for pair in fitted]
@@ -203,7 +202,7 @@ class BatchComputer:
         try:
             probabilities = classifier.probabilities([waiting.pair.tokens for waiting in batch])
             found = [*zip(batch, probabilities, strict=True)]
-        except BaseException as error:  # noqa: BLE001 - likewise
+        except BaseException as error:  # noqa: BLE001 - nor need what torch raises
             for waiting in batch:
                 waiting.question.fail(_judge_error(error))
         else:
@@ -212,7 +211,7 @@ class BatchComputer:
 
 
 def _batch_length(line: Sequence[_Waiting], batch_size: int) -> int:
-    """How many of the first in line are computed next: at least one, if there is one."""
+    """How many pairs of the line are computed next: at least one, if there is one."""
     tokens = 0
     for count, waiting in enumerate(line[:batch_size]):
         tokens += len(waiting.pair.tokens)

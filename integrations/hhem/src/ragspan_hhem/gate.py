@@ -1,13 +1,13 @@
-"""Keeps torch from being in the middle of something when the process forks or ends.
+"""Keeps torch from computing while the process forks or ends.
 
-torch's kernels hold locks while they compute. A fork copies one that is held, and the child waits for it for ever, on a
-processor. At the end of the process Python ends its daemon threads by unwinding them, and aborts if one is inside torch.
+torch's kernels hold locks while they compute. A fork copies a held lock, and the child waits for it for ever, at full load. At
+the end of the process Python unwinds its daemon threads, and aborts if one is inside torch.
 
 Guarantees:
-- One computation at a time goes on in a process. It pauses between its steps while a fork is made, and for good when the
+- There is one computation at a time in a process. It pauses between its steps while a fork is made, and for good when the
   process ends.
-- A fork, and the end of the process, wait for the step that is under way, five seconds at most.
-- The child of a fork begins with nobody inside.
+- A fork, and the end of the process, wait for the current step, five seconds at most.
+- In the child of a fork no thread is inside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATIENCE = 5.0  # seconds: the longest steps take one
 
 
 class Gate:
-    """Lets one thread at a time in, and between steps keeps it waiting while the gate is closed.
+    """Lets one thread in at a time. While the gate is closed, the thread waits between its steps.
 
     Args:
         patience: seconds that `close` waits for a step to end.
@@ -31,7 +31,7 @@ class Gate:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """Open, with nobody inside. In the child of a fork: whoever was inside is not there."""
+        """Open, with no thread inside. For the child of a fork, where other threads do not exist."""
         self._changed = threading.Condition()
         self._is_taken = False
         self._closings = 0
@@ -47,12 +47,12 @@ class Gate:
             self._changed.notify_all()
 
     def step(self) -> None:
-        """Called by who is inside, where it may be kept waiting; others may get in meanwhile."""
+        """Called by the thread inside, between two steps. It may wait here, and other threads may go first."""
         self.__exit__()
         self.__enter__()
 
     def close(self) -> bool:
-        """Let nobody in or go on; whether nobody is inside when the patience is at its end."""
+        """Let no thread in or go on, and wait for the current step; whether it has ended in time."""
         with self._changed:
             self._closings += 1
             return self._changed.wait_for(lambda: not self._is_taken, self._patience)

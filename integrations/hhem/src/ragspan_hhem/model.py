@@ -17,7 +17,7 @@ from ragspan_hhem.prompt import FittedPair, Pair, PairFinding, Prompt
 MODEL = "vectara/hallucination_evaluation_model"
 REVISION = "8e4a2e6e96c708cc76c2344f7e4757df2515292c"
 FOUNDATION = "google/flan-t5-base"
-"""What HHEM is made from. Its tokenizer is not among HHEM's own files."""
+"""The model that HHEM was made from. HHEM's own files lack its tokenizer."""
 FOUNDATION_REVISION = "7bcac572ce56db69c1ea7c8af255c5d7c9672fc2"
 WEIGHTS_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
@@ -47,7 +47,7 @@ REFERENCE_PAIRS = (
         premise="Mark Wahlberg was a fan of Manny.", hypothesis="Manny was a fan of Mark Wahlberg.", probability=0.0543
     ),
 )
-"""Pairs whose probabilities the model's authors published: a model that is loaded right gives the same.
+"""Pairs whose probabilities the model's authors published. A correctly loaded model gives the same.
 
 Source: the card of HHEM-2.1-Open.
 """
@@ -60,7 +60,7 @@ _logger = logging.getLogger("ragspan")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelChoice:
-    """What is loaded, from where to where; equal choices share one loaded model."""
+    """What is loaded, from where, and onto which device. Equal choices share one loaded model."""
 
     model: str
     revision: str
@@ -84,7 +84,7 @@ class HHEM:
         return self._network.probabilities(prompts)
 
     def findings(self, pairs: Sequence[Pair]) -> list[PairFinding]:
-        """What it makes of these pairs, in one batch."""
+        """The findings for these pairs, computed as one batch."""
         fitted = self.fit(pairs)
         probabilities = self.probabilities([pair.tokens for pair in fitted])
         return [
@@ -94,10 +94,10 @@ class HHEM:
 
 
 def load(choice: ModelChoice) -> HHEM:
-    """The model, in memory and checked. Takes seconds, and longer if it has to be downloaded.
+    """The model, in memory and checked. This takes seconds, and longer with a download.
 
     Raises:
-        JudgeError: it is not to be had, or not what it should be; the message says what to do.
+        JudgeError: it cannot be loaded, or does not give the published probabilities; the message says what to do.
     """
     began = time.monotonic()
     try:
@@ -107,9 +107,9 @@ def load(choice: ModelChoice) -> HHEM:
     except JudgeError:
         raise
     except ImportError as error:
-        message = f"HHEM needs packages that are not here: pip install 'ragspan[hhem]' ({error})"
+        message = f"HHEM needs packages that are not installed: pip install 'ragspan[hhem]' ({error})"
         raise JudgeError("hhem_unavailable", message) from None
-    except Exception as error:  # noqa: BLE001 - of torch, of a device's driver, of a damaged file
+    except Exception as error:  # noqa: BLE001 - from torch, a device's driver or a damaged file
         reason = " ".join(str(error).split())[:_MAX_REASON]
         message = f"HHEM cannot be loaded onto {choice.device}: {type(error).__name__}: {reason}"
         raise JudgeError("hhem_unavailable", message) from None
@@ -139,14 +139,14 @@ class ModelFiles:
 
 
 def find_files(model: str, revision: str) -> ModelFiles:
-    """The files of a model, downloaded if they are not here yet and the hub may be asked.
+    """The files of a model. They are downloaded if they are not in the cache and the hub may be asked.
 
     Args:
         model: a folder, or the name of a model on the hub.
-        revision: of the model on the hub; a commit's full id is never asked for again once it is in the cache.
+        revision: of the model on the hub; a full commit id that is in the cache needs no request.
 
     Raises:
-        JudgeError: they cannot be had; the message says what to do (`hhem_unavailable`).
+        JudgeError: a file is missing; the message says what to do (`hhem_unavailable`).
     """
     folder = Path(model).expanduser()
     if not folder.is_dir():
@@ -165,21 +165,21 @@ def find_files(model: str, revision: str) -> ModelFiles:
 
 
 def _explanation_of(folder: Path) -> str:
-    """Why weights that lie there in another form are not read."""
+    """Why weights in another form in the folder are not read."""
     if any(folder.glob("model-*.safetensors")):
-        return ", but weights in several files; they have to be saved as one"
+        return ", but weights in several files; save them as one"
     if any(folder.glob("*.bin")):
-        return ", but weights as a pickle, and to read one is to run its code; they have to be saved as safetensors"
+        return ", but weights as a pickle, which runs code when it is read; save them as safetensors"
     return ""
 
 
 def _fetched(repository: str, name: str, revision: str) -> Path:
-    """A file from the cache, else from the hub, unless `HF_HUB_OFFLINE` says not to ask it."""
+    """A file from the cache, or from the hub unless `HF_HUB_OFFLINE` forbids it."""
     from huggingface_hub import hf_hub_download
 
     try:
         return Path(hf_hub_download(repository, name, revision=revision))
-    except Exception as error:  # noqa: BLE001 - of the hub, the network, the disk: all mean that the file is not here
+    except Exception as error:  # noqa: BLE001 - from the hub, the network or the disk: the file is missing
         reason = " ".join(str(error).split())[:_MAX_REASON]
         raise JudgeError(
             "hhem_unavailable",

@@ -1,11 +1,10 @@
 """The network in plain torch: a T5 encoder, and a two-way head over the first token of each prompt.
 
-It is computed from the published weights alone. No code of the model's repository runs, and transformers is not needed,
-whose releases 4 and 5 load these weights differently: the checkpoint holds the embeddings once, as `shared`, and where the
-encoder has a second table for them that nobody ties to it, scores come out that are wrong without an error. Importing
-transformers would also take longer than all the rest of loading.
+It needs the published weights only. No code of the model's repository runs, and transformers is not used: its releases 4 and
+5 load these weights differently. The checkpoint holds the embeddings once, as `shared`; if the encoder has a second table that
+is not tied to it, the scores are wrong without an error. Importing transformers would also take longer than all other loading.
 
-The shapes of the weights tell all sizes. What they do not tell is the same for every T5 of version 1.1, FLAN's among them.
+The shapes of the weights give all sizes. The rest is the same for every T5 of version 1.1, FLAN's among them.
 
 Prompts of a batch are not padded. Their tokens go through the layers as one list, in which each prompt attends to itself.
 """
@@ -37,12 +36,12 @@ _SUPPORTED = 1  # of the two ways
 
 _EPSILON = 1e-6
 _FARTHEST = 128
-"""Tokens that are farther apart than that count as equally far."""
+"""Distances in tokens above this count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the shapes of the weights tell."""
+    """The sizes that the shapes of the weights give."""
 
     vocabulary: int
     width: int
@@ -118,7 +117,7 @@ class Network:
         """For each prompt, the probability that its hypothesis is supported; computed as one batch.
 
         Raises:
-            JudgeError: what came out is no number (`hhem_failed`).
+            JudgeError: a result is no number (`hhem_failed`).
         """
         import torch
 
@@ -147,13 +146,13 @@ class Network:
         return self._normed(states, _FINAL_NORM)
 
     def _normed(self, states: Tensor, name: str) -> Tensor:
-        """T5 scales, and does not shift."""
+        """T5's norm: it scales and does not shift."""
         import torch
 
         return torch.nn.functional.rms_norm(states, (self._sizes.width,), self._weights[name], _EPSILON)
 
     def _attended(self, layer: int, states: Tensor, lengths: Sequence[int], bias: Tensor) -> Tensor:
-        """Each prompt's tokens, having looked at each other. T5 does not scale what queries and keys have in common."""
+        """Attention among the tokens of each prompt. T5 does not scale the products of queries and keys."""
         import torch
 
         def by_prompt(name: str) -> Sequence[Tensor]:
@@ -181,7 +180,7 @@ class Network:
         return weighted(gate * weighted(states, "wi_1"), "wo")
 
     def _position_bias(self, length: int) -> Tensor:
-        """What the distance of two tokens adds to their attention: head, token, other token."""
+        """What the distance of two tokens adds to their attention, by head, token and other token."""
         import torch
 
         places = torch.arange(length, device=self._device)

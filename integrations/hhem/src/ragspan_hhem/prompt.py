@@ -1,8 +1,8 @@
-"""A pair as tokens: the prompt that the model was trained with, around texts that may be longer than what it reads.
+"""A pair as tokens: the prompt that the model was trained with, around texts that are cut if they are too long.
 
-The prompt's parts and the texts are tokenized one by one. The tokenizer splits at white space before anything else, and
-between the parts is white space, so the tokens are those of the whole prompt; only that what looks like a special token in
-a text (`<pad>`, `</s>`) stays text.
+The prompt's parts and the texts are tokenized one by one. There is white space between the parts, where the tokenizer splits
+first, so the tokens are those of the whole prompt. The exception is what looks like a special token in a text (`<pad>`,
+`</s>`): it stays text.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ragspan.judges.llm.prompt_context import fair_limit
 INSTRUCTION = "Determine if the hypothesis is true given the premise?\n\nPremise:"
 HYPOTHESIS = "Hypothesis:"
 PAD, END = 0, 1
-"""T5's tokens for padding and for the end of a text. The published prompt begins with a padding token, and that is the place
-where the model's answer is read off."""
+"""T5's tokens for padding and for the end of a text. The published prompt begins with a padding token; the model's answer is
+read at its place."""
 
 _SPECIAL = re.compile(r"<(?=(?:pad|/s|unk|extra_id_\d+)>)")
 _MAX_TOKEN_CHARS = 32
-"""A token holds fewer characters. What is beyond that many for each token is not even tokenized, which takes time."""
+"""More than the characters of any token. Text beyond so many for each token is not tokenized, which saves time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """A claim, and the contexts that may support it, which are read as one text."""
+    """A claim, and the contexts that it is compared with, which are read as one text."""
 
     contexts: tuple[str, ...]
     claim: str
@@ -40,12 +40,12 @@ class FittedPair:
 
     tokens: tuple[int, ...]
     remark: str | None = None
-    """What of the pair is left out, in words; None if nothing is."""
+    """How much of the pair is read, in words; None if all is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairFinding:
-    """What the classifier makes of a pair."""
+    """The classifier's result for a pair."""
 
     probability: float
     """That the contexts support the claim, 0..1."""
@@ -59,7 +59,7 @@ class Encoding(Protocol):
 
 
 class Tokenizer(Protocol):
-    """What is needed of `tokenizers.Tokenizer`."""
+    """The part of `tokenizers.Tokenizer` that `Prompt` needs."""
 
     def encode(self, sequence: str, *, add_special_tokens: bool) -> Encoding: ...
 
@@ -67,8 +67,8 @@ class Tokenizer(Protocol):
 class Prompt:
     """Fits pairs into the prompt.
 
-    The claim gets half of the tokens that the prompt leaves, at most, and the contexts all the rest. Contexts that do not
-    fit are cut to their beginnings, each to the same number of tokens, so that short ones stay whole.
+    The claim gets at most half of the tokens that the prompt leaves, and the contexts get the rest. Contexts that do not fit
+    are cut to their beginnings, each to the same number of tokens, so that short ones stay whole.
 
     Args:
         tokenizer: the model's.
@@ -83,7 +83,7 @@ class Prompt:
         self._room = max_tokens - len(self._before) - len(self._between) - 1
 
     def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]:
-        """The pairs as the model reads them; a text that several have in common is tokenized once."""
+        """The pairs as the model reads them. A text in several pairs is tokenized once."""
         texts = dict.fromkeys(chain.from_iterable((*pair.contexts, pair.claim) for pair in pairs))
         tokens = {text: self._tokens_of(text) for text in texts}
         return [self._fit(pair, tokens.__getitem__) for pair in pairs]

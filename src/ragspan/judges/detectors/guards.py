@@ -1,4 +1,4 @@
-"""Guards behind an OpenAI-compatible endpoint: models that were trained to answer one question, in a form of their own."""
+"""Guards behind an OpenAI-compatible endpoint: models that answer one question, each in its own form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from ragspan.arguments import choice, wrong
-from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
+from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.detectors.base import Detector, ReferencePair
 from ragspan.judges.endpoint import Endpoint
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.llm.prompt_context import fair_limit
@@ -28,11 +29,11 @@ _AT_ONCE = 8
 class GuardDetector(Detector):
     """Asks a guard, one request a claim, at an endpoint that speaks OpenAI's chat protocol, such as vLLM.
 
-    `form="granite-guardian"`: IBM's Granite Guardian 3.3 and later. The contexts go as `documents`, the criterion
-    (`groundedness`) as a setting of the chat template; the guard answers `<score>yes</score>` for text that is not grounded.
-    Where the endpoint gives `logprobs`, the verdict has a probability.
+    `form="granite-guardian"`: IBM's Granite Guardian 3.3 and later. The contexts are sent as `documents`, the criterion
+    (`groundedness`) as a setting of the chat template. The guard answers `<score>yes</score>` for text that is not grounded.
+    The verdict has a probability if the endpoint gives `logprobs`.
 
-    `form="lynx"`: Patronus Lynx. The contexts, the question and the text go as DOCUMENT, QUESTION and ANSWER; the guard
+    `form="lynx"`: Patronus Lynx. The contexts, the question and the text are sent as DOCUMENT, QUESTION and ANSWER. The guard
     answers JSON with REASONING and a SCORE of PASS or FAIL. `template=` takes the prompt of the model's card word for word.
 
     It pickles. Checked against scripted servers, not against the weights.
@@ -41,9 +42,9 @@ class GuardDetector(Detector):
         model: the model's name, as the endpoint knows it.
         form: how the guard is asked.
         base_url: the endpoint, such as `http://localhost:8000/v1`.
-        name: who judged, in every score; else the form and the model.
-        revision: of the served weights, for whoever reads the scores.
-        reference_pairs: pairs whose probabilities the server has to give before anything is scored.
+        name: the judge's name in every score; by default the form and the model.
+        revision: of the served weights, for readers of the scores.
+        reference_pairs: pairs for which the server has to give these probabilities before anything is scored.
         api_key: sent as a bearer token.
         languages: ISO 639-1 codes that the guard was trained for; None is any.
         template: Lynx only: a prompt with the fields `{question}`, `{document}` and `{answer}`.
@@ -86,46 +87,41 @@ class GuardDetector(Detector):
         self._max_context_chars = max_context_chars
         self._endpoint = Endpoint(base_url, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries)
 
-    async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
-        texts = [context.text for context in record.contexts or () if context.text.strip()]
-        limit = fair_limit([len(text) for text in texts], self._max_context_chars)
-        contexts = [text[:limit] for text in texts]
-        is_cut = any(len(text) > limit for text in texts)
+    async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
+        whole = [context.text for context in record.contexts or () if context.text.strip()]
+        limit = fair_limit([len(text) for text in whole], self._max_context_chars)
+        contexts = [text[:limit] for text in whole]
         free = asyncio.Semaphore(_AT_ONCE)
 
-        async def ask(index: int, unit: Unit) -> Finding | None:
+        async def ask(index: int, text: str) -> ClaimVerdict | None:
             async with free:
-                return await self._ask(index, unit, record.question or "", contexts, is_cut=is_cut)
+                return await self._ask(index, text, record.question or "", contexts, is_cut=contexts != whole)
 
-        found = await asyncio.gather(*(ask(index, unit) for index, unit in enumerate(units)))
-        return [finding for finding in found if finding is not None]
+        found = await asyncio.gather(*(ask(index, text) for index, text in enumerate(texts)))
+        return [verdict for verdict in found if verdict is not None]
 
     async def _ask(
-        self, index: int, unit: Unit, question: str, contexts: Sequence[str], *, is_cut: bool
-    ) -> Finding | None:
-        """None where the guard answers in another form than its own."""
+        self, index: int, text: str, question: str, contexts: Sequence[str], *, is_cut: bool
+    ) -> ClaimVerdict | None:
+        """None if the guard does not answer in its form."""
         build, read = _FORMS[self._form]
-        body = {"model": self._model, "temperature": 0.0, **build(self._template, question, contexts, unit.text)}
-        async with self._endpoint.asking([question, *contexts, unit.text]) as post:
+        body = {"model": self._model, "temperature": 0.0, **build(self._template, question, contexts, text)}
+        async with self._endpoint.asking([question, *contexts, text]) as post:
             reply = await post(body)
         completion = read_completions(reply)[0]
         report_usage(completion.usage)
-        verdict = read(completion.text, reply)
-        if verdict is None:
+        answer = read(completion.text, reply)
+        if answer is None:
             return None
-        supported, probability, reason = verdict
+        supported, probability, reason = answer
         words = f"{self.name} finds it {'supported' if supported else 'not supported'}"
         cut = " [it read only the beginnings of the contexts]" if is_cut else ""
-        return Finding(
-            unit=index,
-            supported=supported,
-            probability=probability,
-            explanation=f"{words}{f': {reason}' if reason else ''}{cut}",
-        )
+        explanation = f"{words}{f': {reason}' if reason else ''}{cut}"
+        return ClaimVerdict(index=index, supported=supported, probability=probability, explanation=explanation)
 
 
-_Verdict: TypeAlias = "tuple[bool, float | None, str]"
-"""Whether the text is supported, with which probability if the guard gives one, and why if it says so."""
+_Answer: TypeAlias = "tuple[bool, float | None, str]"
+"""Whether the text is supported, the probability if the guard gives one, and the reason or an empty text."""
 
 
 def _granite_body(_template: str, question: str, contexts: Sequence[str], text: str) -> dict[str, Any]:
@@ -140,25 +136,25 @@ def _granite_body(_template: str, question: str, contexts: Sequence[str], text: 
     }
 
 
-def _read_granite(text: str, reply: object) -> _Verdict | None:
+def _read_granite(text: str, reply: object) -> _Answer | None:
     found = _SCORE.findall(text)
     if not found:
         return None
-    supported = found[-1].lower() == "no"  # the criterion is met by text that is not grounded
+    supported = found[-1].lower() == "no"  # the guard looks for text that is not grounded
     probability = _probability_of_no(reply)
     if probability is not None and (probability >= _HALF) != supported:
-        probability = None  # of another word than the verdict's
+        probability = None  # it contradicts the verdict
     return supported, probability, ""
 
 
 def _lynx_body(template: str, question: str, contexts: Sequence[str], text: str) -> dict[str, Any]:
     fields = {"question": question, "document": "\n\n".join(contexts), "answer": text}
-    prompt = _FIELD.sub(lambda match: fields[match[1]], template)  # in one pass: a text may hold a field's name
+    prompt = _FIELD.sub(lambda match: fields[match[1]], template)  # in one pass, because a text may hold a field's name
     return {"messages": [{"role": "user", "content": prompt}], "max_tokens": 1024}
 
 
-def _read_lynx(text: str, _reply: object) -> _Verdict | None:
-    """The verdict; the reasons where the reply is the JSON that was asked for."""
+def _read_lynx(text: str, _reply: object) -> _Answer | None:
+    """The verdict, with the reasons if the reply is JSON."""
     found = _PASS_OR_FAIL.findall(text)
     if not found:
         return None
@@ -181,7 +177,7 @@ class _Logprobs(msgspec.Struct):
 
 
 def _probability_of_no(reply: object) -> float | None:
-    """P(no) / (P(no) + P(yes)) at the place of the last of the two words; None where the endpoint gives no logprobs."""
+    """P(no) / (P(no) + P(yes)) where the last of the two words stands; None if the endpoint gives no logprobs."""
     try:
         choice = reply["choices"][0] if isinstance(reply, Mapping) else {}
         tokens = msgspec.convert(choice.get("logprobs"), _Logprobs).content
@@ -202,7 +198,7 @@ def _word(token: _Token) -> str:
     return token.token.strip().lower()
 
 
-_FORMS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str, object], _Verdict | None]]] = {
+_FORMS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[[str, object], _Answer | None]]] = {
     "granite-guardian": (_granite_body, _read_granite),
     "lynx": (_lynx_body, _read_lynx),
 }

@@ -9,7 +9,8 @@ import msgspec
 
 from ragspan.arguments import TEXT
 from ragspan.exceptions import JudgeError
-from ragspan.judges.detectors.base import Detector, Finding, ReferencePair, Unit
+from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.detectors.base import Detector, ReferencePair
 from ragspan.judges.endpoint import Endpoint
 from ragspan.records import RagRecord
 
@@ -18,11 +19,11 @@ _BETWEEN = " "
 
 
 class SpanDetector(Detector):
-    """Asks a span classifier that LettuceDetect's own server serves (`POST /v1/lettucedetect/spans`).
+    """Asks a span classifier behind LettuceDetect's own server (`POST /v1/lettucedetect/spans`).
 
-    One request checks all claims of a record: they are sent as one text, in their order. A span that the server marks makes
-    each claim unsupported that it touches, with one minus the span's score as the probability that the contexts support it.
-    A claim without a span is supported, without a probability: the server names none.
+    One request checks all claims of a record, which are sent as one text. Each claim that a marked span touches is
+    unsupported; the probability that the contexts support it is one minus the span's score. A claim without a span is
+    supported and has no probability, because the server gives none.
 
     It pickles. The server cuts what is longer than its model's window (4,096 or 8,192 tokens) and does not say so.
 
@@ -32,10 +33,10 @@ class SpanDetector(Detector):
 
     Args:
         base_url: the server's, such as `http://localhost:8000`.
-        name: who judged, in every score; give each model its own.
+        name: the judge's name in every score; give each model its own.
         languages: ISO 639-1 codes that the served model was trained for; None is any.
-        revision: of the served weights, for whoever reads the scores.
-        reference_pairs: pairs whose probabilities the server has to give before anything is scored.
+        revision: of the served weights, for readers of the scores.
+        reference_pairs: pairs for which the server has to give these probabilities before anything is scored.
         api_key: sent as a bearer token, for a server behind a gateway.
         timeout: seconds for one attempt.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
@@ -65,17 +66,16 @@ class SpanDetector(Detector):
             base_url, path=_PATH, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries
         )
 
-    async def detect(self, record: RagRecord, units: Sequence[Unit]) -> list[Finding]:
-        texts = [unit.text for unit in units]
+    async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
         contexts = [context.text for context in record.contexts or ()]
         question, answer = record.question or "", _BETWEEN.join(texts)
         async with self._endpoint.asking([question, *contexts, answer]) as post:
             reply = await post({"contexts": contexts, "question": question, "answer": answer})
         starts = [0, *accumulate(len(text) + len(_BETWEEN) for text in texts)]
-        marked = [finding for span in _spans(reply) for finding in _by_unit(span, texts, starts)]
-        clean = set(range(len(texts))) - {finding.unit for finding in marked}
+        marked = [verdict for span in _spans(reply) for verdict in _by_text(span, texts, starts)]
+        clean = set(range(len(texts))) - {verdict.index for verdict in marked}
         return marked + [
-            Finding(unit=index, supported=True, explanation=f"{self.name} marks nothing in it")
+            ClaimVerdict(index=index, supported=True, explanation=f"{self.name} marks nothing in it")
             for index in sorted(clean)
         ]
 
@@ -100,18 +100,14 @@ def _spans(reply: object) -> list[_Span]:
     return spans
 
 
-def _by_unit(span: _Span, texts: Sequence[str], starts: Sequence[int]) -> Iterator[Finding]:
-    """A finding for each unit that the span touches; one that begins with the blank between two touches the second only."""
+def _by_text(span: _Span, texts: Sequence[str], starts: Sequence[int]) -> Iterator[ClaimVerdict]:
+    """A verdict for each text that the span touches."""
     for index, (text, start) in enumerate(zip(texts, starts, strict=False)):
-        first, last = max(span.start - start, 0), min(span.end - start, len(text))
-        if first >= last:
-            continue
-        part = text[first:last].strip()
-        yield Finding(
-            unit=index,
-            supported=False,
-            probability=1 - span.hallucination_score,
-            start=first,
-            end=last,
-            explanation=f'"{part}" is marked as unsupported with a probability of {span.hallucination_score:.2f}',
-        )
+        part = text[max(span.start - start, 0) : max(span.end - start, 0)].strip()
+        if part:
+            yield ClaimVerdict(
+                index=index,
+                supported=False,
+                probability=1 - span.hallucination_score,
+                explanation=f'"{part}" is marked as unsupported with a probability of {span.hallucination_score:.2f}',
+            )
