@@ -2,11 +2,22 @@ from __future__ import annotations
 
 import math
 
+import openai
 import pytest
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.judges import OpenAIJudge
 from ragspan.judges.prices import PRICES, Price, price_of
+from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
+
+MINI = Price(0.15, 0.60, cached_input=0.075)
+OPENAI = "https://api.openai.com/v1"
+
+
+@pytest.fixture(autouse=True)
+def no_endpoint_in_the_environment(monkeypatch):
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def test_input_cached_input_and_output_have_prices_of_their_own():
@@ -24,7 +35,7 @@ def test_more_cached_tokens_than_input_cost_no_less_than_nothing():
 
 
 def test_a_dated_name_has_the_price_of_its_model():
-    assert price_of("gpt-4o-mini-2024-07-18") == price_of("gpt-4o-mini") == Price(0.15, 0.60, cached_input=0.075)
+    assert price_of("gpt-4o-mini-2024-07-18") == price_of("gpt-4o-mini") == MINI
 
 
 def test_a_date_with_a_price_of_its_own_has_that():
@@ -51,3 +62,47 @@ def test_reading_is_cheaper_than_writing_and_the_cache_cheaper_than_reading(mode
 def test_a_wrong_price_is_refused_by_name(arguments, named):
     with pytest.raises(ConfigurationError, match=f"a price's {named} is .*, but should be a number of dollars"):
         Price(*arguments)
+
+
+# The price of a judge
+
+
+@pytest.mark.parametrize("endpoint", [{}, {"base_url": OPENAI}])
+def test_openais_own_models_have_a_price(endpoint):
+    assert OpenAIJudge("gpt-4o-mini-2024-07-18", api_key="sk-key", **endpoint).price == MINI
+
+
+def test_the_model_of_another_server_has_none(fake_openai):
+    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key", base_url=fake_openai.base_url).price is None
+
+
+def test_nor_has_that_of_a_server_in_the_environment(monkeypatch, fake_openai):
+    monkeypatch.setenv("OPENAI_BASE_URL", fake_openai.base_url)
+
+    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key").price is None
+
+
+async def test_a_given_client_says_who_is_asked(fake_openai):
+    for base_url, price in ((OPENAI, MINI), (fake_openai.base_url, None)):
+        async with openai.AsyncOpenAI(base_url=base_url, api_key="sk-key") as client:
+            assert OpenAIJudge("gpt-4o-mini", client=client).price == price
+
+
+def test_a_price_that_is_given_goes_before_the_table():
+    price = Price(0.1, 0.2)
+
+    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key", price=price).price is price
+
+
+def test_a_price_of_nothing_is_a_price():
+    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key", price=Price(0, 0)).price == Price(0, 0)
+
+
+async def test_what_a_request_costs_is_on_its_usage(fake_openai, openai_judge, super_bowl):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
+    fake_openai.answer = lambda _request: fake_openai.says('{"answer": {"claims": []}}', usage=usage)
+
+    with metered() as meter:
+        await openai_judge(price=Price(1.0, 10.0, cached_input=0.5)).extract_claims(super_bowl)
+
+    assert meter.total.usd == pytest.approx((200 * 1.0 + 800 * 0.5 + 100 * 10.0) / 1_000_000)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan.judges.session import JudgingSession, UsageMeter, judging, metered, report_usage, reserve, session_of
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, metered, report_usage, session_of
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 
@@ -51,16 +51,3 @@ def test_another_record_is_on_the_same_meter(record):
         report_usage(Usage(requests=1))
 
     assert meter.total == Usage(requests=1)
-
-
-def test_the_allowance_of_the_session_is_asked():
-    settled = []
-
-    class Purse:
-        def reserve(self, expected):
-            return settled.append
-
-    with judging(JudgingSession(allowance=Purse())):
-        reserve(Usage(requests=1))(Usage(requests=2))
-
-    assert settled == [Usage(requests=2)]

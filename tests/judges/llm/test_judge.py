@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from ragspan.exceptions import JudgeError
+from ragspan.judges import LLMJudge
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
 from ragspan.judges.session import JudgingSession, judging, metered
@@ -32,23 +34,24 @@ def vote(reply):
 
 
 @pytest.fixture
-def claim_verdicts(reply):
-    """Makes a reply with a verdict for each (number, verdict)."""
+def verdicts(reply):
+    """Makes a reply to a question, with a verdict for each (number, verdict)."""
 
-    def make(*findings):
+    def make(question, *findings):
         items = [{"number": number, "reasoning": "because", "verdict": verdict} for number, verdict in findings]
-        return reply(claim_verdicts=items)
+        return reply(**{question: items})
 
     return make
 
 
 @pytest.fixture
-def context_verdicts(reply):
-    def make(*findings):
-        items = [{"number": number, "reasoning": "because", "verdict": verdict} for number, verdict in findings]
-        return reply(context_verdicts=items)
+def claim_verdicts(verdicts):
+    return partial(verdicts, "claim_verdicts")
 
-    return make
+
+@pytest.fixture
+def context_verdicts(verdicts):
+    return partial(verdicts, "context_verdicts")
 
 
 # Votes and ratings
@@ -62,10 +65,15 @@ async def test_a_vote_carries_the_reasoning_of_the_model(scripted, vote, super_b
     assert votes == [Vote(grounded=True, explanation="because"), Vote(grounded=False, explanation="because")]
 
 
-async def test_a_rating_carries_its_value(scripted, reply, super_bowl):
-    judge, _ = scripted([reply(completeness={"reasoning": "half", "value": 0.5})])
+@pytest.mark.parametrize(
+    ("question", "ask"),
+    [("completeness", LLMJudge.rate_completeness), ("answer_relevance", LLMJudge.rate_answer_relevance)],
+)
+async def test_a_rating_carries_its_value_and_several_are_sampled(scripted, reply, super_bowl, question, ask):
+    judge, client = scripted([reply(**{question: {"reasoning": "half", "value": 0.5}})] * 2)
 
-    assert await judge.rate_completeness(super_bowl, 1) == [Rating(value=0.5, explanation="half")]
+    assert await ask(judge, super_bowl, 2) == [Rating(value=0.5, explanation="half")] * 2
+    assert (client.requests[0]["n"], client.requests[0]["temperature"]) == (2, 0.7)
 
 
 async def test_several_votes_are_sampled_and_a_single_one_is_not(scripted, vote, super_bowl):
@@ -120,21 +128,15 @@ async def test_an_error_of_the_first_request_is_the_judges(scripted, super_bowl)
     assert len(client.requests) == 1
 
 
-async def test_a_rating_of_relevance_carries_its_value(scripted, reply, super_bowl):
-    judge, client = scripted([reply(answer_relevance={"reasoning": "half", "value": 0.5})] * 2)
-
-    assert await judge.rate_answer_relevance(super_bowl, 2) == [Rating(value=0.5, explanation="half")] * 2
-    assert (client.requests[0]["n"], client.requests[0]["temperature"]) == (2, 0.7)
-
-
 # Claims
 
 
 async def test_claims_are_those_of_the_model_without_blank_ones(scripted, reply, super_bowl):
-    judge, client = scripted([reply(claims=[" One. ", "", "Two."])])
+    judge, client = scripted([reply(claims=[" One. ", "", "The contexts do not say who won."])])
 
-    assert await judge.extract_claims(super_bowl) == ["One.", "Two."]
+    assert await judge.extract_claims(super_bowl) == ["One.", "The contexts do not say who won."]
     assert client.requests[0]["temperature"] == 0.0
+    assert "That the contexts do not hold something is a claim, too" in client.tasks[0]
 
 
 async def test_a_response_may_make_no_claim(scripted, reply, super_bowl):
@@ -148,14 +150,6 @@ async def test_claims_that_are_no_list_of_texts_are_asked_for_again(scripted, re
     judge, _ = scripted([reply(claims=["One.", 2])], [reply(claims=["One."])])
 
     assert await judge.extract_claims(super_bowl) == ["One."]
-
-
-async def test_that_the_contexts_do_not_say_something_is_a_claim(scripted, reply, super_bowl):
-    """A refusal is scored like any answer, so its claim may not be left out."""
-    judge, client = scripted([reply(claims=["The contexts do not say who won."])])
-
-    assert await judge.extract_claims(super_bowl) == ["The contexts do not say who won."]
-    assert "That the contexts do not hold something is a claim, too" in client.tasks[0]
 
 
 async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, claim_verdicts, super_bowl):
@@ -269,13 +263,6 @@ async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_ver
     assert [verdict.supported for verdict in verdicts] == [False, True, True]
     assert "1. a\n3. c\n" in client.tasks[1]
     assert "for each of these numbers: 1, 3." in client.tasks[1]
-
-
-async def test_only_the_missing_contexts_are_asked_about_again(scripted, context_verdicts, super_bowl):
-    judge, client = scripted([context_verdicts((1, "useful"))], [context_verdicts((2, "useful"), (3, "useful"))])
-
-    assert len(await judge.judge_usefulness(super_bowl)) == 3
-    assert "for each of these numbers: 2, 3." in client.tasks[1]
 
 
 async def test_what_is_missing_twice_is_left_out(scripted, claim_verdicts, super_bowl):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -71,29 +71,20 @@ async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claim
     assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
 
 
-async def test_the_price_is_on_the_usage_that_is_reported(no_claims, super_bowl):
-    used = Usage(requests=1, input_tokens=1_000_000, output_tokens=100_000)
+@pytest.mark.parametrize(
+    ("price", "used", "usd"),
+    [
+        (PRICE, Usage(requests=1, input_tokens=1_000_000, output_tokens=100_000), 2.0),
+        (PRICE, Usage(requests=1, input_tokens=10, usd=7.0), 7.0),
+        (None, Usage(requests=1, input_tokens=10), None),
+    ],
+    ids=["by the price", "told by the client", "unknown"],
+)
+async def test_the_cost_is_on_the_usage_that_is_reported(no_claims, super_bowl, price, used, usd):
     with metered() as meter:
-        await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
+        await LLMJudge(MeteredClient(used, no_claims), name="j", price=price).extract_claims(super_bowl)
 
-    assert meter.total.usd == 2.0
-
-
-async def test_without_a_price_the_cost_stays_unknown(no_claims, super_bowl):
-    with metered() as meter:
-        await LLMJudge(MeteredClient(Usage(requests=1, input_tokens=10), no_claims), name="j").extract_claims(
-            super_bowl
-        )
-
-    assert meter.total == Usage(requests=1, input_tokens=10)
-
-
-async def test_a_price_that_the_client_tells_is_kept(no_claims, super_bowl):
-    used = Usage(requests=1, input_tokens=10, usd=7.0)
-    with metered() as meter:
-        await LLMJudge(MeteredClient(used, no_claims), name="j", price=PRICE).extract_claims(super_bowl)
-
-    assert meter.total.usd == 7.0
+    assert meter.total == replace(used, usd=usd)
 
 
 async def test_a_server_that_tells_no_tokens_took_what_was_expected(no_claims, super_bowl):

@@ -106,7 +106,7 @@ class PromptCacheGate:
 
     def __init__(self, longest_wait: float) -> None:
         self._longest_wait = longest_wait
-        self._is_back: asyncio.Event | None = None
+        self._first: asyncio.Future[None] | None = None
         self._went_at = 0.0
 
     @asynccontextmanager
@@ -123,25 +123,16 @@ class PromptCacheGate:
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
         loop = asyncio.get_running_loop()
-        if self._is_back is None:
-            self._is_back, self._went_at = asyncio.Event(), loop.time()
+        if self._first is None:
+            self._first, self._went_at = loop.create_future(), loop.time()
             try:
                 yield
             finally:
-                self._is_back.set()
+                self._first.set_result(None)
             return
-        await _wait(self._is_back, self._went_at + self._longest_wait - loop.time())
+        left = self._went_at + self._longest_wait - loop.time()
+        await asyncio.wait([self._first], timeout=max(left, 0))
         yield
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    if event.is_set():
-        return
-    waiting = asyncio.ensure_future(event.wait())
-    try:
-        await asyncio.wait([waiting], timeout=max(seconds, 0))
-    finally:
-        waiting.cancel()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

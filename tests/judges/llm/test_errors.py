@@ -1,0 +1,73 @@
+"""What is made of a provider's errors: whether the service is out, and which of their words are shown."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ragspan.judges.llm.errors import is_outage, redacted_message
+
+PROMPT = ["The pump carries a warranty of three years."]
+
+
+def an_error(kind=Exception, words="no", name=None, cause=None, **attributes):
+    error = (type(name, (kind,), {}) if name else kind)(words)
+    for attribute, value in attributes.items():
+        setattr(error, attribute, value)
+    error.__cause__ = cause
+    return error
+
+
+class InvalidJSON(OSError, ValueError):
+    """An error of the network that is a `ValueError`, too, as `requests` has them."""
+
+
+@pytest.mark.parametrize(
+    ("errors", "outage"),
+    [
+        *(({"status_code": status}, True) for status in (401, 402, 403, 404, 407, 408, 425, 429, 500, 502, 503, 529)),
+        *(({"kind": ConnectionError, "status_code": status}, False) for status in (400, 409, 413, 415, 422)),
+        # where clients keep the status
+        ({"code": 422}, False),
+        ({"http_status": 422}, False),
+        ({"response": SimpleNamespace(status_code=422)}, False),
+        ({"response": {"ResponseMetadata": {"HTTPStatusCode": 422}}}, False),
+        ({"cause": an_error(status_code=422)}, False),
+        # codes that are no status decide nothing
+        *(({"code": code}, True) for code in ("context_length_exceeded", None, True, 7)),
+        # without a status the type decides
+        *(({"kind": kind}, True) for kind in (ConnectionError, TimeoutError, OSError, InvalidJSON, RuntimeError)),
+        *(({"kind": kind}, False) for kind in (ValueError, TypeError, NotImplementedError)),
+        ({"name": "ContextWindowExceededError"}, False),
+        ({"name": "ContextOverflowError"}, False),
+        ({"name": "ContentFilterFinishReasonError"}, False),
+        ({"name": "LengthFinishReasonError"}, False),
+        ({"name": "BlockedPromptException"}, False),
+        ({"name": "OutputParserException"}, False),
+    ],
+)
+def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
+    assert is_outage(an_error(**errors)) is outage
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (an_error(message="bad request", status_code=400), "HTTP 400: bad request"),
+        (an_error(words="overloaded", message={"type": "error"}), "overloaded"),
+        (ValueError("no such model: m"), "no such model: m"),
+        (
+            ValueError("You sent internal-token-42 and sk-ant-api03-x*****6789."),
+            "You sent [key] and [key].",
+        ),
+        (
+            ValueError("bad: pump carries a warranty of three"),
+            "the endpoint's message repeats the request and is left out",
+        ),
+        (ValueError("x" * 100_000), "x" * 280),
+    ],
+    ids=["message", "message that is no text", "words", "keys", "prompt", "long"],
+)
+def test_a_providers_words_are_shown_without_keys_and_prompt(error, shown):
+    assert redacted_message(error, PROMPT, secrets=[None, "", "m", "internal-token-42"]) == shown
