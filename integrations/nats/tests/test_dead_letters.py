@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from datetime import datetime
 
@@ -216,6 +218,17 @@ class TestList:
             for number, reason in ((1, "a"), (2, "b"), (3, "b"))
         ]
         assert command(fleet, "list").output.endswith("3 dead letters in ragspan-dead-letters: b 2, a 1\n")
+
+    def test_a_reader_that_has_left_is_no_trouble_with_the_broker(self, fleet):
+        aside_record(fleet)
+        reading, writing = os.pipe()
+        os.close(reading)
+        listing = [sys.executable, "-m", "ragspan.cli", "dead-letters", "list", "--broker", fleet.url]
+
+        done = subprocess.run(listing, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        os.close(writing)
+
+        assert (done.returncode, "cannot be used" in done.stderr) == (1, False)
 
     def test_a_reason_and_a_number_narrow_it_down(self, fleet):
         for number, reason in enumerate("abbab"):

@@ -298,6 +298,8 @@ def _with_broker(
             raise fail(f"there is no stream {stream.dead_stream} at {access.place}") from None
         except APIError as error:  # for example, the stream of records is full
             raise fail(f"the broker says: {_plain(error.description or '')}") from None
+        except BrokenPipeError:  # whoever reads our output has left: the command ends without a word
+            raise
         except (Error, OSError, asyncio.TimeoutError) as error:
             raise fail(f"the broker at {access.place} cannot be used: {type(error).__name__}") from None
         finally:
