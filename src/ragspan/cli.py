@@ -19,14 +19,14 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
 _COMMANDS = "ragspan_command"
-"""The entry-point group of other packages' commands: a `typer.Typer` each, loaded when it is called or its help is shown."""
+"""The entry-point group of other packages' commands, each a `typer.Typer`, loaded for its call or its help."""
 
 _WORKERS = "ragspan_worker"
-"""Likewise of what `ragspan worker` runs: `nats` and `otlp`."""
+"""The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
 
 
 class Commands(TyperGroup):
-    """The commands of the core, and those of installed packages after them."""
+    """The commands of the core, then those of installed packages."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *part_names(_COMMANDS)]
@@ -37,7 +37,7 @@ class Commands(TyperGroup):
             return own
         try:
             command = command_of(load_part(_COMMANDS, cmd_name, f"there is no command {cmd_name!r}"))
-        except ConfigurationError as error:  # a broken package must not cost the help of the other commands
+        except ConfigurationError as error:  # a broken package must not break the help of the other commands
             typer.echo(f"ragspan: {error}", err=True)
             return None
         command.name = cmd_name
@@ -194,7 +194,7 @@ def doctor(
             code = 2
     if any(finding.is_hanging for finding in findings):
         sys.stdout.flush()
-        os._exit(code)  # the interpreter's end would wait for what hangs
+        os._exit(code)  # the interpreter would wait for the check that hangs
     raise typer.Exit(code)
 
 

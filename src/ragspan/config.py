@@ -51,17 +51,17 @@ _logger = logging.getLogger("ragspan")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What `ragspan.default_engine()` is built from.
+    """The settings of `ragspan.default_engine()`.
 
-    Each field is read from its environment variable: by its type, or by the function that its annotation names.
+    Each field is read from its environment variable, by its type or by the function in its annotation.
     """
 
     enabled: bool = True
-    """`RAGSPAN_ENABLED`: false turns everything off at no cost."""
+    """`RAGSPAN_ENABLED`: false turns everything off."""
     judge: Annotated[str, _judge] = "overlap"
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
     judge_base_url: str | None = field(default=None, repr=False)
-    """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's own default."""
+    """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's default."""
     judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
     judge_price: Annotated[tuple[float, ...] | None, _price] = None
@@ -70,28 +70,29 @@ class Settings:
     metrics: Annotated[tuple[str, ...], _metrics] = DEFAULT_METRICS
     """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
     causes: bool = True
-    """`RAGSPAN_CAUSES`: where a response fails, look for the support that its contexts lack among what was retrieved; a
+    """`RAGSPAN_CAUSES`: if a response fails, look for the missing support in all retrieved documents. A judge that is a
     language model is asked once more for it."""
     hhem_model: str | None = None
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"
-    """`RAGSPAN_HHEM_DEVICE`: where HHEM computes, as torch names it: `cpu`, `cuda:0`."""
+    """`RAGSPAN_HHEM_DEVICE`: torch's name of the device for HHEM: `cpu`, `cuda:0`."""
     sample_rate: Annotated[float, _read(SHARE, float)] = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
     metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
     """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
     `faithfulness=0.1,completeness=0.5`."""
     reference_judge: Annotated[str | None, _judge] = None
-    """`RAGSPAN_REFERENCE_JUDGE`: a judge that is trusted more, as `RAGSPAN_JUDGE` names one; it judges a share of the answers
-    again, for the true rate of failures."""
+    """`RAGSPAN_REFERENCE_JUDGE`: a more reliable judge, named as in `RAGSPAN_JUDGE`. It judges a share of the answers again,
+    for the true rate of failures."""
     reference_share: Annotated[float, _read(SHARE, float)] = 0.02
     """`RAGSPAN_REFERENCE_SHARE`: that share, 0..1."""
     anchors: str | None = None
-    """`RAGSPAN_ANCHORS`: a JSONL file of labelled records, which are scored about once an hour to see whether the judge changed."""
+    """`RAGSPAN_ANCHORS`: a JSONL file of labelled records, which are scored about once an hour to see whether the judge has
+    changed."""
     score_unsampled: bool = False
-    """`RAGSPAN_SCORE_UNSAMPLED`: score answers whose trace is not sampled, too."""
+    """`RAGSPAN_SCORE_UNSAMPLED`: also score answers whose trace is not sampled."""
     max_records_per_second: Annotated[float | None, _read(AMOUNT, float)] = None
-    """`RAGSPAN_MAX_RECORDS_PER_SECOND`: records that are let in, more than 0; else any number."""
+    """`RAGSPAN_MAX_RECORDS_PER_SECOND`: records that are accepted, more than 0; else any number."""
     budget_usd_per_day: Annotated[float | None, _read(AMOUNT, float)] = None
     """`RAGSPAN_BUDGET_USD_PER_DAY`: US dollars that judges may spend in a day, more than 0, in each process."""
     budget_tokens_per_minute: Annotated[float | None, _read(AMOUNT, float)] = None
@@ -99,8 +100,8 @@ class Settings:
     budget_requests_per_minute: Annotated[int | None, _read(WHOLE, int)] = None
     """`RAGSPAN_BUDGET_REQUESTS_PER_MINUTE`: requests to judges in a minute, at least 1, in each process."""
     budget_fallback: BudgetFallback = "skip"
-    """`RAGSPAN_BUDGET_FALLBACK`: what scores when the budget is spent: `overlap`, `hhem` (faithfulness only), or nothing:
-    `skip`."""
+    """`RAGSPAN_BUDGET_FALLBACK`: the judge when the budget is spent: `overlap`, `hhem` (faithfulness only), or `skip` for
+    none."""
     concurrency: Annotated[int, _read(WHOLE, int)] = 16
     """`RAGSPAN_CONCURRENCY`: records that are scored at the same time, at least 1."""
     queue_size: Annotated[int, _read(WHOLE, int)] = 2048
@@ -108,7 +109,7 @@ class Settings:
     queue_bytes: Annotated[int, _read(WHOLE, int)] = 64 * 1024 * 1024
     """`RAGSPAN_QUEUE_BYTES`: bytes of text that may wait, at least 1."""
     drop: DropPolicy = "oldest"
-    """`RAGSPAN_DROP`: which record goes when the queue is full, `oldest` or `newest`."""
+    """`RAGSPAN_DROP`: the record that is dropped when the queue is full, `oldest` or `newest`."""
     metric_timeout: Annotated[float, _read(SOME_SECONDS, float)] = 60.0
     """`RAGSPAN_METRIC_TIMEOUT`: seconds after which a metric has failed, more than 0."""
     exit_timeout: Annotated[float, _read(SECONDS, float)] = 10.0
@@ -118,31 +119,31 @@ class Settings:
     score_wait: Annotated[float, _read(SECONDS, float)] = 10.0
     """`RAGSPAN_SCORE_WAIT`: seconds that an answer's span may wait for its scores, 0 or more."""
     judging: JudgingPlace = "helper"
-    """`RAGSPAN_JUDGING`: where judges compute that need the processor, in a `helper` process or a `thread`."""
+    """`RAGSPAN_JUDGING`: where judges that need the processor compute, in a `helper` process or a `thread`."""
     export: ExportPlace = "application"
-    """`RAGSPAN_EXPORT`: who scores and exports whole records, the `application` or its `helper` process."""
+    """`RAGSPAN_EXPORT`: the process that scores and exports whole records, the `application` or its `helper`."""
     sink: Annotated[str | None, _address] = field(default=None, repr=False)
-    """`RAGSPAN_SINK`: the address of a broker, such as `nats://broker:4222`, that handlers send records to in place of scoring
-    them here; workers elsewhere do."""
+    """`RAGSPAN_SINK`: the address of a broker, such as `nats://broker:4222`. Handlers send records there, and workers
+    elsewhere score them."""
     emitters: Annotated[tuple[str, ...], _names] = ("otel",)
-    """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel`, OpenTelemetry, and those that packages such
-    as ragspan-phoenix and ragspan-mlflow bring, which write to the spans that `otel` makes or finds."""
+    """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel` for OpenTelemetry, and the emitters of packages
+    such as ragspan-phoenix and ragspan-mlflow, which write to the spans that `otel` makes or finds."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     dimensions: Annotated[tuple[str, ...], _dimensions] = ()
     """`RAGSPAN_DIMENSIONS`: keys of the request's metadata, such as `release,prompt_version,tenant`, at most five, whose values
     go on spans, events and the histogram of scores."""
     retrieval_tools: Annotated[tuple[str, ...], _tools] = ()
-    """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas: in traces that a worker
-    receives, such a tool is a search."""
+    """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas. In the traces that a worker
+    receives, these tools are searches."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
     redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _function] = None
     """`RAGSPAN_REDACT`: `module:function`, which runs over every text of a record and of its explanations before judges,
-    emitters and sinks see them. A record for which it fails is dropped."""
+    emitters and sinks see them. If it fails, the record is dropped."""
     explanations: bool | None = None
-    """`RAGSPAN_EXPLANATIONS`: true sends the judges' explanations as they are, with quotes, and false sends none; else they
-    quote where content is captured, and give counts and places elsewhere."""
+    """`RAGSPAN_EXPLANATIONS`: true sends the judges' explanations unchanged, with quotes; false sends none. By default they
+    have quotes where content is captured, and counts and places elsewhere."""
     capture_content: CaptureContent = False
     """`RAGSPAN_CAPTURE_CONTENT`, else `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`: send questions, contexts,
     responses and users' ids; `spans` or `events` only there."""
@@ -169,11 +170,11 @@ class Settings:
 
 
 def settings_with(judge: object = None, **fields: Any) -> Settings:
-    """The settings of this process, with what is given in place of the environment's.
+    """The settings of this process, with these values in place of the environment's.
 
     Args:
-        judge: the name of one; an object is no setting and changes nothing.
-        fields: of `Settings`; those that are None change nothing.
+        judge: its name; an object is ignored, because it is not a setting.
+        fields: of `Settings`; None is ignored.
 
     Raises:
         ConfigurationError: there is no such judge, or a variable has a value that is not allowed.
@@ -189,14 +190,14 @@ def settings_with(judge: object = None, **fields: Any) -> Settings:
 
 
 def hidden_content() -> frozenset[HiddenContent]:
-    """What OpenInference's variables hide, which other instrumentations heed as well. All but a plain no hides."""
+    """The kinds of text that OpenInference's variables hide: each value but a plain no hides."""
     return frozenset(
         what for name, hidden in _HIDING.items() if (variable(name) or "0").lower() not in _NO for what in hidden
     )
 
 
 def is_enabled() -> bool:
-    """False when `RAGSPAN_ENABLED` turns everything off.
+    """False if `RAGSPAN_ENABLED` turns everything off.
 
     Raises:
         ConfigurationError: its value is neither true nor false.
@@ -206,12 +207,12 @@ def is_enabled() -> bool:
 
 
 def variable(name: str) -> str | None:
-    """What this environment variable, which is another library's, is set to; None if it is empty, too."""
+    """The value of another library's environment variable; None if it is not set or empty."""
     return os.environ.get(name, "").strip() or None
 
 
 def process_environment() -> dict[str, str]:
-    """All variables, for a process that is to be set up like this one."""
+    """All variables, for another process with the same set-up."""
     return dict(os.environ)
 
 
@@ -252,7 +253,7 @@ def _judge(name: str, value: str) -> str:
 
 
 def _listed(value: str) -> tuple[str, ...]:
-    """What stands between commas, each once."""
+    """The parts between commas, without duplicates."""
     return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
 
 
@@ -298,7 +299,7 @@ def _read(rule: Rule, kind: Callable[[str], Any] = str.lower) -> Callable[[str, 
 def _address(name: str, value: str) -> str:
     if value.partition("://")[2]:
         return value
-    # Not shown: what is no address may be a part of one, with its password.
+    # The value is not shown: it may be a part of an address, with its password.
     raise ConfigurationError(f"{name} should be an address, such as 'nats://broker:4222'")
 
 
@@ -339,7 +340,7 @@ _HIDING: dict[str, tuple[HiddenContent, ...]] = {
     "OPENINFERENCE_HIDE_INPUTS": ("inputs",),
     "OPENINFERENCE_HIDE_INPUT_MESSAGES": ("inputs",),
     "OPENINFERENCE_HIDE_INPUT_TEXT": ("inputs",),
-    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are what a search puts out
+    "OPENINFERENCE_HIDE_OUTPUTS": ("outputs", "documents"),  # documents are the output of a search
     "OPENINFERENCE_HIDE_OUTPUT_MESSAGES": ("outputs",),
     "OPENINFERENCE_HIDE_OUTPUT_TEXT": ("outputs",),
     "OPENINFERENCE_HIDE_RETRIEVAL_DOCUMENTS": ("documents",),
@@ -347,7 +348,7 @@ _HIDING: dict[str, tuple[HiddenContent, ...]] = {
 
 
 def _reader(hint: Any) -> Callable[[str, str], Any]:
-    """How a field of this type is read, where its annotation does not say."""
+    """The function that reads a field of this type."""
     if get_origin(hint) is Annotated:
         read: Callable[[str, str], Any] = hint.__metadata__[0]
         return read
@@ -363,9 +364,11 @@ _VARIABLES = {
 
 
 def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
-    """Of each `RAGSPAN_` variable that is set and means nothing, that it does, and which known one it resembles."""
+    """A warning for each unknown `RAGSPAN_` variable that is set, with the known one that it resembles."""
     environment = os.environ if environment is None else environment
-    known = {name.removeprefix(_PREFIX): name for name in _VARIABLES}  # what all have in common resembles everything
+    known = {
+        name.removeprefix(_PREFIX): name for name in _VARIABLES
+    }  # the common prefix would make all of them similar
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
     others = _prefixes_of_others() if unknown else ()
     words = []
@@ -377,7 +380,7 @@ def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
 
 
 def _prefixes_of_others() -> tuple[str, ...]:
-    """What the variables begin with that installed packages for other sinks read: `RAGSPAN_NATS_`."""
-    from ragspan.installed import part_names  # it reads the installed packages, which takes time
+    """The prefixes of the variables that installed packages for sinks read, such as `RAGSPAN_NATS_`."""
+    from ragspan.installed import part_names  # it is slow, because it reads the installed packages
 
     return tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))

@@ -1,4 +1,4 @@
-"""Labels that people write, and records that have one."""
+"""People's labels of responses, and labelled records."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SHOWN: Final = 60  # characters
 
 
 def label_of(cell: object) -> bool:
-    """Whether the label calls a response good.
+    """Whether the label says that a response is good.
 
     Raises:
-        ValueError: it is no label; the message continues "row 3 ".
+        ValueError: it is not a label; the message continues "row 3 ".
     """
     word = str(cell).strip().lower().removesuffix(".0")
     if word in GOOD or word in BAD:
@@ -48,7 +48,7 @@ def labelled_records(path: str) -> list[tuple[RagRecord, bool]]:
     for row, line in enumerate(lines, start=1):
         try:
             found += [_labelled(read_json(line))] if line.strip() else []
-        except (RecordError, ValueError) as error:  # noqa: PERF203 - each row may be the one
+        except (RecordError, ValueError) as error:  # noqa: PERF203 - the message needs the row
             raise ConfigurationError(f"the anchors {path!r}: row {row} {error}") from None
     if not found:
         raise ConfigurationError(f"the anchors {path!r}: there is no row")
@@ -57,7 +57,7 @@ def labelled_records(path: str) -> list[tuple[RagRecord, bool]]:
 
 def _labelled(row: Any) -> tuple[RagRecord, bool]:
     if not isinstance(row, dict):
-        raise ValueError("should be an object")  # noqa: TRY004 - of the file, not of the program
+        raise ValueError("should be an object")  # noqa: TRY004 - an error of the file, not of the program
     for name in ("question", "response"):
         if not isinstance(row.get(name), str):
             raise ValueError(f"should have a text as {name!r}")  # noqa: TRY004

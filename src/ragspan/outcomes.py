@@ -1,4 +1,4 @@
-"""What scoring a record yields: a score, a reason why there is none, or a failure.
+"""The outcome of a metric for a record: a score, a reason why there is none, or a failure.
 
 Three types, never NaN and never None, so that an aggregate can count each kind by itself.
 """
@@ -21,12 +21,12 @@ _LOSSES_TOLD = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """What judging cost: requests sent to a provider, tokens, and money where the price is known."""
+    """The cost of judging: requests to a provider, tokens, and money if the price is known."""
 
     requests: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
-    """Those of the input tokens that the provider took from its prompt cache."""
+    """The part of the input tokens that the provider took from its prompt cache."""
     output_tokens: int = 0
     usd: float | None = None
 
@@ -43,19 +43,19 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cause:
-    """Why the contexts do not support a claim of a response that fails."""
+    """Why the contexts do not support a claim of a failing response."""
 
     kind: CauseKind
-    """`lost_before_prompt`: a document that was retrieved, and did not reach the prompt, supports it. `cut`: the part of a
-    document does that was cut off. `unsupported`: nothing that was retrieved does."""
+    """`lost_before_prompt`: a retrieved document supports it, but did not reach the prompt. `cut`: a part of a document
+    supports it, but was cut off. `unsupported`: no retrieved document supports it."""
     claim: str | None = None
-    """None where it stands for the response as a whole."""
+    """None if the cause is that of the whole response."""
     document: int | None = None
-    """The place of the document that supports it, from 1, in what the search found."""
+    """The place of the supporting document in the search's results, from 1."""
     search: str | None = None
-    """Name of the search that found the document; None where only a reranker is known to have had it."""
+    """Name of the search that found the document; None if only a reranker is known to have had it."""
     step: str | None = None
-    """Name of the step that dropped the document, where one is known."""
+    """Name of the step that dropped the document, if it is known."""
 
     @property
     def place(self) -> str:
@@ -80,9 +80,9 @@ class Score:
     """From 0 (worst) to 1 (best)."""
     explanation: str | None = None
     threshold: float | None = None
-    """Values from here on pass."""
+    """The smallest value that passes."""
     label: Label | None = None
-    """Derived from the threshold unless the metric has a rule of its own (a tied vote, say)."""
+    """Derived from the threshold unless the metric has its own rule, for instance for a tied vote."""
     evidence: tuple[object, ...] = ()
     """The single verdicts behind the value: votes, ratings, claims or contexts."""
     details: Mapping[str, float] = field(default_factory=dict)
@@ -90,13 +90,13 @@ class Score:
     judge: str | None = None
     """Who judged."""
     prompt_version: str | None = None
-    """The version of the prompts that were used; None where no language model judged."""
+    """The version of the judge's prompts; None if no language model judged."""
     usage: Usage | None = None
-    """What it took, requests of a judge that was replaced on the way included."""
+    """The cost, also of a judge that was replaced."""
     fallback: str | None = None
-    """Why another judge than the metric's own stood in, such as `budget_exhausted`; None if none did."""
+    """Why another judge replaced the metric's own, such as `budget_exhausted`; None if none did."""
     causes: tuple[Cause, ...] = ()
-    """Of a score that fails: why the contexts lack support, a claim each. Claims of which it is not sure are left out."""
+    """For a failing score: why the contexts do not support its claims, one cause each. Unclear claims have none."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.value <= 1:  # not NaN either
@@ -106,19 +106,19 @@ class Score:
 
     @property
     def cause(self) -> CauseKind | None:
-        """The most frequent of the causes; of equals, the one that an operator can do most about."""
+        """The most frequent cause; if several are, the one that an operator can do most about."""
         kinds = Counter(cause.kind for cause in self.causes)
         return max((kind for kind in get_args(CauseKind) if kind in kinds), key=kinds.__getitem__, default=None)
 
     @property
     def losing_step(self) -> str | None:
-        """The step to which most claims of `cause` are due, where one is known."""
+        """The step that lost the support of most claims of `cause`, if one is known."""
         steps = Counter(cause.step for cause in self.causes if cause.kind == self.cause)
         return max(steps, key=steps.__getitem__, default=None)
 
     @property
     def losses(self) -> str | None:
-        """Where support was lost, in words that quote nobody; None if nothing that was retrieved would have helped."""
+        """Where support was lost, without quotes; None if no retrieved document would have helped."""
         places = Counter(cause.place for cause in self.causes if cause.kind != "unsupported")
         if not places:
             return None
@@ -141,10 +141,10 @@ def _claims(count: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NotApplicable:
-    """The metric has nothing to say about this record, and why."""
+    """Why the metric does not apply to this record."""
 
     reason: str
-    """One of few: `answer_aborted`, `no_contexts`, `not_sampled`, ..."""
+    """One of few values: `answer_aborted`, `no_contexts`, `not_sampled`, ..."""
     detail: str | None = None
 
     def __str__(self) -> str:
@@ -157,13 +157,13 @@ class NotApplicable:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricFailure:
-    """The metric should have had a score but could not get one."""
+    """The metric applies, but could not get a score."""
 
     error_type: str
-    """One of few kinds: it becomes an attribute value."""
+    """One of few values, because it becomes an attribute."""
     message: str
     outage: bool = False
-    """It was the judge's service that failed, so that other records would fare no better now."""
+    """The judge's service failed, so that other records would fail now as well."""
 
     def __str__(self) -> str:
         return f"failed: {self.error_type}"
@@ -183,15 +183,15 @@ class ScoredRecord:
     record: RagRecord
     outcomes: Mapping[str, Outcome]
     late: bool = False
-    """True the second time: these outcomes came after the emitters had stopped waiting."""
+    """True the second time: these outcomes came after `score_wait`."""
     span: SpanAnchor | None = None
     """The answer's span, if an emitter started or found one."""
     retrieval_spans: tuple[SpanAnchor | None, ...] = ()
-    """The span of each of the record's retrievals, in order, where an emitter knows them; else empty."""
+    """The span of each of the record's retrievals, in order, if an emitter knows them; else empty."""
     refusal: bool = False
     """The response says that the contexts do not contain the answer."""
     language: str | None = None
-    """What the response's language is guessed to be: its ISO 639-1 code, `und` where that is not known."""
+    """The guessed language of the response: its ISO 639-1 code, or `und` if it is not known."""
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds that each metric took."""
 

@@ -1,6 +1,6 @@
-"""Values as JSON knows them, and JSON that somebody else wrote, read within limits.
+"""Writes values as JSON, and reads JSON from other processes within limits.
 
-The limits bound what it costs to read a record, whatever the text holds: a fraction of a second, and some tens of megabytes.
+The limits bound the cost of reading any text: a fraction of a second, and some tens of megabytes.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 MAX_JSON = 4 * 1024 * 1024
 """Bytes of a record's JSON, or characters of a text."""
 MAX_VALUES = 100_000
-"""Values in it: texts, numbers, lists, objects."""
+"""Texts, numbers, lists and objects in a record."""
 MAX_DEPTH = 32
-"""Lists and objects inside each other; `RagRecord.to_json` writes 21 at most."""
+"""Lists and objects inside each other; `RagRecord.to_json` writes at most 21."""
 MAX_CONTEXTS = 10_000
-"""Contexts, evidence, what the searches returned and what rerankers were given and left, together."""
+"""Contexts, evidence, results of searches, and input and output of rerankers, together."""
 MAX_STEPS = 1_000
-"""Searches, rerankings, and calls of tools and models, together; each becomes a span."""
+"""Searches, rerankings, and calls of tools and models, together. Each becomes a span."""
 
 _PLAIN_TYPES = (str, bool, type(None))
-_MAX_PLAIN_DEPTH = 20  # of what we write
+_MAX_PLAIN_DEPTH = 20  # in the JSON that we write
 _MAX_DIGITS = 300
-"""Of a number. One with more takes long to read, and may be too large for a float."""
+"""Digits of a number. A longer one takes long to read, and may be too large for a float."""
 _MAX_BITS = 990
-"""Of an integer that we write: 299 digits and a sign at most."""
+"""Bits of an integer that we write: at most 299 digits and a sign."""
 
 
 def read_json(text: str | bytes) -> Any:
-    """What the text holds.
+    """The value of a JSON text.
 
     Raises:
-        RecordError: it is no JSON in UTF-8, or more than the limits allow. The message shows nothing of what it holds.
+        RecordError: it is not JSON in UTF-8, or exceeds the limits. The message contains nothing of the text.
     """
     check("bytes of JSON", len(text), MAX_JSON)
     try:
@@ -59,16 +59,14 @@ def read_json(text: str | bytes) -> Any:
 def write_json(value: Any, *, metadata: Iterable[Mapping[Any, Any]]) -> str:
     """The value as JSON text.
 
-    msgspec writes it in a tenth of the time, but not every value as `plain` does. Those values can only be in metadata.
+    msgspec needs a tenth of the time, but writes some values in another form than `plain`. Only metadata can hold these.
 
     Args:
-        value: dataclasses and what they hold.
-        metadata: all of the metadata in it.
+        value: dataclasses and their values.
+        metadata: all metadata in it.
     """
     if all(map(_is_plain, metadata)):
-        with contextlib.suppress(
-            TypeError, ValueError, RecursionError
-        ):  # a lone surrogate, or a type that only `plain` names
+        with contextlib.suppress(TypeError, ValueError, RecursionError):  # a lone surrogate, or another type
             return _encoder().encode(value).decode()
     return json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
 
@@ -81,7 +79,7 @@ def _encoder() -> msgspec.json.Encoder:
 
 
 def _exact(value: object) -> str:
-    """The text of an object of a framework's own class of texts."""
+    """The text of an object of a framework's subclass of `str`."""
     if isinstance(value, str):
         return str.__str__(value)
     raise TypeError(type(value).__name__)
@@ -101,20 +99,20 @@ def _is_plain_number(value: object) -> bool:
 
 
 def check(what: str, number: int, most: int) -> None:
-    """Refuse a record that has more of something than is allowed.
+    """Refuse a record that exceeds a limit.
 
     Raises:
-        RecordError: it has.
+        RecordError: it does.
     """
     if number > most:
         raise RecordError(f"a record has {most} {what} at most, but this one has more")
 
 
 def _count_values(text: str) -> int:
-    """How many values the text holds, or a few more, found without making any of them.
+    """The number of values in the text, or a few more, without reading them.
 
-    Each value but the first follows a comma or a bracket. Strings hold these as well, but they are left out only where that
-    matters.
+    Each value but the first follows a comma or a bracket. Strings may contain these as well; they are left out only if the
+    number would be too large.
     """
     number = _count_marks(text)
     if number <= MAX_VALUES:
@@ -129,7 +127,7 @@ def _count_marks(text: str) -> int:
 
 
 def _depth(value: Any) -> int:
-    """How many lists and objects are inside each other; counted up to one more than is allowed."""
+    """The number of lists and objects inside each other, up to one more than the limit."""
     depth = -1
     level: list[Any] = [[value]]
     while level and depth <= MAX_DEPTH:
@@ -158,7 +156,7 @@ def _no_constant(name: str) -> None:
 
 
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
-    """The entries of a framework's metadata that are plain data, which a record can carry anywhere."""
+    """The entries of a framework's metadata that are plain data, so that every form of a record can hold them."""
     return {
         key: value
         for key, value in metadata.items()
@@ -167,7 +165,7 @@ def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """The value as JSON knows it; what is nested too deep, or in itself, becomes its type's name."""
+    """The value in JSON's types. Other types, and values that are nested too deep, become the name of their type."""
     if depth > _MAX_PLAIN_DEPTH:
         return type(value).__name__
     if type(value) in _PLAIN_TYPES:

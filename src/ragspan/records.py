@@ -1,6 +1,6 @@
-"""What is scored: one answered request, independent of any framework.
+"""The record of one answered request, independent of any framework.
 
-All times are Unix nanoseconds. All text is the user's data: it is carried, never interpreted.
+All times are Unix nanoseconds. All text is the user's data and is never interpreted.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
 
 def is_abandonment(error: BaseException) -> bool:
-    """Whether an answer that this error ended was given up, by its reader or by a cancellation, rather than failed."""
+    """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
     return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__) or _comes_from_closing(error)
 
 
-# Event loops have a class of their own for cancellations; the name is common to them.
+# Event loops have their own classes for cancellations, with a common name.
 _ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
 _MAX_CONTEXTS = 10
 
 
 def _comes_from_closing(error: BaseException) -> bool:
-    """Whether a coroutine was closed, and something stumbled on the way out of it."""
+    """Whether a coroutine was closed, and this error was raised while it ended."""
     context = error.__context__
     for _ in range(_MAX_CONTEXTS):
         if context is None or isinstance(context, GeneratorExit):
@@ -58,17 +58,17 @@ class RetrievedContext:
     """The whole text, as it was when the model was called."""
     id: str | None = None
     rank: int | None = None
-    """0-based place in the result of the first search that brought it; None when it came from no ranked result."""
+    """0-based place in the result of the first search that found it; None if no ranked result has it."""
     score: float | None = None
-    """The retriever's own figure; its range and direction are the retriever's. What is no finite number becomes None."""
+    """The retriever's own score, with its range and direction. A value that is not a finite number becomes None."""
     source: str | None = None
-    """Where the text comes from: a file, a URL, a title."""
+    """The origin of the text: a file, a URL, a title."""
     truncated: bool = False
-    """The prompt held only a part of `text`."""
+    """The prompt contains only a part of `text`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.score is not None:  # of whatever numeric type the retriever's library has
+        if self.score is not None:  # the retriever's library may have its own numbers
             object.__setattr__(self, "score", _finite(self.score))
 
 
@@ -80,7 +80,7 @@ class SpanAnchor:
     span_id: int
     trace_flags: int = 1
     trace_state: str = ""
-    """As the W3C `tracestate` header has it."""
+    """In the form of the W3C `tracestate` header."""
     is_remote: bool = False
 
     @property
@@ -97,21 +97,20 @@ class Retrieval:
     started_ns: int
     ended_ns: int
     contexts: tuple[RetrievedContext, ...] = ()
-    """What the search returned, in rank order, whether or not it reached the prompt."""
+    """The results, in rank order, also those that did not reach the prompt."""
     error_type: str | None = None
     span: SpanAnchor | None = None
-    """The span that another instrumentation made for this search, where one is known: what is said of the search's
-    documents can be said there."""
+    """The span of another instrumentation for this search, if it is known. Scores of its documents can be written there."""
     data_source_id: str | None = None
     """What was searched: a collection, an index."""
     top_k: int | None = None
     """How many documents were asked for."""
     tool_name: str | None = None
-    """The tool that is this search, and hands on what it finds; such a tool is no tool call of its own."""
+    """The tool that makes this search and returns its results. It has no `ToolCall` of its own."""
     tool_call_id: str | None = None
     error: ErrorReport | None = None
     within: int | None = None
-    """The place in `RagRecord.tool_calls` of the tool that did this; None outside of tools. So with all steps."""
+    """The index in `RagRecord.tool_calls` of the tool that did this; None outside of tools. All steps have it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -130,11 +129,11 @@ class Generation:
     response_id: str | None = None
     """The provider's id of the reply."""
     response_model: str | None = None
-    """The model that replied, as the provider names it."""
+    """The provider's name of the model that replied."""
     cached_tokens: int | None = None
-    """Those of the input that the provider read from its cache."""
+    """The input tokens that the provider read from its cache."""
     streamed: bool = False
-    """The reply is known to have come in pieces."""
+    """The reply came in pieces, as far as is known."""
     prompt: tuple[Message, ...] = ()
     reply: Message | None = None
     error: ErrorReport | None = None
@@ -149,11 +148,11 @@ class ToolCall:
     started_ns: int
     ended_ns: int
     call_id: str | None = None
-    """The id of the model's request, if a model asked for the call."""
+    """The id of the model's request, if a model requested the call."""
     arguments: str | None = None
-    """As JSON, or as the tool's one text."""
+    """JSON, or the tool's only text."""
     result: str | None = None
-    """What the model, or the caller, was told; as JSON where it is no text."""
+    """The result for the model or the caller; JSON if it is not a text."""
     error_type: str | None = None
     error: ErrorReport | None = None
     within: int | None = None
@@ -161,18 +160,18 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reranking:
-    """One time that a reranker put documents in a new order, or that a filter left some out."""
+    """One call of a reranker, which gives documents a new order, or of a filter, which removes some."""
 
     name: str
     query: str | None
     started_ns: int
     ended_ns: int
     given: tuple[RetrievedContext, ...] = ()
-    """The documents in their order before."""
+    """The documents in their previous order."""
     contexts: tuple[RetrievedContext, ...] = ()
-    """What was left of them, in the new order."""
+    """The remaining documents, in the new order."""
     is_filter: bool = False
-    """The order is as before: this tells who dropped a document, and is no step that spans show."""
+    """True for a filter. It shows which step dropped a document, and has no span."""
     model: str | None = None
     top_k: int | None = None
     """How many documents were asked for."""
@@ -188,32 +187,32 @@ Step: TypeAlias = ToolCall | Retrieval | Reranking | Generation
 class RagRecord:
     """One answered request: question, contexts, response, and how it went.
 
-    Can be built by hand: `RagRecord(question="...", contexts=["..."], response="...")` takes plain strings as contexts
-    and fills the id and the times. A record is its own capture.
+    To make one by hand: `RagRecord(question="...", contexts=["..."], response="...")` takes strings as contexts and fills in
+    the id and the times. A record is also a capture.
     """
 
     question: str | None
     """The user's own words."""
     contexts: tuple[RetrievedContext, ...] | None
-    """The texts that reached the model, in prompt order. `()` says that there were none, `None` that they could not
-    be observed."""
+    """The texts that reached the model, in prompt order. `()` means that there were none, `None` that they could not be
+    observed."""
     response: str | None
-    """What the caller got as the answer."""
+    """The answer that the caller got."""
     status: AnswerStatus = "complete"
     error_type: str | None = None
     swallowed_errors: tuple[str, ...] = ()
     """Types of errors that the framework hid from the caller."""
     evidence: tuple[RetrievedContext, ...] = ()
-    """The leaf contexts, when the contexts were themselves generated."""
+    """The original contexts, if the contexts were themselves generated."""
     record_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     run_id: str | None = None
-    """LangChain's id of the outermost run, by which its other tracers know the answer."""
+    """LangChain's id of the outermost run, which its other tracers use, too."""
     framework: str = "python"
     name: str = "answer"
-    """What answered: the chain, the engine, the agent."""
+    """The name of the chain, engine or agent that answered."""
     started_ns: int = field(default_factory=time.time_ns)
     ended_ns: int = 0
-    """`started_ns` when not given."""
+    """By default `started_ns`."""
     parent: SpanAnchor | None = None
     """The span under which the answer belongs."""
     retrievals: tuple[Retrieval, ...] = ()
@@ -223,14 +222,14 @@ class RagRecord:
     tags: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     tool_calls: tuple[ToolCall, ...] = ()
-    """In the order in which they began."""
+    """In the order of their starts."""
     rerankings: tuple[Reranking, ...] = ()
     is_agent: bool = False
     """A model chose the steps, by calling tools."""
     error: ErrorReport | None = None
-    """What the error said with status `error`."""
+    """The error, with status `error`."""
 
-    if TYPE_CHECKING:  # a dataclass cannot say that it takes more than it keeps: contexts may be plain strings
+    if TYPE_CHECKING:  # for type checkers: contexts may be plain strings
 
         def __init__(
             self,
@@ -272,12 +271,12 @@ class RagRecord:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """All steps that spans show, one kind after the other: the tools, the searches, the rerankers, the models."""
+        """All steps with a span, one kind after the other: tools, searches, rerankers, models."""
         rerankings = (reranking for reranking in self.rerankings if not reranking.is_filter)
         return (*self.tool_calls, *self.retrievals, *rerankings, *self.generations)
 
     def without_step_texts(self) -> RagRecord:
-        """The same record without the texts that only spans show; `ragspan.step_texts` names them."""
+        """The same record without the texts that only spans show; `ragspan.step_texts` lists them."""
         bare: RagRecord = without_texts(self)
         return replace(
             bare,
@@ -289,7 +288,7 @@ class RagRecord:
 
     @property
     def size_hint(self) -> int:
-        """Bytes of memory that the record's texts take; a string's size is known without reading it."""
+        """Bytes of memory of the record's texts, found without reading them."""
         texts = [self.question, self.response]
         for call in self.tool_calls:
             texts += [call.arguments, call.result]
@@ -301,7 +300,7 @@ class RagRecord:
         return sum(map(sys.getsizeof, unique.values()))
 
     def _all_contexts(self) -> Iterable[tuple[RetrievedContext, ...]]:
-        """Its contexts and evidence, what its searches found, and what its rerankers were given and left."""
+        """Contexts, evidence, results of searches, and input and output of rerankers."""
         yield from (self.contexts or (), self.evidence)
         yield from (search.contexts for search in self.retrievals)
         for reranking in self.rerankings:
@@ -316,21 +315,21 @@ class RagRecord:
         return table(f"{self.name} {self.record_id}{state}", named_texts(self))
 
     def to_json(self) -> str:
-        """The record as JSON text, which `from_json` turns back into an equal record.
+        """The record as JSON text, of which `from_json` makes an equal record.
 
-        Metadata values that JSON cannot hold (locks, clients, NaN, integers of 300 digits) become the name of their type, and
-        keys become texts.
+        Metadata values that are not possible in JSON (locks, clients, NaN, integers of 300 digits) become the name of their
+        type, and keys become texts.
         """
         contexts = (context.metadata for contexts in self._all_contexts() for context in contexts)
         return write_json(self, metadata=[self.metadata, *contexts])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
-        """The record that `to_json` wrote; fields unknown to this version are ignored.
+        """The record that `to_json` wrote; unknown fields are ignored.
 
         Raises:
-            RecordError: the text is no JSON or no record, or more than the limits of `ragspan.record_json` allow. The message
-                names the field, and shows nothing of what it holds.
+            RecordError: the text is not JSON or not a record, or exceeds the limits of `ragspan.record_json`. The message
+                names the field, and contains nothing of its value.
         """
         import msgspec
 
@@ -346,20 +345,20 @@ class RagRecord:
 
 
 class Capture(Protocol):
-    """What a handler hands over on the hot path; becomes a record in the worker."""
+    """A handler submits it on the request path; the worker makes a record of it."""
 
     @property
     def size_hint(self) -> int:
-        """Bytes of text that it refers to, cheaply known: what the queue's byte bound counts."""
+        """Bytes of its texts, for the queue's limit; quick to compute."""
         ...
 
     def to_record(self) -> RagRecord | None:
-        """The record, made in the worker; None when there is nothing to score."""
+        """The record, made in the worker; None if there is nothing to score."""
         ...
 
 
 class RecordSink(Protocol):
-    """Anything that takes captures: the engine, or a broker."""
+    """Takes captures: the engine, or a broker's sink."""
 
     def submit(self, capture: Capture) -> None:
         """Take a capture. Never blocks, never raises."""
@@ -369,11 +368,11 @@ class RecordSink(Protocol):
 def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     """Documents as contexts.
 
-    A document may be a `RetrievedContext`, a string, or an object that keeps its text as frameworks do: `page_content`
-    (LangChain), `get_content()` (LlamaIndex) or `text`.
+    A document may be a `RetrievedContext`, a string, or an object with its text in `page_content` (LangChain),
+    `get_content()` (LlamaIndex) or `text`.
 
     Raises:
-        TypeError: something in `documents` has no text; or `documents` is a single string.
+        TypeError: one of `documents` has no text, or `documents` is a single string.
     """
     if isinstance(documents, (str, bytes)):
         raise TypeError("contexts are a sequence of texts or documents, not a single string: write [text]")

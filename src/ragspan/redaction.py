@@ -1,7 +1,7 @@
-"""Runs the application's own function over all text of a record and of its outcomes: `redact=`, or `RAGSPAN_REDACT`.
+"""Runs the application's `redact` function (`RAGSPAN_REDACT`) over all text of a record and of its outcomes.
 
-Every text is passed to the function but ids of documents and records, names of steps, models and error types: what the
-function is not known to have changed does not leave the process.
+The function gets every text but ids of documents and records, and names of steps, models and error types. If it fails, the
+text does not leave the process.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ragspan.record_json import plain
 from ragspan.records import RagRecord, SpanAnchor
 
 Redact: TypeAlias = Callable[[str], str]
-"""Takes a text and returns what may leave the process of it."""
+"""Takes a text and returns the text that may leave the process."""
 RedactOption: TypeAlias = Redact | str | Literal[False] | None
-"""A function, or `module:function` where to find one; None asks `RAGSPAN_REDACT`, and False redacts nothing."""
+"""A function, or its `module:function`; None reads `RAGSPAN_REDACT`, and False redacts nothing."""
 
 _T = TypeVar("_T")
 
@@ -58,16 +58,16 @@ _NOT_TEXT = frozenset(
         "type",
     }
 )
-"""Fields that hold no user's words; every other text is redacted."""
+"""Fields without users' words; every other text is redacted."""
 
 
 class RedactionError(RagspanError):
-    """The application's function raised, or returned no text. The message quotes nothing of what it was given."""
+    """The application's function raised, or returned no text. The message does not quote its argument."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedactedRecord:
-    """A capture whose texts have been redacted: an engine redacts only what its metrics make of it."""
+    """A capture with redacted texts: the engine redacts only the outcomes of its metrics."""
 
     record: RagRecord
 
@@ -80,10 +80,10 @@ class RedactedRecord:
 
 
 def redact_from(given: RedactOption) -> Redact | None:
-    """The function that this option stands for; None if nothing is redacted.
+    """The function of this option; None if nothing is redacted.
 
     Raises:
-        ConfigurationError: it is no such function, or cannot be imported.
+        ConfigurationError: it is not such a function, or cannot be imported.
     """
     if given is False:
         return None
@@ -96,7 +96,7 @@ def redact_from(given: RedactOption) -> Redact | None:
 
 
 def redacted(record: RagRecord, redact: Redact) -> RagRecord:
-    """The record with every text redacted, the same text always in the same way. Metadata becomes plain data.
+    """The record with redacted texts; equal texts stay equal. Metadata becomes plain data.
 
     Raises:
         RedactionError: the function failed.
@@ -105,7 +105,7 @@ def redacted(record: RagRecord, redact: Redact) -> RagRecord:
 
 
 def redacted_outcome(outcome: Outcome, redact: Redact) -> Outcome:
-    """The outcome with its explanations redacted; where that fails, it has none."""
+    """The outcome with redacted explanations; if that fails, without them."""
     try:
         return _run(outcome, redact)
     except RedactionError:
@@ -116,8 +116,8 @@ def redacted_outcome(outcome: Outcome, redact: Redact) -> Outcome:
         return replace(outcome, message="the message could not be redacted")
 
 
-def withhold(text: str) -> str:  # noqa: ARG001 - it is a function like the application's
-    """A function that redacts by failing, so that explanations are left out where the real one cannot be."""
+def withhold(text: str) -> str:  # noqa: ARG001 - the application's function has it
+    """Always fails, so that explanations are left out in a process without the real function."""
     raise RedactionError("the function is in another process")
 
 
@@ -150,7 +150,7 @@ class _Pass:
         return self._plain(plain(value))
 
     def _plain(self, value: Any) -> Any:
-        """Of what JSON knows."""
+        """A value of JSON's types."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
@@ -174,7 +174,7 @@ def _imported(name: str) -> Redact:
         raise wrong(_VARIABLE, name, "module:function, such as 'privacy:mask'")
     try:
         found = getattr(importlib.import_module(module), function, None)
-    except Exception as error:  # the module is the application's, and may raise anything when it is imported
+    except Exception as error:  # the application's module may raise anything
         raise ConfigurationError(
             f"{_VARIABLE} is {name!r}, but {module} cannot be imported: {type(error).__name__}: {error}"
         ) from error

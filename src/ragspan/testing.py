@@ -1,7 +1,7 @@
-"""What users of ragspan need in their own tests.
+"""Tools for the tests of ragspan's users.
 
-A sink that keeps records, a judge that says what it is told, OpenTelemetry providers that keep what they get, and an
-assertion about scores.
+A sink that keeps records, a judge with fixed verdicts, OpenTelemetry providers that keep their data, and an assertion about
+scores.
 
     sink = RecordingSink()
     chain.invoke(question, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class RecordingSink:
-    """Keeps captures; turns them into records when asked, as a worker would."""
+    """Keeps captures, and makes records of them as a worker would."""
 
     def __init__(self) -> None:
         self._captures: list[Capture] = []
@@ -41,7 +41,7 @@ class RecordingSink:
             self._captures.append(capture)
 
     def records(self) -> list[RagRecord]:
-        """The records of the captures submitted since the last call; captures with nothing to score are left out."""
+        """The records of the captures since the last call, without those that have nothing to score."""
         with self._lock:
             captures, self._captures = self._captures, []
         return [record for record in (capture.to_record() for capture in captures) if record is not None]
@@ -54,9 +54,9 @@ class RecordingEmitter(ScoreEmitter):
     score_wait: float = 10.0
     scored: list[ScoredRecord] = field(default_factory=list)
     on_emit: Callable[[ScoredRecord], None] | None = None
-    """Called with each one as well: to set an event, say."""
+    """Called with each record, for instance to set an event."""
     keep: bool = True
-    """False leaves it at that call, for more records than memory holds."""
+    """False keeps no records, for more of them than memory holds."""
 
     def emit(self, scored: ScoredRecord) -> None:
         if self.keep:
@@ -67,28 +67,28 @@ class RecordingEmitter(ScoreEmitter):
 
 @dataclass(frozen=True, kw_only=True)
 class FakeJudge:
-    """A judge that says what it is told, whatever the record.
+    """A judge that gives these verdicts for every record.
 
-    Lists are taken as they are, and the last element repeats: `votes=[True, False]` gives True, False, False, ...
+    The last element of a list repeats: `votes=[True, False]` gives True, False, False, ...
     """
 
     name: str = "fake"
     votes: Sequence[bool] = (True,)
     """Whether each vote finds the response grounded."""
     ratings: Sequence[float] = (1.0,)
-    """Completeness from 0 to 1, one a rating."""
+    """Completeness from 0 to 1, one value for each rating."""
     claims: Sequence[str] | None = None
-    """The claims in the response; the response itself when None."""
+    """The claims in the response; None means the response itself."""
     supported: Sequence[bool] = (True,)
     """Whether each claim is supported."""
     useful: Sequence[bool] = (True,)
     """Whether each context was useful."""
     answer_relevance: Sequence[float] = (1.0,)
-    """How fully the response addresses the question from 0 to 1, one a rating."""
+    """How fully the response addresses the question from 0 to 1, one value for each rating."""
     context_relevance: Sequence[float] = (1.0,)
-    """What each context holds in answer to the question, from 0 to 1."""
+    """How relevant each context is to the question, from 0 to 1."""
     utilization: Sequence[float] = (1.0,)
-    """The share of each context that went into the response, from 0 to 1."""
+    """The share of each context that the response uses, from 0 to 1."""
     explanations: Mapping[str, str] = field(default_factory=dict)
     """By question: `vote`, `rating`, `claim`, `chunk`."""
 
@@ -134,7 +134,7 @@ class FakeJudge:
 
 
 class InMemoryTelemetry:
-    """OpenTelemetry providers of a test's own, and what they got.
+    """A test's own OpenTelemetry providers, and their data.
 
     telemetry = InMemoryTelemetry()
     emitter = OTelEmitter(tracer_provider=telemetry.tracer_provider)
@@ -176,15 +176,15 @@ def assert_scores(records: Any, judge: Judge | str | None = None, **minimums: fl
 
         assert_scores([RagRecord(question=..., contexts=[...], response=...)], faithfulness=0.8)
 
-    It may be called inside a running event loop, which stands still meanwhile.
+    Inside a running event loop it blocks the loop.
 
     Args:
-        records: whatever `ragspan.datasets.evaluate` takes: records, dictionaries, a data frame, a path.
+        records: as for `ragspan.datasets.evaluate`: records, dictionaries, a data frame, a path.
         judge: a judge, `"overlap"` or `"openai:<model>"`; by default that of `RAGSPAN_JUDGE`.
         minimums: means from 0 to 1 by metric.
 
     Raises:
-        AssertionError: a mean is lower, or nothing was scored; it tells the lowest scores and why they are low.
+        AssertionError: a mean is lower, or nothing was scored; the message has the lowest scores and their reasons.
         ConfigurationError: there is no such metric.
         TableError: one of the records cannot be read.
     """

@@ -1,6 +1,6 @@
-"""`ragspan demo`: eight questions to the handbook of a bicycle rental, answered by real frameworks with a scripted model.
+"""`ragspan demo`: eight questions about the handbook of a bicycle rental, answered by real frameworks with a scripted model.
 
-An integration answers: it registers a class that is an `AnsweringFramework` in the entry-point group `ragspan_demo`.
+Each integration registers an `AnsweringFramework` class in the entry-point group `ragspan_demo`.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """A question, who answers it, and how."""
+    """A question, its framework and the way of the call."""
 
     framework: str
     title: str
-    """What the reader is to see in it."""
+    """The heading of this answer in the output."""
     question: str
     response: str
-    """What the model says."""
+    """The model's scripted answer."""
     way: Way = Way.CALL
     is_wrong: bool = False
-    """The response contradicts the handbook, so that every score of its grounding should fail."""
+    """The response contradicts the handbook, so every score of its grounding should fail."""
 
 
 class AnsweringFramework(Protocol):
-    """A framework's programs, with ragspan attached as a user would."""
+    """A framework's programs, with ragspan set up as by a user."""
 
     def answer(self, asked: Asked) -> str:
-        """Let the framework answer; returns what the caller got."""
+        """Return the framework's answer."""
         ...
 
 
@@ -135,10 +135,7 @@ HANDBOOK = (
 
 
 def find(question: str, count: int = 3) -> list[tuple[Page, float]]:
-    """The pages that share most words with a question, best first, each with the share of the question's words.
-
-    It needs no model and no network.
-    """
+    """The pages that share the most words with a question, best first, each with its share of the question's words."""
     wanted = _words(question)
     scored = [(page, len(wanted & _words(f"{page.name} {page.text}")) / len(wanted)) for page in HANDBOOK]
     return sorted(scored, key=lambda pair: -pair[1])[:count]

@@ -1,4 +1,4 @@
-"""Runs the demo: an application with tracing, frameworks with ragspan attached, and what came out of it."""
+"""Runs the demo: an application with tracing, the frameworks, and the output."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _otlp_exporter(url: str) -> SpanExporter:
 
 
 def _answers(chosen: Mapping[str, importlib.metadata.EntryPoint], settings: Settings) -> list[list[Text]]:
-    """Ask as an application does, in a span for each request, and say what came of it."""
+    """Ask as an application does, in a span for each request; the lines about each answer."""
     emitter = RecordingEmitter(score_wait=settings.score_wait)
     engine = engine_from(settings, emitters=[*emitters_from(settings), emitter])
     set_default_engine(engine)
@@ -111,17 +111,14 @@ def _tell_next(console: Console, otlp: str | None, count: SpanCount, provider: T
     return True
 
 
-# What people read -----------------------------------------------------------------------------------------------------
-
-
 def shown_answer(number: int, asked: Asked, got: str, scored: Sequence[ScoredRecord]) -> Iterator[Text]:
     """The lines about one answer.
 
     Args:
         number: of the answer in the script.
         asked: what was asked.
-        got: what the caller got, which may be less than the model would have said.
-        scored: the record with its outcomes, and with those that came late.
+        got: the caller's answer, which may be shorter than the model's.
+        scored: the record with its outcomes, then with the late ones.
     """
     record = scored[0].record
     outcomes = {metric: outcome for part in scored for metric, outcome in part.outcomes.items()}
@@ -150,7 +147,7 @@ def _passes(outcomes: Mapping[str, Outcome]) -> bool:
 
 
 def legend(judge: str) -> Iterator[Text]:
-    """What the lines mean."""
+    """The meaning of the lines."""
     yield Text(f"Scores by the {judge} judge, from 0 to 1; pass or fail by a threshold:")
     yield Text("context_adherence    does the answer keep to its contexts?", style="dim")
     yield Text("completeness         does it say what the contexts say about the question?", style="dim")
@@ -159,7 +156,7 @@ def legend(judge: str) -> Iterator[Text]:
 
 
 def draw(lines: Sequence[Text]) -> str:
-    """These lines of the demo, as an SVG that loads nothing from anywhere."""
+    """The lines as an SVG without external resources."""
     console = Console(record=True, width=80, file=io.StringIO(), force_terminal=True)
     for line in lines:
         console.print(line, no_wrap=True, overflow="ellipsis")
