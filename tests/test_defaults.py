@@ -30,22 +30,39 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
     assert engine.stats().scored == 1
 
 
-def test_a_wrong_variable_is_an_error_when_the_engine_is_made(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_QUEUE_SIZE", "0")
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"QUEUE_SIZE": "0"}, "RAGSPAN_QUEUE_SIZE is '0', but should be a whole number, at least 1"),
+        ({"EMITTERS": "otel,fenix"}, r"there is no emitter 'fenix' here \(there are: console, .*otel, phoenix\)"),
+        ({"METRICS": "faithfulness,answer_relevance"}, "answer_relevance needs an LLMJudge"),
+        ({"JUDGE": "openai:gpt-4o-mini"}, "OPENAI_API_KEY"),
+        (
+            {"JUDGE": "openai:local", "JUDGE_BASE_URL": "http://127.0.0.1:1/v1", "BUDGET_USD_PER_DAY": "5"},
+            r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_PRICE",
+        ),
+    ],
+)
+def test_an_engine_that_cannot_be_made_is_an_error_that_says_what_to_set(monkeypatch, variables, message):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(f"RAGSPAN_{name}", value)
 
-    with pytest.raises(ConfigurationError, match="RAGSPAN_QUEUE_SIZE is '0', but should be a whole number, at least 1"):
+    with pytest.raises(ConfigurationError, match=message):
         ragspan.default_engine()
 
 
-def test_turned_off_it_takes_nothing_and_needs_no_judge(monkeypatch):
+def test_turned_off_it_takes_nothing_and_needs_no_judge_and_no_emitter(monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
     monkeypatch.setenv("RAGSPAN_JUDGE", "openai:gpt-4o-mini")
+    monkeypatch.setenv("RAGSPAN_EMITTERS", "not-installed")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     engine = ragspan.default_engine()
     engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
 
     assert engine.flush(timeout=1)
     assert dict(engine.stats().dropped) == {"not_running": 1}
+    assert engine._options.emitters == ()
 
 
 def test_the_emitters_are_those_that_are_named(monkeypatch):
@@ -55,38 +72,15 @@ def test_the_emitters_are_those_that_are_named(monkeypatch):
     assert [type(emitter).__name__ for emitter in emitters] == ["OTelEmitter", "PhoenixAnnotations"]
 
 
-def test_an_emitter_that_is_not_installed_is_an_error_that_says_what_would_be(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,fenix")
-
-    with pytest.raises(
-        ConfigurationError, match=r"there is no emitter 'fenix' here \(there are: console, .*otel, phoenix\)"
-    ):
-        ragspan.default_engine()
-
-
-def test_writers_that_find_no_span_are_warned_of(monkeypatch, caplog):
-    monkeypatch.setenv("RAGSPAN_EMITTERS", "phoenix")
-
-    ragspan.default_engine()
-
-    assert "without 'otel'" in caplog.text
-
-
-def test_a_writer_that_needs_no_span_is_not_warned_of(monkeypatch, caplog):
-    monkeypatch.setenv("RAGSPAN_EMITTERS", "langsmith")
+@pytest.mark.parametrize(("emitter", "is_warned_of"), [("phoenix", True), ("langsmith", False)])
+def test_only_a_writer_that_needs_a_span_and_finds_none_is_warned_of(monkeypatch, caplog, emitter, is_warned_of):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", emitter)
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     monkeypatch.setenv("LANGSMITH_API_KEY", "key")
 
     ragspan.default_engine()
 
-    assert caplog.messages == []
-
-
-def test_turned_off_it_makes_no_emitters(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    monkeypatch.setenv("RAGSPAN_EMITTERS", "not-installed")
-
-    assert ragspan.default_engine()._options.emitters == ()
+    assert ["without 'otel'" in message for message in caplog.messages] == [True] * is_warned_of
 
 
 def test_the_metrics_and_the_judge_are_those_of_the_settings():
@@ -107,13 +101,6 @@ def test_every_metric_can_be_named_that_needs_no_more_than_a_judge():
     settings = Settings(metrics=names, judge="openai:local", judge_base_url="http://127.0.0.1:1/v1")
 
     assert tuple(metric.name for metric in metrics_from(settings)) == names
-
-
-def test_a_metric_that_the_judge_cannot_answer_is_an_error_when_the_engine_is_made(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_METRICS", "faithfulness,answer_relevance")
-
-    with pytest.raises(ConfigurationError, match="answer_relevance needs an LLMJudge"):
-        ragspan.default_engine()
 
 
 def test_the_llm_judge_is_made_for_the_model_and_endpoint_that_are_named():
@@ -146,25 +133,6 @@ def test_load_and_money_are_limited_as_the_environment_says(monkeypatch):
 
     assert engine.flush(timeout=10)
     assert dict(engine.stats().dropped) == {"rate_limited": 2}
-
-
-def test_dollars_cannot_be_kept_account_of_without_the_price_of_the_judge(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_JUDGE", "openai:local")
-    monkeypatch.setenv("RAGSPAN_JUDGE_BASE_URL", "http://127.0.0.1:1/v1")
-    monkeypatch.setenv("RAGSPAN_BUDGET_USD_PER_DAY", "5")
-
-    with pytest.raises(
-        ConfigurationError, match=r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_PRICE"
-    ):
-        ragspan.default_engine()
-
-
-def test_a_paid_judge_without_a_key_says_what_to_set(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setenv("RAGSPAN_JUDGE", "openai:gpt-4o-mini")
-
-    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
-        ragspan.default_engine()
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,26 @@ DIMENSION_NAMES = Rule(
     ),
 )
 
+FUNCTION_NAME = Rule(
+    "module:function, such as 'privacy:mask'",
+    lambda name: all(part.isidentifier() for part in (*name.rpartition(":")[0].split("."), name.rpartition(":")[2])),
+)
+_JUDGE = Rule(
+    "'overlap' or 'openai:<model>', such as 'openai:gpt-4o-mini'",
+    lambda name: name == "overlap" or (name.startswith("openai:") and name.removeprefix("openai:").strip()),
+)
+_METRICS = Rule(
+    f"one or more of {', '.join(METRIC_NAMES)}, separated by commas",
+    lambda names: names and set(names) <= set(METRIC_NAMES),
+)
+_NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
+_DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
+_PRICE = Rule(
+    "dollars for a million tokens of input and output, such as '0.15/0.60', or '0.15/0.60/0.075'",
+    lambda price: len(price) in {2, 3} and all(0 <= amount < math.inf for amount in price),
+)
+_ANYTHING = Rule("any text", lambda _: True)
+
 _logger = logging.getLogger("ragspan")
 
 
@@ -58,16 +78,16 @@ class Settings:
 
     enabled: bool = True
     """`RAGSPAN_ENABLED`: false turns everything off."""
-    judge: Annotated[str, _judge] = "overlap"
+    judge: Annotated[str, _read(_JUDGE, str)] = "overlap"
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
     judge_base_url: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's default."""
     judge_api_key: str | None = field(default=None, repr=False)
     """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
-    judge_price: Annotated[tuple[float, ...] | None, _price] = None
+    judge_price: Annotated[tuple[float, ...] | None, _read(_PRICE, _amounts)] = None
     """`RAGSPAN_JUDGE_PRICE`: US dollars for a million tokens of input, output and, if it differs, input from the prompt
     cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
-    metrics: Annotated[tuple[str, ...], _metrics] = DEFAULT_METRICS
+    metrics: Annotated[tuple[str, ...], _read(_METRICS, _listed)] = DEFAULT_METRICS
     """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
     causes: bool = True
     """`RAGSPAN_CAUSES`: if a response fails, look for the missing support in all retrieved documents. A judge that is a
@@ -81,7 +101,7 @@ class Settings:
     metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
     """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
     `faithfulness=0.1,completeness=0.5`."""
-    reference_judge: Annotated[str | None, _judge] = None
+    reference_judge: Annotated[str | None, _read(_JUDGE, str)] = None
     """`RAGSPAN_REFERENCE_JUDGE`: a more reliable judge, named as in `RAGSPAN_JUDGE`. It judges a share of the answers again,
     for the true rate of failures."""
     reference_share: Annotated[float, _read(SHARE, float)] = 0.02
@@ -125,20 +145,20 @@ class Settings:
     sink: Annotated[str | None, _address] = field(default=None, repr=False)
     """`RAGSPAN_SINK`: the address of a broker, such as `nats://broker:4222`. Handlers send records there, and workers
     elsewhere score them."""
-    emitters: Annotated[tuple[str, ...], _names] = ("otel",)
+    emitters: Annotated[tuple[str, ...], _read(_NAMES, _listed_in_lower_case)] = ("otel",)
     """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel` for OpenTelemetry, and the emitters of packages
     such as ragspan-phoenix and ragspan-mlflow, which write to the spans that `otel` makes or finds."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
-    dimensions: Annotated[tuple[str, ...], _dimensions] = ()
+    dimensions: Annotated[tuple[str, ...], _read(_DIMENSIONS, _listed)] = ()
     """`RAGSPAN_DIMENSIONS`: keys of the request's metadata, such as `release,prompt_version,tenant`, at most five, whose values
     go on spans, events and the histogram of scores."""
-    retrieval_tools: Annotated[tuple[str, ...], _tools] = ()
+    retrieval_tools: Annotated[tuple[str, ...], _read(_ANYTHING, _listed)] = ()
     """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas. In the traces that a worker
     receives, these tools are searches."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
-    redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _function] = None
+    redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _read(FUNCTION_NAME, str)] = None
     """`RAGSPAN_REDACT`: `module:function`, which runs over every text of a record and of its explanations before judges,
     emitters and sinks see them. If it fails, the record is dropped."""
     explanations: bool | None = None
@@ -234,53 +254,17 @@ def _genai_content(name: str, value: str) -> CaptureContent:
         raise wrong(name, value, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT") from None
 
 
-def _text(_name: str, value: str) -> str:
-    return value
-
-
-def _function(name: str, value: str) -> str:
-    module, _, function = value.partition(":")
-    if not all(part.isidentifier() for part in [*module.split("."), function]):
-        raise wrong(name, value, "module:function, such as 'privacy:mask'")
-    return value
-
-
-def _judge(name: str, value: str) -> str:
-    kind, colon, model = value.partition(":")
-    if value == "overlap" or (kind == "openai" and colon and model.strip()):
-        return value
-    raise wrong(name, value, "'overlap' or 'openai:<model>', such as 'openai:gpt-4o-mini'")
-
-
 def _listed(value: str) -> tuple[str, ...]:
     """The parts between commas, without duplicates."""
     return tuple(dict.fromkeys(filter(None, map(str.strip, value.split(",")))))
 
 
-def _metrics(name: str, value: str) -> tuple[str, ...]:
-    chosen = _listed(value)
-    unknown = [metric for metric in chosen if metric not in METRIC_NAMES]
-    if unknown or not chosen:
-        raise wrong(name, value, f"one or more of {', '.join(METRIC_NAMES)}, separated by commas")
-    return chosen
+def _listed_in_lower_case(value: str) -> tuple[str, ...]:
+    return _listed(value.lower())
 
 
-def _names(name: str, value: str) -> tuple[str, ...]:
-    chosen = _listed(value.lower())
-    if not chosen:
-        raise wrong(name, value, "one or more names, separated by commas, such as 'otel,phoenix'")
-    return chosen
-
-
-def _tools(_name: str, value: str) -> tuple[str, ...]:
-    return _listed(value)
-
-
-def _dimensions(name: str, value: str) -> tuple[str, ...]:
-    chosen = _listed(value)
-    if not chosen or not DIMENSION_NAMES.fits(chosen):
-        raise wrong(name, value, DIMENSION_NAMES.allowed)
-    return chosen
+def _amounts(value: str) -> tuple[float, ...]:
+    return tuple(map(float, value.split("/")))
 
 
 def _read(rule: Rule, kind: Callable[[str], Any] = str.lower) -> Callable[[str, str], Any]:
@@ -301,18 +285,6 @@ def _address(name: str, value: str) -> str:
         return value
     # The value is not shown: it may be a part of an address, with its password.
     raise ConfigurationError(f"{name} should be an address, such as 'nats://broker:4222'")
-
-
-def _price(name: str, value: str) -> tuple[float, ...]:
-    try:
-        price = tuple(float(part) for part in value.split("/"))
-    except ValueError:
-        price = ()
-    if len(price) not in {2, 3} or not all(0 <= amount < math.inf for amount in price):
-        raise wrong(
-            name, value, "dollars for a million tokens of input and output, such as '0.15/0.60', or '0.15/0.60/0.075'"
-        )
-    return price
 
 
 def _metric_shares(name: str, value: str) -> dict[str, float]:
@@ -354,7 +326,7 @@ def _reader(hint: Any) -> Callable[[str, str], Any]:
         return read
     if get_origin(hint) is Literal:
         return _read(choice(*get_args(hint)))
-    return _boolean if bool in {hint, *get_args(hint)} else _text
+    return _boolean if bool in {hint, *get_args(hint)} else _read(_ANYTHING, str)
 
 
 _VARIABLES = {

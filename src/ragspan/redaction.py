@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
-from ragspan.arguments import wrong
-from ragspan.config import variable
+from ragspan.config import FUNCTION_NAME, variable
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.record_json import plain
@@ -169,9 +168,8 @@ class _Pass:
 
 
 def _imported(name: str) -> Redact:
+    FUNCTION_NAME.check(_VARIABLE, name)
     module, _, function = name.partition(":")
-    if not module or not function:
-        raise wrong(_VARIABLE, name, "module:function, such as 'privacy:mask'")
     try:
         found = getattr(importlib.import_module(module), function, None)
     except Exception as error:  # the application's module may raise anything

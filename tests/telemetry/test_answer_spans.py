@@ -9,13 +9,6 @@ STARTED = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
 
 
-def test_the_answers_span_has_the_answers_own_times(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record())
-
-    span = telemetry.span("invoke_workflow rivers")
-    assert (span.start_time, span.end_time) == (STARTED, STARTED + 2 * SECOND)
-
-
 def test_the_answers_span_says_what_it_is(telemetry, make_record, answer):
     record = make_record(session_id="s1", user_id="u1", tags=("prod",), swallowed_errors=("TimeoutError",))
     answer(telemetry.emitter(), record, refusal=True, language="de")
@@ -73,47 +66,46 @@ def test_a_parent_that_cannot_be_one_is_left_out(telemetry, make_record, answer)
     assert telemetry.span("invoke_workflow rivers").parent is None
 
 
-@pytest.mark.parametrize("ended", [STARTED - SECOND, STARTED])
-def test_a_record_that_ends_before_it_starts_gets_an_empty_span(telemetry, make_record, answer, ended):
-    answer(telemetry.emitter(), make_record(ended_ns=ended))
-
-    assert telemetry.span("invoke_workflow rivers").end_time == STARTED
-
-
-def test_times_before_1970_do_not_spoil_the_batch(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(started_ns=-5, ended_ns=-3, retrievals=(), generations=()))
-
-    assert telemetry.span("invoke_workflow rivers").start_time == 0
-
-
-def test_unknown_contexts_are_not_counted(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(contexts=None))
-
-    assert "ragspan.contexts.count" not in telemetry.span("invoke_workflow rivers").attributes
-
-
-def test_a_failed_answer_is_an_error_with_its_type(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(status="error", error_type="RateLimitError"))
+@pytest.mark.parametrize(
+    ("started", "ended", "expected"),
+    [
+        pytest.param(STARTED, STARTED + 2 * SECOND, (STARTED, STARTED + 2 * SECOND), id="the record's own"),
+        pytest.param(STARTED, STARTED - SECOND, (STARTED, STARTED), id="ends before it starts"),
+        pytest.param(-5, -3, (0, 0), id="before 1970, which cannot be encoded"),
+    ],
+)
+def test_the_answers_span_has_the_answers_times(telemetry, make_record, answer, started, ended, expected):
+    answer(telemetry.emitter(), make_record(started_ns=started, ended_ns=ended, retrievals=(), generations=()))
 
     span = telemetry.span("invoke_workflow rivers")
-    assert span.status.status_code is StatusCode.ERROR
-    assert span.attributes["error.type"] == "RateLimitError"
+    assert (span.start_time, span.end_time) == expected
 
 
-@pytest.mark.parametrize("status", ["aborted", "interrupted", "complete"])
-def test_an_answer_that_somebody_stopped_is_no_error(telemetry, make_record, answer, status):
-    answer(telemetry.emitter(), make_record(status=status))
+@pytest.mark.parametrize(
+    ("status", "error_type", "code"),
+    [
+        ("error", "RateLimitError", StatusCode.ERROR),
+        ("aborted", None, StatusCode.UNSET),
+        ("interrupted", None, StatusCode.UNSET),
+        ("complete", None, StatusCode.UNSET),
+    ],
+)
+def test_only_a_failed_answer_is_an_error_and_has_its_type(telemetry, make_record, answer, status, error_type, code):
+    answer(telemetry.emitter(), make_record(status=status, error_type=error_type))
 
     span = telemetry.span("invoke_workflow rivers")
-    assert span.status.status_code is StatusCode.UNSET
+    assert span.status.status_code is code
     assert span.attributes["ragspan.answer.status"] == status
-    assert "error.type" not in span.attributes
+    assert span.attributes.get("error.type") == error_type
 
 
-def test_question_and_response_are_there_when_content_is_wanted(telemetry, make_record, answer):
-    answer(telemetry.emitter(capture_content=True), make_record())
+def test_question_and_response_are_there_when_content_is_wanted_and_unknown_contexts_are_not_counted(
+    telemetry, make_record, answer
+):
+    answer(telemetry.emitter(capture_content=True), make_record(contexts=None))
 
     attributes = telemetry.span("invoke_workflow rivers").attributes
     assert attributes["input.value"] == "How long is the Nile?"
     assert attributes["output.value"] == "It is 6650 km long."
     assert attributes["input.mime_type"] == attributes["output.mime_type"] == "text/plain"
+    assert "ragspan.contexts.count" not in attributes

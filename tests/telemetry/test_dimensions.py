@@ -28,26 +28,20 @@ def test_what_is_named_is_on_the_answers_span_the_event_and_the_histogram(teleme
     assert [told(point.attributes) for point in telemetry.points("ragspan.score")] == [TOLD]
 
 
-def test_a_late_score_has_them_on_its_evaluation_span(telemetry, make_record, answer):
-    answer(
-        telemetry.emitter(dimensions=NAMES), make_record(metadata=METADATA), {"faithfulness": Score(value=1)}, late=True
-    )
+@pytest.mark.parametrize(
+    ("names", "metadata", "expected"),
+    [(NAMES, METADATA, TOLD), ((), METADATA, {}), (NAMES, {"release": None}, {})],
+    ids=["named", "no names", "no entry"],
+)
+def test_nothing_else_of_the_metadata_leaves_the_process_with_late_scores_either(
+    telemetry, make_record, answer, names, metadata, expected
+):
+    emitter = telemetry.emitter(dimensions=names)
+    answer(emitter, make_record(metadata=metadata), {"faithfulness": Score(value=1)}, late=True)
 
-    assert told(telemetry.span("evaluation faithfulness").attributes) == TOLD
-
-
-def test_without_names_no_metadata_leaves_the_process(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(metadata=METADATA), {"faithfulness": Score(value=1)})
-
-    assert told(telemetry.span("invoke_workflow rivers").attributes) == {}
-
-
-def test_a_record_without_the_entry_has_no_attribute(telemetry, make_record, answer):
-    answer(
-        telemetry.emitter(dimensions=NAMES), make_record(metadata={"release": None}), {"faithfulness": Score(value=1)}
-    )
-
-    assert [told(point.attributes) for point in telemetry.points("ragspan.score")] == [{}]
+    assert told(telemetry.span("evaluation faithfulness").attributes) == expected
+    assert told(telemetry.span("invoke_workflow rivers").attributes) == expected
+    assert [told(point.attributes) for point in telemetry.points("ragspan.score")] == [expected]
 
 
 def test_metrics_tell_a_bounded_number_of_values_apart_and_spans_all(telemetry, make_record, answer):

@@ -1,9 +1,17 @@
+"""Anchors and suppression in OpenTelemetry's contexts."""
+
 from __future__ import annotations
 
+import asyncio
+import importlib.util
+
 import pytest
+from opentelemetry import context
+from opentelemetry.instrumentation import utils
 from opentelemetry.trace import get_current_span
 
 from ragspan.records import SpanAnchor
+from ragspan.telemetry import is_suppressed, suppressed
 from ragspan.telemetry.otel_context import anchor_of, context_with, current_anchor, is_valid, span_context_of
 
 ANCHOR = SpanAnchor(trace_id=1, span_id=2, trace_flags=3, trace_state="a=1,b=2", is_remote=True)
@@ -35,13 +43,89 @@ def test_ids_that_cannot_be_ids_are_told(anchor, valid):
 @pytest.mark.parametrize("nothing", [None, SpanAnchor(trace_id=0, span_id=0)])
 def test_a_context_without_a_span_is_not_empty_and_hides_the_ambient_one(telemetry, nothing):
     with telemetry.tracer_provider.get_tracer("t").start_as_current_span("ambient"):
-        context = context_with(nothing)
+        made = context_with(nothing)
 
-    assert context
-    assert not get_current_span(context).get_span_context().is_valid
+    assert made
+    assert not get_current_span(made).get_span_context().is_valid
 
 
 def test_the_current_span_is_found_where_there_is_one(telemetry):
     assert current_anchor() is None
     with telemetry.tracer_provider.get_tracer("t").start_as_current_span("current") as span:
         assert current_anchor() == anchor_of(span.get_span_context())
+
+
+def test_instrumentations_see_that_they_should_keep_quiet():
+    with suppressed():
+        assert is_suppressed()
+        assert not utils.is_instrumentation_enabled()
+        assert not utils.is_http_instrumentation_enabled()
+        assert context.get_value(context._SUPPRESS_HTTP_INSTRUMENTATION_KEY)
+
+    assert not is_suppressed()
+    assert utils.is_http_instrumentation_enabled()
+
+
+def test_suppression_ends_with_an_exception_and_keeps_what_others_put_in_the_context():
+    token = context.attach(context.set_value("theirs", 1))
+    try:
+        with pytest.raises(ValueError, match="inside"), suppressed():  # noqa: PT012 - both at once
+            assert context.get_value("theirs") == 1
+            raise ValueError("inside")
+        assert not is_suppressed()
+    finally:
+        context.detach(token)
+
+
+def test_suppression_by_opentelemetrys_own_means_counts_too():
+    with utils.suppress_instrumentation():
+        assert is_suppressed()
+
+
+async def test_a_task_started_inside_is_suppressed_and_its_neighbour_is_not():
+    inside_is_on = asyncio.Event()
+    neighbour_has_looked = asyncio.Event()
+
+    async def judge():
+        with suppressed():
+            inside_is_on.set()
+            await neighbour_has_looked.wait()
+            return await asyncio.create_task(asyncio.to_thread(is_suppressed))
+
+    async def neighbour():
+        await inside_is_on.wait()
+        seen = is_suppressed()
+        neighbour_has_looked.set()
+        return seen
+
+    assert await asyncio.gather(judge(), neighbour()) == [True, False]
+
+
+async def test_a_cancelled_task_leaves_nothing_behind(caplog):
+    entered = asyncio.Event()
+
+    async def judge():
+        with suppressed():
+            entered.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(judge())
+    await entered.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert not is_suppressed()
+    assert caplog.records == []  # OpenTelemetry logs a context that could not be detached
+
+
+def test_a_release_of_opentelemetry_without_the_private_names_can_be_worked_with(monkeypatch):
+    for name in ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY"):
+        monkeypatch.delattr(context, name)
+    spec = importlib.util.find_spec("ragspan.telemetry.otel_context")
+    afresh = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(afresh)
+
+    with afresh.suppressed():
+        assert (afresh.is_suppressed(), context.get_value("suppress_instrumentation")) == (True, True)
+    assert not afresh.is_suppressed()

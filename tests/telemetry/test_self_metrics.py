@@ -46,18 +46,14 @@ def attributes(**given):
     return frozenset({f"ragspan.{key}": value for key, value in given.items()}.items())
 
 
-def test_the_queue_is_told_in_records_and_bytes(telemetry, name):
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("queue.size", 7), ("queue.bytes", 7000), ("queue.capacity", 100), ("queue.capacity.bytes", 5000)],
+)
+def test_the_queue_and_its_capacity_are_told_in_records_and_bytes(telemetry, name, metric, value):
     engine = Engine(telemetry.meter_provider, name=name, queued=7)
 
-    assert telemetry.values("ragspan.queue.size") == {attributes(engine=name): engine.counts.queued}
-    assert telemetry.values("ragspan.queue.bytes") == {attributes(engine=name): 7000}
-
-
-def test_what_the_queue_may_hold_is_told_beside_it(telemetry, name):
-    engine = Engine(telemetry.meter_provider, name=name)
-
-    assert telemetry.values("ragspan.queue.capacity") == {attributes(engine=name): 100}
-    assert telemetry.values("ragspan.queue.capacity.bytes") == {attributes(engine=name): 5000}
+    assert telemetry.values(f"ragspan.{metric}") == {attributes(engine=name): value}
     assert engine
 
 
@@ -156,25 +152,16 @@ class TestGlobalProvider:
         assert telemetry.values("ragspan.queue.size")[attributes(engine="early")] == 4
         assert telemetry.points("ragspan.judge.duration")[0].sum == 2.0
 
-    def test_engines_made_before_and_after_are_told_together(self, telemetry, caplog):
-        early = Engine(name="early")
+    @pytest.mark.parametrize("is_given_first", [True, False])
+    def test_engines_made_before_and_after_are_told_together(self, telemetry, caplog, is_given_first):
+        engines = [Engine(telemetry.meter_provider, name="given")] if is_given_first else []
+        engines.append(Engine(name="early"))
         metrics.set_meter_provider(telemetry.meter_provider)
-        late = Engine(name="late")
-        given = Engine(telemetry.meter_provider, name="given")
+        engines += [Engine(name="late"), Engine(telemetry.meter_provider, name="given after")]
 
-        names = {attributes(engine=name) for name in ("early", "late", "given")}
+        names = {attributes(engine=name) for name in ("early", "late", "given after", *["given"] * is_given_first)}
         assert names <= telemetry.values("ragspan.queue.size").keys()
         assert caplog.records == []
-        assert early
-        assert late
-        assert given
-
-    def test_an_engine_that_was_given_the_provider_first_hides_nobody(self, telemetry):
-        engines = [Engine(telemetry.meter_provider, name="given"), Engine(name="early")]
-        metrics.set_meter_provider(telemetry.meter_provider)
-
-        names = {attributes(engine="given"), attributes(engine="early")}
-        assert names <= telemetry.values("ragspan.queue.size").keys()
         assert engines
 
 
@@ -192,20 +179,13 @@ def test_the_time_of_judging_is_told_by_metric_and_judge(telemetry):
     assert telemetry.points("ragspan.judge.tokens") == []
 
 
-def test_tokens_are_told_in_kinds_that_add_up(telemetry):
+def test_tokens_are_told_in_kinds_that_add_up_and_cost_where_the_price_is_known(telemetry):
     own = SelfMetrics(telemetry.meter_provider)
-    for _ in range(2):
-        own.judged("m", "gpt", 1.0, Usage(requests=1, input_tokens=100, cached_tokens=60, output_tokens=9))
+    own.judged("m", "gpt", 1.0, Usage(requests=1, input_tokens=100, cached_tokens=60, output_tokens=9, usd=0.25))
+    own.judged("m", "gpt", 1.0, Usage(requests=1, input_tokens=100, cached_tokens=60, output_tokens=9))
 
     by_kind = {point.attributes["gen_ai.token.type"]: point.value for point in telemetry.points("ragspan.judge.tokens")}
     assert by_kind == {"input": 80, "cached": 120, "output": 18}
-
-
-def test_cost_is_told_where_the_price_is_known(telemetry):
-    own = SelfMetrics(telemetry.meter_provider)
-    own.judged("m", "gpt", 1.0, Usage(usd=0.25))
-    own.judged("m", "gpt", 1.0, Usage(input_tokens=5))
-
     (point,) = telemetry.points("ragspan.judge.cost")
     assert point.value == 0.25
 

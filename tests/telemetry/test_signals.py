@@ -39,27 +39,29 @@ def test_scores_and_failures_are_events_and_what_does_not_apply_is_not(telemetry
     }
 
 
-def test_events_point_at_the_answers_span(telemetry, make_record, answer):
+def test_events_and_an_exemplar_point_at_the_answers_span(telemetry, make_record, answer):
     answer(telemetry.emitter(), make_record(), OUTCOMES)
 
     context = telemetry.span("invoke_workflow rivers").context
     assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(context.trace_id, context.span_id)}
+    (point,) = telemetry.points("ragspan.score")
+    (exemplar,) = point.exemplars
+    assert (exemplar.trace_id, exemplar.span_id) == (context.trace_id, context.span_id)
 
 
-def test_an_unsampled_answer_with_a_parent_leaves_its_events_there(make_telemetry, make_record, answer, parent):
+@pytest.mark.parametrize("has_parent", [True, False])
+def test_signals_of_an_unsampled_answer_point_at_its_parent_or_nowhere(
+    make_telemetry, make_record, answer, parent, has_parent
+):
     telemetry = make_telemetry(sampler=ParentBased(ALWAYS_OFF))
-    answer(telemetry.emitter(), make_record(parent=replace(parent, trace_flags=0)), OUTCOMES)
-
-    assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(parent.trace_id, parent.span_id)}
-
-
-def test_an_unsampled_answer_without_a_parent_leaves_its_events_nowhere(make_telemetry, make_record, answer):
-    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_OFF))
+    unsampled = replace(parent, trace_flags=0) if has_parent else None
     with make_telemetry().tracer_provider.get_tracer("somebody else").start_as_current_span("ambient"):
-        answer(telemetry.emitter(), make_record(parent=None), OUTCOMES)
+        answer(telemetry.emitter(), make_record(parent=unsampled), OUTCOMES)
 
-    assert len(telemetry.events) == 2
-    assert {(event.trace_id, event.span_id) for event in telemetry.events} == {(0, 0)}
+    target = (parent.trace_id, parent.span_id) if has_parent else (0, 0)
+    assert [(event.trace_id, event.span_id) for event in telemetry.events] == [target] * 2
+    (point,) = telemetry.points("ragspan.score")
+    assert (point.count, list(point.exemplars)) == (1, [])
 
 
 @pytest.mark.parametrize("ids", [(2**130, 5, 0), (5, 2**70, 0), (-1, 5, 0), (5, 6, 2**33)])
@@ -96,22 +98,3 @@ def test_scores_fill_a_histogram_by_metric_label_and_judge(telemetry, make_recor
     assert point.count == 3
     assert point.sum == pytest.approx(0.75)
     assert point.explicit_bounds == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
-
-
-def test_an_exemplar_leads_from_the_histogram_to_the_answer(telemetry, make_record, answer):
-    answer(telemetry.emitter(), make_record(), OUTCOMES)
-
-    (point,) = telemetry.points("ragspan.score")
-    (exemplar,) = point.exemplars
-    context = telemetry.span("invoke_workflow rivers").context
-    assert (exemplar.trace_id, exemplar.span_id) == (context.trace_id, context.span_id)
-
-
-def test_an_unsampled_answer_counts_in_the_histogram_without_an_exemplar(make_telemetry, make_record, answer):
-    telemetry = make_telemetry(sampler=ALWAYS_OFF)
-    with make_telemetry().tracer_provider.get_tracer("somebody else").start_as_current_span("ambient"):
-        answer(telemetry.emitter(), make_record(parent=None), OUTCOMES)
-
-    (point,) = telemetry.points("ragspan.score")
-    assert point.count == 1
-    assert list(point.exemplars) == []

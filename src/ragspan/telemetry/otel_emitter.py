@@ -23,7 +23,7 @@ from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.base import AnswerHandle, EmitHandle
+from ragspan.telemetry.base import AnswerHandle
 from ragspan.telemetry.content import ContentPolicy, Dimensions, EmitterOptions
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
 from ragspan.telemetry.providers import Providers
@@ -139,7 +139,7 @@ class OTelEmitter:
         """
         answers, tracer = self._answers, self._answers.providers.tracer()
         if answers.is_closed:
-            return EmitHandle(_nowhere)
+            return _Answer(answers, record, None, ())
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self._options.spans == "scores" and is_valid(record.parent):
             return _Answer(answers, record, record.parent, searches)
@@ -279,7 +279,3 @@ def _send_event(logger: Logger, scored: ScoredRecord, metric: str, context: Cont
         event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
         attributes=encodable(attributes),
     )
-
-
-def _nowhere(_: ScoredRecord) -> None:
-    """After `shutdown` the emitter emits nothing."""
