@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import socket
 
 import openai
 import pytest
 
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges import OpenAIJudge
+from ragspan.judges import OpenAIJudge, Price
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
@@ -273,6 +274,7 @@ async def test_an_answer_that_is_no_chat_completion_tells_that_the_service_is_ou
     [
         {"finish_reason": "length"},
         {"finish_reason": "content_filter"},
+        {"finish_reason": "SAFETY"},
         {"refusal": "I can't help with that."},
     ],
 )
@@ -360,3 +362,38 @@ async def test_requests_of_one_loop_share_their_connections(fake_openai, openai_
 
     assert len(fake_openai.requests) == 2
     assert len(fake_openai.connections) == 1
+
+
+# Copies for other processes
+
+
+async def test_a_copy_asks_the_same_model_in_the_same_way(fake_openai, openai_judge, super_bowl):
+    fake_openai.script(claims=[["One."], ["One."]])
+    judge = openai_judge(extra_body={"seed": 7}, api_key="sk-secret-0123456789", price=Price(1, 2))
+    claims = await judge.extract_claims(super_bowl)
+    copy = pickle.loads(pickle.dumps(judge))  # of a judge with open connections
+
+    assert await copy.extract_claims(super_bowl) == claims
+    original, copied = fake_openai.requests
+    assert original == copied
+    assert copied["seed"] == 7
+    assert {headers["Authorization"] for headers in fake_openai.headers} == {"Bearer sk-secret-0123456789"}
+    assert (copy.name, copy.price) == (judge.name, judge.price)
+
+
+async def test_a_judge_with_a_given_client_cannot_and_says_what_to_do(fake_openai):
+    async with openai.AsyncOpenAI(base_url=fake_openai.base_url, api_key="sk-key") as client:
+        with pytest.raises(pickle.PicklingError, match="give it base_url= and api_key= in place of client="):
+            pickle.dumps(OpenAIJudge("m", client=client))
+
+
+async def test_a_copy_does_not_take_the_service_for_out(fake_openai, openai_judge, super_bowl):
+    fake_openai.answer = lambda _request: fake_openai.fails(500, "no")
+    judge = openai_judge()
+    for _ in range(6):
+        with pytest.raises(JudgeError):
+            await judge.extract_claims(super_bowl)
+    assert len(fake_openai.requests) == 5
+
+    fake_openai.answer = lambda _request: fake_openai.says('{"answer": {"claims": []}}')
+    assert await pickle.loads(pickle.dumps(judge)).extract_claims(super_bowl) == []

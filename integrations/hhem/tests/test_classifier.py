@@ -1,8 +1,9 @@
-"""The model, loaded from its files."""
+"""The model, loaded from its files, and the published pairs that it is checked with."""
 
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from dataclasses import replace
 
@@ -107,3 +108,37 @@ def test_loading_is_logged_with_its_time(choice, caplog):
         load(choice)
 
     assert [record.getMessage().partition(" in ")[0] for record in caplog.records] == ["HHEM was loaded onto cpu"]
+
+
+# The published pairs
+
+
+def published(**changed):
+    """The published probabilities, but for some, by their places."""
+    return [changed.get(f"_{place}", pair.probability) for place, pair in enumerate(REFERENCE_PAIRS)]
+
+
+def test_the_published_probabilities_are_what_is_required():
+    require_reference_values(published(), REFERENCE_PAIRS, name="hhem")
+
+
+@pytest.mark.parametrize("difference", [0.0009, -0.0009])
+def test_another_processor_may_compute_a_little_differently(difference):
+    require_reference_values(published(_3=0.8969 + difference), REFERENCE_PAIRS, name="hhem")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"), [(0.91, "by up to 0.013"), (0.1, "by up to 0.797"), (math.nan, "1 of the 7")]
+)
+def test_one_other_probability_is_enough_to_refuse(wrong, shown):
+    with pytest.raises(JudgeError, match=shown) as refused:
+        require_reference_values(published(_3=wrong), REFERENCE_PAIRS, name="hhem")
+
+    assert refused.value.error_type == "hhem_reference_mismatch"
+
+
+def test_the_order_of_a_pair_matters():
+    """The published pairs hold one both ways round, with probabilities far apart: a loader that swaps them is found out."""
+    forth, back = REFERENCE_PAIRS[1:3]
+
+    assert abs(forth.probability - back.probability) > 0.5

@@ -45,15 +45,6 @@ def test_an_answer_in_between_begins_the_row_anew(breaker):
     assert fail(breaker, 5) == ["APIConnectionError"] * 5
 
 
-def test_requests_fail_at_once_for_as_long_as_the_pause_lasts(breaker, clock):
-    fail(breaker, 5)
-    clock.advance(29.9)
-    assert ask(breaker) == "judge_unavailable"
-
-    clock.advance(0.1)
-    assert ask(breaker) == "answered"
-
-
 def test_after_the_pause_a_single_request_tries(breaker, clock):
     fail(breaker, 5)
     clock.advance(30)

@@ -100,7 +100,7 @@ class LLMJudge:
         self._breaker = CircuitBreaker()
         self._temperature = temperature
         self._max_context_chars = max_context_chars
-        self._max_response_chars = max_response_chars
+        self._limits = {"max_context_chars": max_context_chars, "max_response_chars": max_response_chars}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
@@ -241,9 +241,7 @@ class LLMJudge:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
-        return share_shown(
-            record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars
-        )
+        return share_shown(record, **self._limits)
 
     def _prompt(self, record: RagRecord, *, each_context: bool = False) -> PromptContext:
         """What all prompts about the record begin with. Each event loop has its own.
@@ -255,13 +253,11 @@ class LLMJudge:
         Raises:
             JudgeError: it cannot hold all.
         """
-        prompt = session_of(record).keep((self, asyncio.get_running_loop()), lambda: self._lay_out(record))
+        key = (self, asyncio.get_running_loop())
+        prompt = session_of(record).keep(key, lambda: lay_out(record, **self._limits))
         if each_context:
             require_few_contexts(len(record.contexts or ()), len(prompt.contexts))
         return prompt
-
-    def _lay_out(self, record: RagRecord) -> PromptContext:
-        return lay_out(record, max_context_chars=self._max_context_chars, max_response_chars=self._max_response_chars)
 
     async def _sample(self, prompt: PromptContext, task: str, form: replies.Form[_T], count: int) -> list[_T]:
         """Up to `count` valid answers to one question, at least one.
