@@ -30,27 +30,23 @@ def registered(monkeypatch):
     monkeypatch.setattr(defaults, "_current", None)
 
 
-def test_a_sink_is_made_once_for_its_address(registered, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
-
-    sink = defaults.default_sink()
-
-    assert sink.address == "far://away"
-    assert defaults.default_sink() is sink
-
-
-def test_captures_without_a_sink_go_there(registered, monkeypatch):
+def test_a_sink_is_made_once_for_its_address_and_gets_the_captures(registered, monkeypatch):
     monkeypatch.setenv("RAGSPAN_SINK", "far://away")
 
     with ragspan.capture(question="q") as answer:
         answer.response = "r"
 
-    (record,) = defaults.default_sink().records()
+    sink = defaults.default_sink()
+    assert sink.address == "far://away"
+    assert defaults.default_sink() is sink
+    (record,) = sink.records()
     assert (record.question, record.response) == ("q", "r")
 
 
-def test_without_an_address_it_is_the_engine(registered, monkeypatch):
-    monkeypatch.delenv("RAGSPAN_SINK", raising=False)
+@pytest.mark.parametrize("variables", [{"SINK": ""}, {"SINK": "far://away", "ENABLED": "false"}])
+def test_without_an_address_and_when_turned_off_it_is_the_engine(registered, monkeypatch, variables):
+    for name, value in variables.items():
+        monkeypatch.setenv(f"RAGSPAN_{name}", value)
 
     sink = defaults.default_sink()
 
@@ -64,13 +60,6 @@ def test_an_engine_that_was_set_comes_first(registered, monkeypatch):
         ragspan.set_default_engine(engine)
 
         assert defaults.default_sink() is engine
-
-
-def test_when_all_is_turned_off_nothing_is_sent_anywhere(registered, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-
-    assert defaults.default_sink() is ragspan.default_engine()
 
 
 @pytest.mark.parametrize("address", ["near://user:secret@x", "lost://user:secret@x"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Sequence
 
@@ -11,6 +10,7 @@ from ragspan.arguments import has_methods
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
+from ragspan.forks import watch_forks
 from ragspan.installed import load_part, part_names
 from ragspan.judges.named import hhem_from
 from ragspan.labelled import labelled_records
@@ -103,8 +103,7 @@ def _renew_lock_in_child() -> None:
     _lock = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock_in_child)
+watch_forks(_renew_lock_in_child, lambda renew: renew())
 
 
 def engine_from(

@@ -64,12 +64,17 @@ def test_a_document_without_id_and_score_leaves_no_gap(telemetry, make_record, a
     }
 
 
-def test_many_documents_without_their_text_evict_nothing(telemetry, make_record, answer, search):
-    passages = tuple(RetrievedContext(text="x", id=f"d{i}", score=1.0) for i in range(200))
-    answer(telemetry.emitter(), make_record(retrievals=(replace(search, contexts=passages),)))
+@pytest.mark.parametrize(("content", "number", "lengths"), [(False, 50, set()), (True, 30, {2000})])
+def test_many_documents_are_cut_in_number_and_length_and_evict_nothing(
+    telemetry, make_record, answer, search, content, number, lengths
+):
+    passages = tuple(RetrievedContext(text="x" * 5000, id=f"d{i}", score=1.0) for i in range(200))
+    record = make_record(retrievals=(replace(search, contexts=passages),))
+    answer(telemetry.emitter(capture_content=content), record)
 
     span = telemetry.span("retrieval search")
-    assert len([name for name in span.attributes if name.endswith("document.id")]) == 50
+    assert len([name for name in span.attributes if name.endswith("document.id")]) == number
+    assert {len(value) for name, value in span.attributes.items() if name.endswith(".content")} == lengths
     assert span.dropped_attributes == 0
     assert span.attributes["openinference.span.kind"] == "RETRIEVER"
 
@@ -82,19 +87,6 @@ def test_a_search_shows_query_and_passages_when_content_is_wanted(telemetry, mak
     assert attributes["retrieval.documents.1.document.id"] == "doc-2"
     assert attributes["retrieval.documents.1.document.score"] == 0.4
     assert attributes["retrieval.documents.1.document.content"] == "The Nile ends in Egypt."
-
-
-def test_many_passages_are_cut_in_number_and_length_and_evict_nothing(telemetry, make_record, answer, search):
-    passages = tuple(RetrievedContext(text="x" * 5000, id=f"d{i}", score=1.0) for i in range(200))
-    search = replace(search, contexts=passages)
-    answer(telemetry.emitter(capture_content=True), make_record(retrievals=(search,)))
-
-    span = telemetry.span("retrieval search")
-    contents = [value for key, value in span.attributes.items() if key.endswith(".content")]
-    assert len(contents) == 30
-    assert {len(content) for content in contents} == {2000}
-    assert span.dropped_attributes == 0
-    assert span.attributes["openinference.span.kind"] == "RETRIEVER"
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), None])

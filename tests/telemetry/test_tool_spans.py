@@ -46,28 +46,29 @@ def reranking():
     )
 
 
-def test_a_tool_has_a_span_that_quotes_nobody(telemetry, make_record, answer, call):
-    answer(telemetry.emitter(), make_record(tool_calls=(call,)))
+@pytest.mark.parametrize("content", [False, True])
+def test_a_tools_span_shows_what_went_in_and_came_out_only_with_content(telemetry, make_record, answer, call, content):
+    answer(telemetry.emitter(capture_content=content), make_record(tool_calls=(call,)))
 
     span = telemetry.span("execute_tool order")
     assert span.kind is SpanKind.INTERNAL
     assert (span.start_time, span.end_time) == (STARTED, STARTED + SECOND)
+    texts = {
+        "gen_ai.tool.call.arguments": '{"what": "Quezzle"}',
+        "input.value": '{"what": "Quezzle"}',
+        "input.mime_type": "application/json",
+        "gen_ai.tool.call.result": "ordered: Qibble",
+        "output.value": "ordered: Qibble",
+        "output.mime_type": "text/plain",
+    }
     assert dict(span.attributes) == {
         "openinference.span.kind": "TOOL",
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "order",
         "gen_ai.tool.call.id": "call-1",
         "tool.name": "order",
+        **(texts if content else {}),
     }
-
-
-def test_with_content_a_tools_span_shows_what_went_in_and_came_out(telemetry, make_record, answer, call):
-    answer(telemetry.emitter(capture_content=True), make_record(tool_calls=(call,)))
-
-    attributes = telemetry.span("execute_tool order").attributes
-    assert attributes["gen_ai.tool.call.arguments"] == attributes["input.value"] == '{"what": "Quezzle"}'
-    assert attributes["gen_ai.tool.call.result"] == attributes["output.value"] == "ordered: Qibble"
-    assert (attributes["input.mime_type"], attributes["output.mime_type"]) == ("application/json", "text/plain")
 
 
 def test_what_a_tool_does_is_below_its_span(telemetry, make_record, answer, call, search):
@@ -109,11 +110,21 @@ def test_a_search_that_is_a_tool_names_it_and_what_was_searched(telemetry, make_
     assert (attributes["gen_ai.tool.name"], attributes["gen_ai.tool.call.id"]) == ("look_up", "call-2")
 
 
-def test_a_reranker_shows_ids_and_scores_but_no_text(telemetry, make_record, answer, reranking):
-    answer(telemetry.emitter(), make_record(rerankings=(reranking,)))
+@pytest.mark.parametrize("content", [False, True])
+def test_a_reranker_shows_ids_and_scores_and_only_with_content_texts(
+    telemetry, make_record, answer, reranking, content
+):
+    answer(telemetry.emitter(capture_content=content), make_record(rerankings=(reranking,)))
 
-    span = telemetry.span("rerank CrossEncoder")
-    assert dict(span.attributes) == {
+    texts = {
+        "reranker.query": "Quezzle",
+        "input.value": "Quezzle",
+        "input.mime_type": "text/plain",
+        "reranker.output_documents.0.document.content": "Zanzifer",
+        "reranker.input_documents.0.document.content": "Pogglewood",
+        "reranker.input_documents.1.document.content": "Zanzifer",
+    }
+    assert dict(telemetry.span("rerank CrossEncoder").attributes) == {
         "openinference.span.kind": "RERANKER",
         "gen_ai.operation.name": "rerank",
         "reranker.top_k": 1,
@@ -123,16 +134,8 @@ def test_a_reranker_shows_ids_and_scores_but_no_text(telemetry, make_record, ans
         "reranker.input_documents.0.document.id": "d1",
         "reranker.input_documents.1.document.id": "d2",
         "reranker.input_documents.1.document.score": 0.9,
+        **(texts if content else {}),
     }
-
-
-def test_with_content_a_reranker_shows_query_and_passages(telemetry, make_record, answer, reranking):
-    answer(telemetry.emitter(capture_content=True), make_record(rerankings=(reranking,)))
-
-    attributes = telemetry.span("rerank CrossEncoder").attributes
-    assert attributes["reranker.query"] == attributes["input.value"] == "Quezzle"
-    assert attributes["reranker.output_documents.0.document.content"] == "Zanzifer"
-    assert attributes["reranker.input_documents.0.document.content"] == "Pogglewood"
 
 
 def test_what_a_reranker_left_stays_where_a_span_is_full(make_telemetry, make_record, answer, reranking):
