@@ -13,6 +13,7 @@ from itertools import islice
 from ragspan.judges.overlap.keys import is_content, readable
 from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read, guess
 from ragspan.judges.overlap.sentences import Sentence, read_sentence, split_sentences
+from ragspan.judges.overlap.vocabulary import word_set
 
 MAX_CHARACTERS = 30_000
 """Characters of a response that are read."""
@@ -40,6 +41,13 @@ _COURTESY = re.compile(
 )
 
 
+_OPENING = re.compile(r"\W{0,9}(\w{1,12})")
+_OPENINGS = word_set(
+    "sure certainly of absolutely hello hi hey thanks thank great good you no i happy glad here hope please let feel do don is how"
+)
+"""The words that a courtesy begins with: most sentences need no look at the long expression."""
+
+
 def read_claims(response: str, language: Language = ENGLISH) -> tuple[Sentence, ...]:
     """The sentences with content, without list markers, greetings, courtesies and "Here is ...:"."""
     lines = split_sentences(readable(response[: characters_read([response], MAX_CHARACTERS)[0]]), language=language)
@@ -53,6 +61,9 @@ def _claims_something(sentence: Sentence) -> bool:
 
 def is_courtesy(sentence: str) -> bool:
     """True for a sentence that is only polite, or announces the answer."""
+    opening = _OPENING.match(sentence)
+    if opening is not None and opening[1].isascii() and opening[1].lower() not in _OPENINGS:
+        return False
     return _COURTESY.match(sentence) is not None
 
 

@@ -18,6 +18,7 @@ _BEST = 4
 """Sentences that a claim is compared with."""
 _CARRIED = 0.6
 """What a word counts for a sentence that begins with a pronoun, if the sentence before has it."""
+_ROUNDING = 1e-9
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him"})
 _MOST_PLACES = 200
 """Sentences of a word that is looked up; a word in more of them does not help to choose."""
@@ -77,16 +78,25 @@ class Aligner:
             places = self._found[word] = self._shared.sentences_with(word) & self._comparable
         return places
 
-    def best(self, content: Iterable[str]) -> list[Aligned]:
-        """The few best, the best first; none if nothing is shared."""
+    def best(self, content: Iterable[str], least: float = 0.0) -> list[Aligned]:
+        """The few best, the best first; none if nothing is shared, or if no sentence can have the share `least`."""
         words = sorted(content)
         total = sum(map(self.weight, words)) or 1.0
+        if (
+            least
+            and math.fsum([self.weight(word) for word in words if self._is_held(word)]) / total < least - _ROUNDING
+        ):
+            return []
         best = nlargest(_BEST, [(share, -number) for number, share in self._shares(words).items()])
         return [self._aligned(-number, share / total) for share, number in best]
 
     def _aligned(self, number: int, share: float) -> Aligned:
         place = self._shared.place(number)
         return Aligned(context=self._contexts[place.context], sentence=place.sentence, share=share)
+
+    def _is_held(self, word: str) -> bool:
+        """Whether a context has the word or an opposite of it."""
+        return bool(self._places(word)) or any(map(self._places, english().opposites.get(word, ())))
 
     def _shares(self, words: Iterable[str]) -> dict[int, float]:
         """For the number of each sentence, the weight of the words that it holds, itself or by an opposite."""

@@ -97,7 +97,7 @@ class Comparison:
         facts = SentenceFacts(claim.text, self._language)
         if len(facts.content) < _FEW:
             return []
-        aligned = self._aligner.best(facts.content)
+        aligned = self._aligner.best(facts.content, least=_MOST)
         if not any(one.share >= _MOST for one in aligned):
             return []
         return [
