@@ -8,7 +8,7 @@ from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligner
 from ragspan.judges.overlap.contradictions.denials import find_opposition
-from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, tells
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.overlap.contradictions.other_languages import find_in_other_language
 from ragspan.judges.overlap.contradictions.quantifiers import find_other_quantifier
 from ragspan.judges.overlap.contradictions.replacements import (
@@ -18,6 +18,7 @@ from ragspan.judges.overlap.contradictions.replacements import (
     find_other_words,
 )
 from ragspan.judges.overlap.contradictions.roles import find_other_argument, find_swap
+from ragspan.judges.overlap.keys import content_of, is_number
 from ragspan.judges.overlap.languages import Language
 from ragspan.judges.overlap.sentences import Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
@@ -26,6 +27,8 @@ _ENOUGH, _MOST = 0.6, 0.8
 """The share of a claim's words that a context sentence has to hold to be compared: in a lone response, and in a longer one."""
 _FEW = 3
 """Content words of a claim of a longer response that is compared."""
+_LONGEST = 100
+_ROUNDING = 1e-6
 _NO_WORDS: frozenset[str] = frozenset()
 
 
@@ -67,7 +70,7 @@ class Comparison:
         elif claim.text.endswith(":"):
             return ()
         else:
-            found = self._of_lone(claim, absent) if self._lone else self._of_one_of_many(claim)
+            found = self._of_lone(claim, absent) if self._lone else self._of_one_of_many(claim, absent)
         return tuple(one for one in found if one is not None)
 
     def _of_lone(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
@@ -92,8 +95,10 @@ class Comparison:
             ]
         return found
 
-    def _of_one_of_many(self, claim: Sentence) -> list[Contradiction | None]:
+    def _of_one_of_many(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
         """Numbers, denials and opposites only, where the sentences are very alike: the other rules err too often here."""
+        if not _may_rest(claim, absent):
+            return []
         facts = SentenceFacts(claim.text, self._language)
         if len(facts.content) < _FEW:
             return []
@@ -104,3 +109,11 @@ class Comparison:
             find_other_quantity(facts, aligned, _NO_WORDS, self._aligner, enough=_MOST),
             find_opposition(facts, aligned, _NO_WORDS, enough=_MOST, fewest=_FEW + 1),
         ]
+
+
+def _may_rest(claim: Sentence, absent: frozenset[str]) -> bool:
+    """False for a claim that shares too little with any sentence; a quick test, before the claim is taken apart."""
+    if len(claim.keys) > _LONGEST:  # only its beginning is taken apart, and that may share more than the whole
+        return True
+    missing = [word for word in absent - may_be_elsewhere() if not is_number(word)]
+    return len(missing) <= (1 - _MOST) * (len(content_of(claim.keys)) + 1) + _ROUNDING
