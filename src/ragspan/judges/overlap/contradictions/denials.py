@@ -44,8 +44,13 @@ def find_opposition(
     fewest: int,
 ) -> Contradiction | None:
     """The first clause of the claim whose best counterpart says the opposite, where none nearly as good agrees."""
-    for clause in claim.clauses if _may_differ(claim, aligned) else ():
+    turning = _turning(claim, aligned)
+    for clause in claim.clauses if turning else ():
         if len(clause.own) < fewest:
+            continue
+        if not any(
+            _says_otherwise(match, enough) for one in turning for match in _matches(claim, clause, one, question)
+        ):
             continue
         matches = [match for one in aligned for match in _matches(claim, clause, one, question)]
         best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
@@ -59,12 +64,16 @@ def find_opposition(
     return None
 
 
-def _may_differ(claim: SentenceFacts, aligned: Sequence[Aligned]) -> bool:
-    """False if neither side denies or ends anything, and none has an opposite; a quick test, before sentences are taken apart."""
+def _turning(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Sequence[Aligned]:
+    """The sentences that may say the opposite of the claim; a quick test, before the others are taken apart."""
     if may_turn(claim.keys):
-        return True
+        return aligned
     opposites = frozenset().union(*(english().opposites.get(word, ()) for word in claim.content))
-    return any(may_turn(one.keys) or not opposites.isdisjoint(map(compared, one.keys)) for one in aligned)
+    return [one for one in aligned if may_turn(one.keys) or not opposites.isdisjoint(map(compared, one.keys))]
+
+
+def _says_otherwise(match: _Match, enough: float) -> bool:
+    return match.clear and not match.agrees and match.share >= enough
 
 
 def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
