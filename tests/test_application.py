@@ -143,6 +143,8 @@ def test_switched_off_it_sets_nothing_up():
     [
         ({"judge": "openai"}, "judge is 'openai', but should be 'overlap' or"),
         ({"metrics": ["faithfullness"]}, "there is no metric 'faithfullness' here; .*did you mean 'faithfulness'"),
+        ({"metrics": "faithfulness"}, "metrics is 'faithfulness', but should be a list of names and objects"),
+        ({"emitters": "console"}, "emitters is 'console', but should be a list of names and objects"),
         ({"emitters": ["elsewhere"]}, "there is no emitter 'elsewhere' here"),
         ({"redact": 5}, "redact is of type int, but should be a function that takes a text and returns one"),
         ({"redact": "mask"}, "RAGSPAN_REDACT is 'mask', but should be module:function"),

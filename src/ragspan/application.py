@@ -18,6 +18,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
+from ragspan.arguments import Rule
 from ragspan.config import CaptureContent, Settings, settings_with, variable
 from ragspan.defaults import emitter_from, engine_from, set_default_sink, sink_from
 from ragspan.engine import ScoringEngine, ShutdownReport
@@ -31,6 +32,7 @@ from ragspan.telemetry.base import BackendEmitter, emitter_class
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
+_NO_TEXT = Rule("a list of names and objects", lambda value: not isinstance(value, str))
 
 _lock = threading.Lock()
 _current: Configured | None = None
@@ -112,6 +114,8 @@ def configure(
             previous configuration stays.
     """
     global _current
+    for argument, value in {"metrics": metrics, "emitters": emitters}.items():
+        _NO_TEXT.check(argument, value)
     settings = settings_with(
         judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact, anchors=anchors
     )
