@@ -169,6 +169,7 @@ def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
         (ANSWERS.encode(), ["--label-column", "human"], "there is no column 'human' to read the label from"),
         (["-"], ["--format", "csv", "--label-column", "label"], "standard input"),
         ([], [], "give a FILE, or a tool after --from"),
+        ([], ["--from", "elsewhere"], "nothing reads 'elsewhere': traces can be read from mlflow and phoenix"),
         ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
         ([], ["--from", "phoenix", "--project", "p", "--label-column", "l"], "--label-column is about a FILE"),
         ([], ["--from", "phoenix", "--project", "p", "--since", "noon"], "--since is no time: give ISO 8601"),

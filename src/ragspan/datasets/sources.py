@@ -77,13 +77,14 @@ def stored_answers(
     Raises:
         ConfigurationError: no project is named, the time is none, or the tool's package is not installed.
     """
+    source = _source_named(tool)
     if not project:
         raise ConfigurationError(f"--project should say which project of {tool} to read")
     try:
         since_ns = nanoseconds_of(since)
     except CellError as error:
         raise ConfigurationError(f"--since {error}") from None
-    return _checked(tool, _source_named(tool)(project, since_ns=since_ns, annotation=annotation))
+    return _checked(tool, source(project, since_ns=since_ns, annotation=annotation))
 
 
 def _source_named(tool: str) -> Source:
