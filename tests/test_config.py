@@ -2,7 +2,7 @@ import logging
 
 import pytest
 
-from ragspan import ConfigurationError, Settings
+from ragspan import ConfigurationError, Settings, config
 from ragspan.config import is_enabled
 
 
@@ -149,11 +149,13 @@ def test_opentelemetrys_own_switch_for_content_is_followed(value, captured):
     assert Settings.from_environment({variable: value, "RAGSPAN_CAPTURE_CONTENT": "false"}).capture_content is False
 
 
-def test_a_misspelt_variable_is_pointed_out(caplog):
+def test_a_misspelt_variable_is_pointed_out_once(caplog, monkeypatch):
+    monkeypatch.setattr(config, "_warned", set())
     with caplog.at_level(logging.WARNING, logger="ragspan"):
-        Settings.from_environment({"RAGSPAN_JUGDE": "overlap"})
+        for _ in range(2):
+            Settings.from_environment({"RAGSPAN_JUGDE": "overlap"})
 
-    assert "did you mean RAGSPAN_JUDGE?" in caplog.text
+    assert caplog.text.count("did you mean RAGSPAN_JUDGE?") == 1
 
 
 def test_the_api_key_is_not_shown():

@@ -67,6 +67,7 @@ _PRICE = Rule(
 _ANYTHING = Rule("any text", lambda _: True)
 
 _logger = logging.getLogger("ragspan")
+_warned: set[str] = set()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,7 +178,9 @@ class Settings:
         """
         environment = os.environ if environment is None else environment
         for words in unknown_names(environment):
-            _logger.warning("%s", words)
+            if words not in _warned:  # a process reads its settings several times
+                _warned.add(words)
+                _logger.warning("%s", words)
         values = {
             field: read(name, environment[name].strip())
             for name, (field, read) in _VARIABLES.items()

@@ -368,7 +368,7 @@ class TestWithoutStreamOrBroker:
 
         assert time.monotonic() - began < 30
         assert done.exit_code == 1
-        assert f"the broker at 127.0.0.1:{broker.port} cannot be used" in done.output
+        assert f"the broker at 127.0.0.1:{broker.port} cannot be used: it does not answer" in done.output
 
     def test_a_password_is_shown_nowhere(self, make_broker, caplog):
         broker = make_broker(config='authorization { user: "ann", password: "right-secret" }')

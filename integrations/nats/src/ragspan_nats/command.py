@@ -301,7 +301,8 @@ def _with_broker(
         except BrokenPipeError:  # whoever reads our output has left: the command ends without a word
             raise
         except (Error, OSError, asyncio.TimeoutError) as error:
-            raise fail(f"the broker at {access.place} cannot be used: {type(error).__name__}") from None
+            why = "it does not answer" if isinstance(error, asyncio.TimeoutError) else type(error).__name__
+            raise fail(f"the broker at {access.place} cannot be used: {why}") from None
         finally:
             await connection.close()
 
