@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import random
 import threading
 import weakref
 
@@ -86,6 +87,16 @@ def test_the_runs_of_a_request_that_is_over_are_no_longer_live_and_known_to_have
     assert requests.live == {}
     assert "root" in requests.ended
     assert 2 in requests.ended
+
+
+def test_no_run_of_a_request_hides_that_another_one_has_ended():
+    ended, chance = EndedRuns(), random.Random(0)
+    for _ in range(2000):
+        runs = [chance.getrandbits(128) for _ in range(15)]
+        ended.add_all(runs)
+
+        assert [run for run in runs if run not in ended] == []
+
 
 
 def test_a_run_that_begins_while_its_request_ends_is_not_followed(requests):

@@ -25,6 +25,7 @@ from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_RUNS = 50_000  # of one request
+_OTHER_BITS = 32  # of a hash, for its second place
 
 Place = TypeVar("Place")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
@@ -33,19 +34,19 @@ Place = TypeVar("Place")
 class EndedRuns:
     """Remembers the runs of requests that ended lately: what they still do in the background is no new request.
 
-    A table of fixed size with one place for each value of a hash's last bits, where a new key takes the place of an older
-    one. The last bits of an id's hash are random, so about `_PLACES` runs are known.
+    A table of fixed size, in which a new key takes the places of older ones. Each key has two places, by different bits of
+    its hash, which are random in ids. So about `_PLACES` runs are known, and one of them hardly ever hides another.
     """
 
     _PLACES = 1 << 15
 
     def __init__(self) -> None:
-        self._hashes = array("q", bytes(8 * self._PLACES))
+        self._hashes = array("q", bytes(8 * 2 * self._PLACES))
 
     def add_all(self, keys: Iterable[RunKey]) -> None:
         table, last_bits = self._hashes, self._PLACES - 1
         for number in map(hash, keys):
-            table[number & last_bits] = number
+            table[number & last_bits] = table[~(number >> _OTHER_BITS & last_bits)] = number
 
     def inherit(self, key: RunKey, parent: RunKey) -> bool:
         """Whether the run around this one is known here; then this one is, too."""
@@ -55,8 +56,8 @@ class EndedRuns:
         return True
 
     def __contains__(self, key: RunKey) -> bool:
-        number = hash(key)
-        return self._hashes[number & (self._PLACES - 1)] == number
+        table, last_bits, number = self._hashes, self._PLACES - 1, hash(key)
+        return number in (table[number & last_bits], table[~(number >> _OTHER_BITS & last_bits)])
 
 
 _ended = EndedRuns()  # ids are unique in a process, so one table serves all
