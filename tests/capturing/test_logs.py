@@ -98,7 +98,6 @@ def test_no_run_of_a_request_hides_that_another_one_has_ended():
         assert [run for run in runs if run not in ended] == []
 
 
-
 def test_a_run_that_begins_while_its_request_ends_is_not_followed(requests):
     log = begun(requests)
     requests.finish(log)
