@@ -262,7 +262,7 @@ def test_ragspan_and_what_is_installed_with_the_tests_run_the_same_cases(counted
         assert ours["cases"] == theirs["cases"] >= 15
         assert ours["requests_strictly_right"] == ours["requests"] >= ours["cases"]
         assert 0 < theirs["requests_right"] <= theirs["requests"]
-        assert rows[framework, "receiver-openinference"]["requests_right"] >= 0.9 * ours["requests"]
+        assert rows[framework, "receiver-openinference"]["requests_right"] >= 0.85 * ours["requests"]
 
 
 @pytest.mark.slow

@@ -320,6 +320,35 @@ def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_sco
     }
 
 
+def test_a_score_that_is_given_up_is_counted_before_another_one_comes(make_post_office, make_scored):
+    reader = InMemoryMetricReader()
+    options = DeliveryOptions(linger=0.0, retry_window=0.01)
+    post_office = make_post_office(delivery=options, meter_provider=MeterProvider([reader]))
+    post_office.mailbox.script.append([SpanNotFound()])
+
+    post_office.emit(make_scored(adherence=0.5))
+    post_office.flush(5)
+
+    points = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics[0].data.data_points
+    assert [point.attributes["ragspan.reason"] for point in points] == ["span_not_found"]
+
+
+def test_pauses_grow_while_the_backend_is_away(post_office, make_scored, monkeypatch):
+    failures = []
+
+    def pause(tries, **_):
+        failures.append(tries)
+        return 0.01
+
+    monkeypatch.setattr("ragspan.delivery._retry_queue.backoff", pause)
+    post_office.mailbox.script += [Unavailable("away")] * 3
+
+    post_office.emit(make_scored(adherence=0.5))
+
+    wait_until(post_office, lambda _: post_office.mailbox.delivered)
+    assert failures == [1, 2, 3]
+
+
 def test_a_writer_that_was_shut_down_is_collected(make_scored, make_post_office):
     post_office = type(make_post_office())()
     post_office.emit(make_scored(faithfulness=0.5))

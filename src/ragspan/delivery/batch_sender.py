@@ -176,13 +176,17 @@ class BatchSender(Generic[_Item]):
             while not is_done():
                 with self._changed:
                     batch = self._queue.take()
-                    self._changed.notify_all()  # a flush may wait for what was settled, or is given up now
+                if batch:
+                    results = self._write_guarded([entry.item for entry in batch])
+                    with self._changed:
+                        self._queue.settle(batch, results)
+                    self._report(results if isinstance(results, BaseException) else None)
+                else:
+                    self._report()  # what was given up
+                with self._changed:
+                    self._changed.notify_all()  # a flush may wait for what was settled or given up
                     if not batch and not self._is_over:
                         self._changed.wait(_left(min(wait_until, self._queue.next_due() or math.inf)))
-                results = self._write_guarded([entry.item for entry in batch]) if batch else ()
-                with self._changed:
-                    self._queue.settle(batch, results)
-                self._report(results if isinstance(results, BaseException) else None)
 
     def _write_guarded(self, items: Sequence[_Item]) -> Sequence[WriteResult] | BaseException:
         """What the backend returned, or the exception that it raised."""
