@@ -269,7 +269,8 @@ def show(result: Result, checks: Mapping[str, bool]) -> None:
 
 def report(result: Result, settings: Settings, checks: Mapping[str, bool]) -> dict[str, Any]:
     grown = {name: growth(result.samples, name) for name in ("rss_mib", "blocks")}
-    return {"settings": asdict(settings), "checks": checks, "growth": grown, **asdict(result)}
+    seen = asdict(result) | {"stats": result.stats._asdict()}
+    return {"settings": asdict(settings), "checks": checks, "growth": grown, **seen}
 
 
 def main() -> None:
