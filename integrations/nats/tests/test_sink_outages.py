@@ -149,7 +149,8 @@ def test_nothing_is_computed_while_the_broker_is_away(make_broker, make_sink):
     assert made
 
 
-def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog):
+def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog, monkeypatch):
+    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 3.0)
     caplog.set_level(logging.DEBUG)
     sink = make_sink(broker)
     submit(sink, a_record("before"))
@@ -160,8 +161,10 @@ def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_
     until(lambda: "lost" in caplog.text, what="a line about it")
     broker.start()
     assert sink.flush(PATIENCE)
-    broker.stop()
-    sink.submit(a_record("after"))
+    broker.freeze()
+    sink.submit(a_record("in flight when the connection is lost"))
+    until(lambda: sink.stats().in_flight == 1, what="the record to be published")
+    broker.kill()
     broker.start()
     assert sink.flush(PATIENCE)
 

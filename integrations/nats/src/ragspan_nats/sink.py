@@ -325,7 +325,8 @@ class Publishing:
             if error.err_code in _TOO_LARGE:
                 return "too_large"
         except Exception as error:  # noqa: BLE001 - the connection is being lost, or the reply is invalid
-            self.log.trouble("publish", "a record could not be published: %s", type(error).__name__)
+            if connection.ready_client is client:  # a lost connection logs for itself
+                self.log.trouble("publish", "a record could not be published: %s", type(error).__name__)
         return "broker_unavailable"
 
     def _new_connection(self) -> BrokerConnection:
