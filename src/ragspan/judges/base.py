@@ -204,6 +204,8 @@ class Completion:
     text: str
     usage: Usage
     """Its share of the request's usage; the shares of all choices add up to the whole."""
+    problem: str | None = None
+    """Why there is no text, and what to do about it; None if there is one, or nobody knows."""
 
 
 class ChatClient(Protocol):

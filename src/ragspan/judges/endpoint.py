@@ -1,8 +1,8 @@
 """An HTTP endpoint that a judge asks: answers are bounded, passing failures are retried, and secrets are not logged.
 
 The `openai` client sends the requests, to endpoints of other protocols as well: it retries and keeps connections. The HTTP
-client logs the address of each request, so it gets the host only. A transport below it adds path, query and credentials, the
-latter as a header. An answer that is longer than a bound, or packed in another way than asked for, cannot be read.
+client logs the address of each request, so credentials in an address become a header. An answer that is longer than a bound,
+or packed in another way than asked for, cannot be read.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import importlib
 import pickle
+import re
 import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from ragspan.addresses import basic_credentials, secrets_in_url
 from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.llm.chat_protocol import NO_API
 from ragspan.judges.llm.client_pool import ClientPool
 from ragspan.judges.llm.errors import is_outage, redacted_message
 
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
 
 PATH = "/chat/completions"
 MAX_BODY = 4 * 1024 * 1024
-"""Unpacked bytes of an answer that are read; usual answers have some thousands."""
+"""Bytes of an answer that are read, unpacked; usual answers have some thousands."""
 _GZIP = zlib.MAX_WBITS | 16
-_ABOUT_THE_BODY = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
 
 Post: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
 """Sends a body and returns the endpoint's answer as plain JSON. It raises what the `openai` client raises."""
@@ -67,12 +67,12 @@ class Endpoint:
         timeout: float = 30.0,
         max_retries: int = 2,
     ) -> None:
-        address = Address.of(base_url, path) if base_url is not None and client is None else None
+        address = _address(base_url) if base_url is not None and client is None else {}
         _import_for_requests()
         certificates = _certificates() if client is None else None
 
         def opening() -> AsyncOpenAI:
-            return _open_client(address, certificates, api_key=api_key, timeout=timeout, max_retries=max_retries)
+            return _open_client(certificates, **address, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
         _ = (client or opening()).default_headers  # to name the system in them, Python starts a process
         self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
@@ -107,57 +107,81 @@ class Endpoint:
             async with self._a_client() as client:
                 # Without the client's types: with them, a third of a request's processor time goes into checking each part
                 # of the schema and of the response.
-                def post(body: Mapping[str, Any], client: AsyncOpenAI = client) -> Awaitable[object]:
-                    return client.post(self._path, body=body, cast_to=object)
+                async def post(body: Mapping[str, Any], client: AsyncOpenAI = client) -> object:
+                    return _without_error(await client.post(self._path, body=body, cast_to=object))
 
                 yield post
-        except openai.OpenAIError as error:
+        except (openai.OpenAIError, InvalidResponseError) as error:
             message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
             # From None, because the cause may quote the prompt in a traceback.
-            raise JudgeError(type(error).__name__, message, outage=is_outage(error)) from None
+            kind = "InvalidResponse" if isinstance(error, InvalidResponseError) else type(error).__name__
+            raise JudgeError(kind, message + _advice(error, message), outage=is_outage(error)) from None
         except (ValueError, RecursionError) as error:  # a body that is not JSON, was cut, or nests too deep
             kind = type(error).__name__
-            message = f"the endpoint's answer cannot be read ({kind}), or is longer than {MAX_BODY:,} bytes"
+            message = f"the endpoint's answer cannot be read ({kind}), or is longer than {MAX_BODY:,} bytes: {NO_API}"
             raise JudgeError("InvalidResponse", message, outage=True) from None
 
     def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
         return self._own_clients.borrowed() if self._given_client is None else nullcontext(self._given_client)
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """The address of an endpoint, split into what may be logged and what may not.
+class InvalidResponseError(Exception):
+    """An error that a gateway reports with status 200."""
+
+    def __init__(self, body: object) -> None:
+        super().__init__("the endpoint reports an error")
+        self.body = body
+        self.code = body.get("code") if isinstance(body, Mapping) else None
+
+
+def _without_error(reply: object) -> object:
+    if isinstance(reply, Mapping) and reply.get("error"):
+        raise InvalidResponseError(reply["error"])
+    return reply
+
+
+def _advice(error: Exception, message: str) -> str:
+    """What to do about an error, where the endpoint's words do not say it."""
+    advice = _ADVICE.get(getattr(error, "status_code", None) or type(error).__name__)
+    if advice is None and _ABOUT_LENGTH.search(message):
+        advice = "lower max_context_chars, or give the server a larger context window"
+    return f" ({advice})" if advice else ""
+
+
+_KEY = "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY"
+_ADVICE: Mapping[object, str] = {
+    401: _KEY,
+    403: _KEY,
+    404: "check the model's name, and base_url, which usually ends in /v1",
+    429: "Budget(requests_per_minute=) keeps below a rate limit",
+    "APIConnectionError": "check base_url, and that the server runs",
+    "APITimeoutError": "raise timeout=, or take a faster model",
+}
+_ABOUT_LENGTH = re.compile(r"context (?:length|window|size)|too long|too many tokens", re.IGNORECASE)
+
+
+def _address(base_url: str) -> dict[str, Any]:
+    """The client's options for this address; credentials become a header.
 
     Raises:
         ConfigurationError: it is no address.
     """
-
-    origin: str
-    target: str
-    """Where requests go, without credentials."""
-    authorization: str | None
-    path: str
-    """What the client adds to the origin. Requests to other addresses, after a redirect, are not changed."""
-
-    @classmethod
-    def of(cls, base_url: str, path: str) -> Address:
-        try:
-            parts = urlsplit(base_url)
-            is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            is_address = False
-        if not is_address:  # not shown: it may hold a password
-            raise ConfigurationError(
-                "base_url, RAGSPAN_JUDGE_BASE_URL or OPENAI_BASE_URL should be an address such as 'http://localhost:8000/v1'"
-            )
-        netloc = parts.netloc.rpartition("@")[2]
-        basic = basic_credentials(parts.username or "", parts.password or "")
-        return cls(
-            origin=urlunsplit((parts.scheme, netloc, "", "", "")),
-            target=urlunsplit((parts.scheme, netloc, parts.path.rstrip("/") + path, parts.query, "")),
-            authorization=f"Basic {basic}" if netloc != parts.netloc else None,
-            path=path,
+    try:
+        parts = urlsplit(base_url)
+        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:  # not shown: it may hold a password
+        raise ConfigurationError(
+            "base_url, RAGSPAN_JUDGE_BASE_URL or OPENAI_BASE_URL should be an address such as 'http://localhost:8000/v1'"
         )
+    netloc = parts.netloc.rpartition("@")[2]
+    basic = basic_credentials(parts.username or "", parts.password or "")
+    return {
+        "base_url": urlunsplit((parts.scheme, netloc, parts.path, "", "")),
+        "default_query": dict(parse_qsl(parts.query, keep_blank_values=True)),
+        "default_headers": {"Authorization": f"Basic {basic}"} if netloc != parts.netloc else {},
+    }
 
 
 @cache
@@ -178,75 +202,25 @@ def _certificates() -> ssl.SSLContext:
     return made
 
 
-def _open_client(address: Address | None, certificates: ssl.SSLContext | None, **options: Any) -> AsyncOpenAI:
-    """A client for the endpoint at this address; None is OpenAI's own."""
+def _open_client(certificates: Any, **options: Any) -> AsyncOpenAI:
     import openai
 
-    origin = None if address is None else address.origin
-    return openai.AsyncOpenAI(base_url=origin, http_client=_http_client()(address, certificates), **options)
+    headers, hooks = {"Accept-Encoding": "gzip"}, {"response": [_read_bounded]}
+    http_client = openai.DefaultAsyncHttpxClient(verify=certificates, headers=headers, event_hooks=hooks)
+    return openai.AsyncOpenAI(http_client=http_client, **options)
 
 
-@cache
-def _http_client() -> Any:
-    """The class of the client's HTTP client (httpx's or httpx2's), with a guard around its transports."""
-    import openai
-
-    base: Any = openai.DefaultAsyncHttpxClient
-
-    class HttpClient(base):  # type: ignore[misc]
-        def __init__(self, address: Address | None, certificates: ssl.SSLContext | None) -> None:
-            super().__init__(verify=certificates)
-            self._address = address
-
-        def _transport_for_url(self, url: Any) -> Any:
-            """All transports come from here, those of proxies too."""
-            return _Guarded(super()._transport_for_url(url), self._address)
-
-    return HttpClient
-
-
-@dataclass(frozen=True, slots=True)
-class _Guarded:
-    """A transport that sends requests to the whole address, and bounds answers."""
-
-    transport: Any
-    address: Address | None
-
-    async def handle_async_request(self, request: Any) -> Any:
-        request.headers["Accept-Encoding"] = "gzip"
-        response = await self.transport.handle_async_request(self._aimed(request))
-        try:
-            body = await _read(response.stream, response.headers.get("content-encoding", "").strip().lower())
-        finally:
-            await response.aclose()
-        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in _ABOUT_THE_BODY]
-        return type(response)(response.status_code, headers=headers, content=body, extensions=response.extensions)
-
-    def _aimed(self, request: Any) -> Any:
-        """The request with the whole address; after a redirect to another address, the request as it is."""
-        if self.address is None or request.url != self.address.origin + self.address.path:
-            return request
-        headers = request.headers.copy()
-        if self.address.authorization is not None:
-            headers["Authorization"] = self.address.authorization
-        url, extensions = self.address.target, request.extensions
-        return type(request)(request.method, url, headers=headers, stream=request.stream, extensions=extensions)
-
-
-async def _read(stream: AsyncIterable[bytes], encoding: str) -> bytes:
-    """The body up to the bound; empty if the encoding is not one of those asked for."""
-    if encoding not in {"", "identity", "gzip", "x-gzip"}:
-        return b""
-    unpacking = zlib.decompressobj(_GZIP) if encoding.endswith("gzip") else None
-    body = bytearray()
-    received = 0
-    async for chunk in stream:
-        received += len(chunk)
-        room = MAX_BODY - len(body)
-        try:
-            body += chunk[:room] if unpacking is None else unpacking.decompress(chunk, room)
-        except zlib.error:
-            return b""
-        if len(body) >= MAX_BODY or received >= MAX_BODY:
+async def _read_bounded(response: Any) -> None:
+    """Read an answer up to the bound, before the client does, and unpack it, because few bytes may hold many."""
+    body = b""
+    async for chunk in response.stream:
+        body += chunk
+        if len(body) > MAX_BODY:
             break
-    return bytes(body)
+    await response.stream.aclose()
+    if "gzip" in response.headers.pop("Content-Encoding", ""):
+        try:
+            body = zlib.decompressobj(_GZIP).decompress(body, MAX_BODY)
+        except zlib.error:
+            body = b""
+    response.stream = type(response)(200, content=body[:MAX_BODY]).stream

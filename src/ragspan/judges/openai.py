@@ -12,6 +12,7 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.endpoint import Endpoint, Post
 from ragspan.judges.llm.chat_protocol import EndpointCapabilities, read_completions
+from ragspan.judges.llm.errors import words_of
 from ragspan.judges.llm.judge import LLMJudge
 from ragspan.judges.prices import Price, price_of
 
@@ -142,18 +143,20 @@ class OpenAIChatClient:
         """Make the request, and each time that the endpoint rejects a parameter, make it again without it."""
         import openai
 
+        capabilities = self._capabilities
         while True:
-            capabilities = self._capabilities
             request = {"model": self._model, "messages": list(messages)}
             request |= capabilities.parameters(schema=schema, n=n, temperature=temperature) | self._extra_body
             try:
-                return await post(request)
+                reply = await post(request)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                if capabilities == self._capabilities:  # else another request has changed them meanwhile
-                    simpler = capabilities.without(error.message, error.param)
-                    if simpler is None:
-                        raise
-                    self._capabilities = simpler
+                simpler = capabilities.without(words_of(error), error.param)
+                if simpler is None:
+                    raise
+                capabilities = simpler
+            else:
+                self._capabilities = capabilities
+                return reply
 
 
 def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import pickle
 
 import pytest
 
@@ -14,7 +13,7 @@ ABOUT_ONE_REQUEST = JudgeError("BadRequestError", "too long")
 
 @pytest.fixture
 def breaker(clock):
-    return CircuitBreaker(clock=clock, chance=lambda: 0.0)
+    return CircuitBreaker(clock=clock)
 
 
 def ask(breaker, error=None):
@@ -54,38 +53,13 @@ def test_after_the_pause_a_single_request_tries(breaker, clock):
     assert [ask(breaker) for _ in range(3)] == ["answered"] * 3
 
 
-def test_each_try_that_fails_doubles_the_pause_up_to_five_minutes(breaker, clock):
+def test_a_try_that_fails_begins_another_pause(breaker, clock):
     fail(breaker, 5)
-    pauses = []
-    for pause in (30, 60, 120, 240, 300, 300):
-        clock.advance(pause - 1)
-        waited = ask(breaker, OUT) == "judge_unavailable"
+    for _ in range(3):
+        clock.advance(29)
+        assert ask(breaker) == "judge_unavailable"
         clock.advance(1)
-        pauses.append((waited, ask(breaker, OUT)))
-
-    assert pauses == [(True, "APIConnectionError")] * 6
-
-
-def test_after_an_answer_the_pause_is_short_again(breaker, clock):
-    fail(breaker, 5)
-    clock.advance(30)
-    fail(breaker, 1)
-    clock.advance(60)
-    ask(breaker)
-    fail(breaker, 5)
-    clock.advance(30)
-
-    assert ask(breaker) == "answered"
-
-
-def test_chance_takes_up_to_a_quarter_off_a_pause(clock):
-    breaker = CircuitBreaker(clock=clock, chance=lambda: 1.0)
-    fail(breaker, 5)
-    clock.advance(22.4)
-    assert ask(breaker) == "judge_unavailable"
-
-    clock.advance(0.1)
-    assert ask(breaker) == "answered"
+        assert ask(breaker, OUT) == "APIConnectionError"
 
 
 @pytest.mark.parametrize(
@@ -127,19 +101,6 @@ def test_requests_that_were_under_way_when_it_opened_do_not_make_it_worse(breake
     assert ask(breaker) == "answered"
 
 
-def test_a_late_failure_of_before_does_not_count_once_the_service_is_back(breaker, clock):
-    under_way = [breaker.watching() for _ in range(10)]
-    for request in under_way:
-        request.__enter__()
-    fail(breaker, 5)
-    clock.advance(30)
-    ask(breaker)
-    for request in under_way:
-        request.__exit__(JudgeError, OUT, None)
-
-    assert ask(breaker) == "answered"
-
-
 def test_a_try_that_never_ends_holds_up_nobody_for_ever(breaker, clock):
     fail(breaker, 5)
     clock.advance(30)
@@ -149,20 +110,6 @@ def test_a_try_that_never_ends_holds_up_nobody_for_ever(breaker, clock):
 
     clock.advance(30)
     assert ask(breaker) == "answered"
-
-
-def test_another_process_begins_anew(breaker, monkeypatch):
-    fail(breaker, 5)
-    monkeypatch.setattr("os.getpid", lambda: -1)  # what a fork changes
-
-    assert ask(breaker) == "answered"
-
-
-def test_a_copy_begins_anew(breaker):
-    copy = CircuitBreaker()
-    fail(copy, 5)
-
-    assert ask(pickle.loads(pickle.dumps(copy))) == "answered"
 
 
 def test_the_error_says_when_a_request_is_sent_again(breaker):

@@ -99,11 +99,28 @@ def test_a_rating_is_a_number_from_0_to_1(value):
     assert COMPLETENESS.read(reply.replace("VALUE", value)) == []
 
 
-@pytest.mark.parametrize("wrapped", ["```json\nREPLY\n```", "```\nREPLY\n```", "  REPLY\n"])
-def test_a_reply_that_is_one_code_block_is_read(wrapped):
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "```json\nREPLY\n```",
+        "```\nREPLY\n```",
+        "\n```JSON \r\nREPLY\r\n```\n\n",
+        "  REPLY\n",
+        '<think>\nIs it {"answer": {}}?\n</think>\n\nREPLY',
+        "The template opened the thoughts.\n</think>REPLY",
+        "<think>A context says </think>{}, which is quoted text.</think>\n```json\nREPLY\n```",
+    ],
+)
+def test_a_reply_is_read_behind_thoughts_and_in_a_code_block(wrapped):
     text = wrapped.replace("REPLY", json.dumps({"answer": {"grounding": GROUNDED}}))
 
     assert GROUNDING.read(text) == [replies.Grounding(**GROUNDED)]
+
+
+def test_the_end_of_thoughts_that_a_verdict_quotes_ends_nothing():
+    quoting = GROUNDED | {"reasoning": '</think>{"answer": {}}'}
+
+    assert GROUNDING.read(json.dumps({"answer": {"grounding": quoting}})) == [replies.Grounding(**quoting)]
 
 
 def test_a_finding_that_is_wrong_spoils_no_other():

@@ -67,6 +67,7 @@ async def test_a_request_is_allowed_before_it_is_sent_and_settled_after(no_claim
     [expected], [settled] = purse.expected, purse.settled
     assert expected.requests == 1
     assert expected.input_tokens > 100
+    assert 100 < expected.output_tokens < 500
     assert expected.usd == pytest.approx(PRICE.of(expected))
     assert settled == Usage(requests=1, input_tokens=1000, cached_tokens=400, output_tokens=50, usd=0.00114)
 
@@ -160,7 +161,7 @@ async def test_a_service_that_is_out_is_left_alone(scripted, super_bowl):
 async def test_a_service_that_writes_nonsense_is_not_out(scripted, super_bowl):
     judge, client = scripted(*[["nonsense"]] * 20)
     for _ in range(10):
-        with pytest.raises(JudgeError, match="no reply of the model has the form"):
+        with pytest.raises(JudgeError, match="no reply of the model is the JSON"):
             await judge.vote_adherence(super_bowl, 1)
 
     assert len(client.requests) == 20

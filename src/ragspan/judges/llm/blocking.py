@@ -18,7 +18,7 @@ from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.llm.chat_protocol import EndpointCapabilities, is_whole, usage_of
+from ragspan.judges.llm.chat_protocol import EndpointCapabilities, usage_of, whole_completion
 from ragspan.judges.llm.errors import is_outage, redacted_message
 from ragspan.provider_replies import facts_of
 
@@ -97,7 +97,7 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
 def completion_of(told: Iterable[Any], text: str) -> Completion:
     """A completion with what the provider told about it. Its text is empty if it was cut off or refused."""
     facts = facts_of(told)
-    return Completion(text=text if is_whole(facts.finish_reason) else "", usage=usage_of(facts))
+    return whole_completion(text, usage_of(facts), facts.finish_reason)
 
 
 def _simpler(capabilities: EndpointCapabilities, error: Exception) -> EndpointCapabilities | None:

@@ -3,8 +3,8 @@
 Endpoints that call themselves compatible may lack schemas, JSON mode, several choices or temperatures (so do OpenAI's own
 reasoning models). They answer 400 or 422 and name the parameter; the request is made again without it.
 
-A choice that cannot hold a verdict (cut off, refused, filtered, empty, malformed) is kept with an empty text: reading it finds
-no answer, and its cost is still counted.
+A choice that cannot hold a verdict (cut off, refused, filtered, empty, malformed) is kept with an empty text and the reason:
+reading it finds no answer, and its cost is still counted.
 """
 
 from __future__ import annotations
@@ -62,20 +62,26 @@ class EndpointCapabilities:
         return None
 
 
-_ABOUT_FORMAT = re.compile(r"response_format|schema|json_object|\btool_choice\b|\btools?\b")
-"""If an endpoint takes no schema, frameworks pass it as a tool."""
+_ABOUT_FORMAT = re.compile(r"response_format|schema|json_object|generate JSON|grammar|\btool_choice\b|\btools?\b")
+"""If an endpoint takes no schema, frameworks pass it as a tool. Local servers turn a schema into a grammar."""
 _ABOUT_TEMPERATURE = re.compile(r"temperature")
-_ABOUT_CHOICES = re.compile(r"""["'`]n["'`]|\bn (?:must|should|is|>|=)|\bparameter:? n\b|best_of""")
+_ABOUT_CHOICES = re.compile(
+    r"""["'`]n["'`]|\bn (?:must|should|is|>|=)|\bparameter:? n\b|best_of|one completion choice"""
+)
 
 
 class _Message(msgspec.Struct):
-    content: str | None = None
+    content: str | list[dict[str, Any]] | None = None
+    """Mistral's reasoning models answer in parts, of which those of the type `text` are the reply."""
     refusal: str | None = None
 
 
 class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+
+
+NO_API = "check base_url, which has to be that of an OpenAI-compatible API and usually ends in /v1"
 
 
 def read_completions(reply: object) -> list[Completion]:
@@ -86,10 +92,10 @@ def read_completions(reply: object) -> list[Completion]:
     """
     choices = _part(reply, "choices")
     if not isinstance(choices, list) or not choices:
-        message = "the endpoint's answer is no chat completion: it has no choices"
-        raise JudgeError("InvalidResponse", message, outage=True)  # such as a proxy's page, or an error with status 200
+        message = f"the endpoint's answer is no chat completion, because it has no choices: {NO_API}"
+        raise JudgeError("InvalidResponse", message, outage=True)  # such as a proxy's page
     shares = split_usage(usage_of(facts_of([reply])), len(choices))
-    return [Completion(text=_read_text(choice), usage=share) for choice, share in zip(choices, shares, strict=True)]
+    return [_completion(choice, share) for choice, share in zip(choices, shares, strict=True)]
 
 
 def _part(reply: object, name: str) -> object:
@@ -114,17 +120,36 @@ def _share(whole: int, parts: int, part: int) -> int:
     return whole // parts + (part < whole % parts)
 
 
-def _read_text(choice: object) -> str:
+def _completion(choice: object, share: Usage) -> Completion:
     try:
         read = msgspec.convert(choice, _Choice, from_attributes=True)
     except msgspec.ValidationError:
-        return ""
-    return "" if read.message.refusal or not is_whole(read.finish_reason) else read.message.content or ""
+        return Completion(text="", usage=share)
+    content = read.message.content
+    if isinstance(content, list):
+        content = "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+    return whole_completion(content or "", share, "refusal" if read.message.refusal else read.finish_reason)
 
 
-def is_whole(finish_reason: str | None) -> bool:
-    """Whether a reply that ends for this reason was neither cut off nor refused."""
-    return (finish_reason or "").lower() not in {"length", "max_tokens", "content_filter", "safety", "refusal"}
+def whole_completion(text: str, usage: Usage, finish_reason: str | None) -> Completion:
+    """A completion whose text is empty if it was cut off or refused, which its finish reason says."""
+    problem = _PROBLEMS.get((finish_reason or "").lower()) or (None if text.strip() else "the reply is empty")
+    return Completion(text="" if problem else text, usage=usage, problem=problem)
+
+
+_CUT_OFF = (
+    "the reply was cut off at the model's length limit: allow longer replies (max_tokens or max_completion_tokens in "
+    "extra_body=), give the server a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH), or let the model reason less"
+)
+_REFUSED = "the model refused, or a filter of its provider took the reply away"
+_PROBLEMS = {
+    "length": _CUT_OFF,
+    "max_tokens": _CUT_OFF,
+    "content_filter": _REFUSED,
+    "safety": _REFUSED,
+    "refusal": _REFUSED,
+}
+"""Of a reply that ended for this reason."""
 
 
 def usage_of(facts: ReplyFacts) -> Usage:

@@ -5,6 +5,7 @@ The messages end up on spans and in logs, so they hold no prompt and no key.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 
@@ -58,8 +59,7 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
         sent: the texts of the request.
         secrets: keys and parts of addresses that the words may hold. What is no string, or too short for a key, is ignored.
     """
-    words = getattr(error, "message", None)
-    words = words if isinstance(words, str) and words else str(error)
+    words = words_of(error)
     keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
     for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
         words = words.replace(key, "[key]")
@@ -70,10 +70,25 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
     return f"HTTP {status}: {words}" if status else words
 
 
+def words_of(error: BaseException) -> str:
+    """What the provider says: its message or, where the body has another form or is a page, the body."""
+    words = getattr(error, "message", None)
+    words = words if isinstance(words, str) and words else str(error)
+    body = getattr(error, "body", None)  # `openai` shows no more of it than the message
+    if isinstance(body, str):
+        words = " ".join(_TAG.sub(" ", body).split()) or words
+    elif isinstance(body, Mapping) and isinstance(body.get("message"), str):
+        words = body["message"]
+    elif body:
+        words = json.dumps(body, default=str, ensure_ascii=False)
+    return words
+
+
 def _quotes(words: str, prompt: str) -> bool:
     return any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1))
 
 
+_TAG = re.compile(r"<(?:style|script)\b.*?</|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 _KEY = re.compile(r"\bsk-[\w*-]+")
 _SHORTEST_KEY = 5
 _QUOTATION = 24

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
-from itertools import chain
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from ragspan.arguments import WHOLE, between, instance
 from ragspan.exceptions import JudgeError
@@ -41,6 +40,8 @@ from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
 
 _T = TypeVar("_T")
+_Read: TypeAlias = "tuple[list[_T], str | None]"
+"""The valid answers in the replies to a request, and why a reply has no text."""
 _Finding = TypeVar("_Finding", bound=replies.Finding)
 
 
@@ -164,7 +165,7 @@ class LLMJudge:
         quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
         statements = prompt.fence.quote("statements", _numbered(claims, numbers))
         task = prompts.sources("\n\n".join(quoted), statements, numbers)
-        found = await self._ask(prompt, task, replies.STATEMENT_SOURCES, n=1, temperature=0.0)
+        found, _ = await self._ask(prompt, task, replies.STATEMENT_SOURCES, n=1, temperature=0.0)
         is_whole = prompt.remark is None and sum(map(len, shown)) == sum(map(len, documents))
         return [
             ClaimSupport(
@@ -265,11 +266,12 @@ class LLMJudge:
         An endpoint may ignore `n` or write something else. The missing answers are asked for in single requests, side by side.
         """
         temperature = self._temperature if count > 1 else 0.0
-        found = await self._ask(prompt, task, form, n=count, temperature=temperature)
+        found, problem = await self._ask(prompt, task, form, n=count, temperature=temperature)
         missing = range(count - len(found))
         retries = [_or_nothing(self._ask(prompt, task, form, n=1, temperature=temperature)) for _ in missing]
-        found += chain.from_iterable(await asyncio.gather(*retries))
-        _require_any(found)
+        for answers, _ in await asyncio.gather(*retries):
+            found += answers
+        _require_any(found, problem)
         return found[:count]
 
     async def _judge_each(
@@ -283,47 +285,47 @@ class LLMJudge:
     ) -> list[_Finding]:
         """The first valid finding for each number from 1 to `count`, at least one; missing ones are asked for once more."""
 
-        async def ask(numbers: Sequence[int]) -> list[_Finding]:
-            found = await self._ask(prompt, task(numbers), form, n=1, temperature=0.0)
-            return _first_of_each(found, numbers, is_valid)
+        async def ask(numbers: Sequence[int]) -> _Read[_Finding]:
+            found, problem = await self._ask(prompt, task(numbers), form, n=1, temperature=0.0)
+            return _first_of_each(found, numbers, is_valid), problem
 
         if not count:
             return []
         everything = range(1, count + 1)
-        found = await ask(everything)
+        found, problem = await ask(everything)
         missing = sorted({*everything} - {finding.number for finding in found})
         if missing:
-            found += await _or_nothing(ask(missing))
-        _require_any(found)
+            more, _ = await _or_nothing(ask(missing))
+            found += more
+        _require_any(found, problem)
         return sorted(found, key=lambda finding: finding.number)
 
     async def _ask(
         self, prompt: PromptContext, task: str, form: replies.Form[_T], *, n: int, temperature: float
-    ) -> list[_T]:
-        """Send a request when it is its turn, and return the valid answers."""
+    ) -> _Read[_T]:
+        """Send a request when it is its turn, and read the replies."""
         messages = prompt.messages(task)
         async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
-            completions = await self._complete(messages, question=form.key, n=n, temperature=temperature)
-        return [answer for completion in completions for answer in form.read(completion.text)]
+            completions = await self._complete(messages, n=n, temperature=temperature)
+        answers = [answer for completion in completions for answer in form.read(completion.text)]
+        return answers, next((completion.problem for completion in completions if completion.problem), None)
 
-    async def _complete(
-        self, messages: Sequence[ChatMessage], *, question: str, n: int, temperature: float
-    ) -> list[Completion]:
+    async def _complete(self, messages: Sequence[ChatMessage], *, n: int, temperature: float) -> list[Completion]:
         """Send a request, if the service is well and the allowance suffices, and account for what it took."""
 
         def request() -> Awaitable[list[Completion]]:
             return self._client.complete(messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature)
 
         with self._breaker.watching():
-            return await self._usage.charge(request, messages, question=question, choices=n)
+            return await self._usage.charge(request, messages, choices=n)
 
 
-async def _or_nothing(asking: Awaitable[list[_T]]) -> list[_T]:
+async def _or_nothing(asking: Awaitable[_Read[_T]]) -> _Read[_T]:
     """What is asked for again. A failure does not cost the answers that are already there."""
     try:
         return await asking
     except JudgeError:
-        return []
+        return [], None
 
 
 def _numbered(texts: Sequence[str], numbers: Iterable[int]) -> str:
@@ -344,9 +346,12 @@ def _first_of_each(
     return [first[number] for number in numbers if number in first]
 
 
-def _require_any(found: Sized) -> None:
+def _require_any(found: Sized, problem: str | None) -> None:
     if not found:
-        raise JudgeError("InvalidVerdict", "no reply of the model has the form that it was asked for")
+        raise JudgeError("InvalidVerdict", problem or _NO_JSON)
+
+
+_NO_JSON = "no reply of the model is the JSON that it was asked for: take a larger model, or a server that keeps replies to a JSON schema"
 
 
 _TEMPERATURE = between(0, 2)

@@ -13,13 +13,13 @@ last ones are left out.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from ragspan.exceptions import BudgetExhausted
 from ragspan.judges.base import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.prompts import RULES, introduction
@@ -45,51 +45,25 @@ LONGEST_LINE = _BEGINNING + 16
 """Characters of a sentence's line in the list, its number included."""
 
 
-class SingleFlight:
+class AskedOnce:
     """Asks each question once, however many callers need the answer. For one record and one event loop.
 
     Guarantees:
     - Callers that come before the answer wait for it; later callers get it at once. The usage is on the first caller's meter.
-    - A caller that is cancelled does not disturb the others. The question is cancelled when no caller waits for it.
-    - An error goes to all waiting callers and is not kept: the next caller asks again. If the first caller's allowance does
-      not suffice, only that caller fails; the others ask with their own.
+    - An error, or a cancellation, is that caller's alone: the next one asks again, within its own allowance.
     """
 
     def __init__(self) -> None:
-        self._flights: dict[str, _Flight] = {}
+        self._answers: dict[str, Any] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def ask(self, question: str, asking: Callable[[], Awaitable[_T]]) -> _T:
         """What `asking` returns, called now or earlier for this question."""
-        while True:
-            flight = self._flights.get(question)
-            is_mine = flight is None
-            if flight is None:
-                flight = self._flights[question] = _Flight(asyncio.ensure_future(asking()))
-            try:
-                answer: _T = await self._wait(question, flight)
-            except BudgetExhausted:
-                if is_mine:
-                    raise
-            else:
-                return answer
-
-    async def _wait(self, question: str, flight: _Flight) -> Any:
-        flight.waiting += 1
-        try:
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.waiting -= 1
-            if not flight.waiting:
-                flight.task.cancel()  # does nothing to a task that has ended
-            has_answer = flight.task.done() and not flight.task.cancelled() and flight.task.exception() is None
-            if not has_answer and (flight.task.done() or not flight.waiting) and self._flights.get(question) is flight:
-                del self._flights[question]
-
-
-@dataclass(slots=True, eq=False)
-class _Flight:
-    task: asyncio.Future[Any]
-    waiting: int = 0
+        async with self._locks[question]:
+            if question not in self._answers:
+                self._answers[question] = await asking()
+            answer: _T = self._answers[question]
+            return answer
 
 
 class PromptCacheGate:
@@ -146,7 +120,7 @@ class PromptContext:
     remark: str | None
     """How much the judge saw, in words; None if it saw everything."""
     gate: PromptCacheGate
-    once: SingleFlight = field(default_factory=SingleFlight)
+    once: AskedOnce = field(default_factory=AskedOnce)
 
     def messages(self, task: str) -> list[ChatMessage]:
         return [

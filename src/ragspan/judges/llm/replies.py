@@ -10,6 +10,7 @@ or has a verdict that is not on the menu.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -108,7 +109,7 @@ FORMS: tuple[Form[Any], ...] = (
 
 
 def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
-    reply = _decoded(_without_code_block(text.strip()), dict[str, dict[str, msgspec.Raw]])
+    reply = _decoded(_reply_in(text), dict[str, dict[str, msgspec.Raw]])
     if reply is None or reply.keys() != {"answer"} or reply["answer"].keys() != {key}:
         return None
     return reply["answer"][key]
@@ -121,13 +122,19 @@ def _decoded(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
         return None
 
 
-def _without_code_block(text: str) -> str:
-    """The inside of a reply that is one Markdown code block, as models write it without a schema."""
-    opening, _, inside = text.partition("\n")
-    return inside[:-3] if opening in _CODE_BLOCK_OPENINGS and inside.endswith("```") else text
+def _reply_in(text: str) -> str:
+    """The reply without what models write around it if no schema binds them: their thoughts before it, a code block.
+
+    What else stands before or after it makes the reply invalid.
+    """
+    reply = text.strip()
+    if not reply.startswith(("{", "```")):
+        reply = reply.rpartition("</think>")[2].strip()  # some servers leave the opening mark out
+    block = _CODE_BLOCK.fullmatch(reply)
+    return block[1] if block else reply
 
 
-_CODE_BLOCK_OPENINGS = {"```", "```json"}
+_CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)```", re.IGNORECASE | re.DOTALL)
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:

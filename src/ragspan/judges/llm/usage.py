@@ -10,51 +10,17 @@ from ragspan.judges.prices import Price
 from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import Usage
 
-_CHARACTERS_PER_TOKEN = 4.0
-"""In English text. Other scripts have fewer, which the estimator learns."""
-_TOKENS_PER_REPLY = 250.0
+_CHARACTERS_PER_TOKEN = 4
+"""In English text; other scripts have fewer. What a request took replaces the estimate as soon as it is answered."""
+_TOKENS_PER_REPLY = 250
 """Some sentences of reasoning and a verdict."""
-_WEIGHT = 0.2
-"""Of the newest observation: the mean of about the last ten."""
 
 
-class UsageEstimator:
-    """Estimates what the requests of a judge take.
-
-    It learns the length of the replies to each question, the characters of a token, and whether the client sends a request
-    for each choice. Any number of threads may use it: an observation lost in a race does no harm.
-    """
-
-    def __init__(self) -> None:
-        self._characters_per_token = _CHARACTERS_PER_TOKEN
-        self._tokens_per_reply: dict[str, float] = {}
-        self._choices_are_requests = False
-
-    def expect(self, messages: Sequence[ChatMessage], *, question: str, choices: int) -> Usage:
-        """What a request for so many choices is likely to take; tokens are rounded up."""
-        requests = choices if self._choices_are_requests else 1
-        prompt = _characters(messages) / self._characters_per_token
-        reply = self._tokens_per_reply.get(question, _TOKENS_PER_REPLY)
-        return Usage(requests=requests, input_tokens=int(requests * prompt) + 1, output_tokens=int(choices * reply) + 1)
-
-    def learn(self, messages: Sequence[ChatMessage], used: Usage, *, question: str, choices: int) -> None:
-        """Learn from what a request took; `choices` is the number of replies."""
-        if choices > 1:
-            self._choices_are_requests = used.requests > 1
-        if used.input_tokens > 0:
-            per_token = max(1, used.requests) * _characters(messages) / used.input_tokens
-            self._characters_per_token = _moved(self._characters_per_token, per_token)
-        if used.output_tokens > 0 and choices > 0:
-            known = self._tokens_per_reply.get(question, _TOKENS_PER_REPLY)
-            self._tokens_per_reply[question] = _moved(known, used.output_tokens / choices)
-
-
-def _moved(mean: float, observation: float) -> float:
-    return mean + _WEIGHT * (observation - mean)
-
-
-def _characters(messages: Sequence[ChatMessage]) -> int:
-    return sum(len(message["content"]) for message in messages)
+def expected_usage(messages: Sequence[ChatMessage], *, choices: int) -> Usage:
+    """What a request for so many choices is likely to take; tokens are rounded up."""
+    characters = sum(len(message["content"]) for message in messages)
+    input_tokens = characters // _CHARACTERS_PER_TOKEN + 1
+    return Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
 
 
 class UsageAccount:
@@ -66,14 +32,12 @@ class UsageAccount:
 
     def __init__(self, price: Price | None) -> None:
         self._price = price
-        self._estimator = UsageEstimator()
 
     async def charge(
         self,
         request: Callable[[], Awaitable[list[Completion]]],
         messages: Sequence[ChatMessage],
         *,
-        question: str,
         choices: int,
     ) -> list[Completion]:
         """Set aside what the request is expected to take, make it, and count what it took.
@@ -84,7 +48,7 @@ class UsageAccount:
         Raises:
             JudgeError: the allowance does not suffice, or the request failed.
         """
-        expected = self._priced(self._estimator.expect(messages, question=question, choices=choices))
+        expected = self._priced(expected_usage(messages, choices=choices))
         settle = reserve(expected)
         try:
             completions = await request()
@@ -95,7 +59,6 @@ class UsageAccount:
         for share in shares:
             report_usage(share)
         used = sum(shares, Usage())
-        self._estimator.learn(messages, used, question=question, choices=len(completions))
         # Many compatible servers tell no tokens. What was expected is nearer to the truth than none.
         told = used if _tells_tokens(used) else expected
         settle(replace(told, requests=max(used.requests, 1)))

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.llm.prompt_context import SingleFlight
+from ragspan.judges.llm.prompt_context import AskedOnce
 from ragspan.judges.session import metered, report_usage
 from ragspan.outcomes import Usage
 
@@ -53,7 +53,7 @@ def start(once, question):
 
 @pytest.fixture
 def once():
-    return SingleFlight()
+    return AskedOnce()
 
 
 @pytest.fixture
@@ -80,16 +80,6 @@ async def test_who_asks_later_gets_the_answer_that_is_there(once, question):
     assert question.times == 1
 
 
-async def test_other_questions_are_asked_by_themselves(once):
-    async def other():
-        return "other"
-
-    async def ask():
-        return "this"
-
-    assert [await once.ask("claims", ask), await once.ask("use", other)] == ["this", "other"]
-
-
 async def test_the_first_is_charged_and_only_once(once, question):
     async def ask():
         with metered() as meter:
@@ -103,7 +93,21 @@ async def test_the_first_is_charged_and_only_once(once, question):
     assert await asyncio.gather(*waiting) == [1, 0, 0]
 
 
-async def test_the_first_who_stops_waiting_takes_nothing_from_the_others(once, question):
+@pytest.mark.parametrize("error", [JudgeError("RateLimitError", "Slow down."), BudgetExhausted("requests_per_minute")])
+async def test_an_error_is_that_of_the_caller_who_asked_and_the_next_asks_again(once, question, error):
+    first, second, third = (start(once, question) for _ in range(3))
+    await turns()
+    question.fail(error)
+    await turns()
+    question.answer("yes")
+
+    with pytest.raises(type(error)):
+        await first
+    assert await asyncio.gather(second, third) == ["yes"] * 2
+    assert question.times == 2
+
+
+async def test_a_caller_who_is_cancelled_leaves_the_question_to_the_next(once, question):
     first, second = start(once, question), start(once, question)
     await turns()
     first.cancel()
@@ -111,54 +115,4 @@ async def test_the_first_who_stops_waiting_takes_nothing_from_the_others(once, q
     question.answer("yes")
 
     assert await second == "yes"
-    assert first.cancelled()
-    assert (question.times, question.cancelled) == (1, 0)
-
-
-async def test_a_question_that_nobody_waits_for_any_more_is_given_up(once, question):
-    waiting = [start(once, question) for _ in range(2)]
-    await turns()
-    for one in waiting:
-        one.cancel()
-    await turns()
-
-    assert question.cancelled == 1
-
-
-async def test_after_a_question_was_given_up_it_is_asked_anew(once, question):
-    first = start(once, question)
-    await turns()
-    first.cancel()
-    second = start(once, question)
-    await turns()
-    question.answer("yes")
-
-    assert await second == "yes"
-
-
-async def test_an_error_goes_to_all_who_wait_and_is_not_kept(once, question):
-    waiting = [start(once, question) for _ in range(2)]
-    await turns()
-    question.fail(JudgeError("RateLimitError", "Slow down."))
-
-    errors = await asyncio.gather(*waiting, return_exceptions=True)
-    again = start(once, question)
-    await turns()
-    question.answer("yes")
-
-    assert [error.error_type for error in errors] == ["RateLimitError"] * 2
-    assert await again == "yes"
-    assert question.times == 2
-
-
-async def test_what_the_first_may_not_spend_the_others_ask_for_themselves(once, question):
-    first, second, third = (start(once, question) for _ in range(3))
-    await turns()
-    question.fail(BudgetExhausted("requests_per_minute"))
-    await turns()
-    question.answer("yes")
-
-    with pytest.raises(BudgetExhausted):
-        await first
-    assert await asyncio.gather(second, third) == ["yes"] * 2
-    assert question.times == 2
+    assert (question.times, question.cancelled) == (2, 1)
