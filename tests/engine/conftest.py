@@ -6,19 +6,16 @@ Nothing here sleeps: what hangs does so until the test lets it go, which the fix
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import queue
-import select
 import subprocess
 import sys
 import textwrap
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import forked
 import pytest
 
 from ragspan.engine import EngineStats, ScoringEngine
@@ -282,31 +279,7 @@ def make_engine(assert_conserved) -> Iterator[Callable[..., ScoringEngine]]:
 @pytest.fixture
 def in_child() -> Callable[[Callable[[], object]], object]:
     """Runs a function in a forked child and returns its result, which JSON must be able to hold."""
-
-    def run(call: Callable[[], object]) -> object:
-        reader, writer = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
-            child = os.fork()
-        if not child:
-            _answer_and_exit(writer, call)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as answer:
-            assert select.select([reader], [], [], PATIENCE)[0], "the child does not answer"
-            text = answer.read()
-        assert os.waitpid(child, 0)[1] == 0, "the child failed"
-        return json.loads(text)
-
-    return run
-
-
-def _answer_and_exit(writer: int, call: Callable[[], object]) -> None:
-    status = 1
-    try:
-        os.write(writer, json.dumps(call()).encode())
-        status = 0
-    finally:
-        os._exit(status)
+    return forked.in_child
 
 
 @pytest.fixture

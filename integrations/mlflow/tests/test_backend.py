@@ -79,7 +79,7 @@ def test_a_trace_that_has_not_arrived_delays_no_other(mlflow, make_writer, write
 )
 def test_what_is_wrong_with_one_feedback_concerns_no_other(mlflow, write, make, reply, result):
     mlflow.script += [None, mlflow.hangs if reply == "hangs" else reply]
-    timeout = 0.2 if reply == "hangs" else 5.0
+    timeout = 1.0 if reply == "hangs" else 5.0
 
     assert write(make.feedback(), make.feedback(metric="other"), timeout=timeout) == [result, Delivered()]
 
@@ -107,7 +107,7 @@ def test_an_answer_that_got_lost_makes_no_second_assessment(mlflow, write, make)
 
     mlflow.script += [None, lose_the_answer]
 
-    assert write(make.feedback(), timeout=0.2) == [Failed()]
+    assert write(make.feedback(), timeout=1.0) == [Failed()]
     assert write(make.feedback()) == [Delivered()]
     assert len(mlflow.assessments[make.trace(1)]) == 1
 
@@ -125,4 +125,4 @@ def test_a_server_that_does_not_say_what_it_has_fails_as_a_whole(mlflow, write, 
     mlflow.script += [mlflow.hangs if reply == "hangs" else reply for reply in replies]
 
     with pytest.raises(error, match=reason):
-        write(make.feedback(), timeout=0.2 if replies == ["hangs"] else 5.0)
+        write(make.feedback(), timeout=1.0 if replies == ["hangs"] else 5.0)

@@ -12,19 +12,18 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 
 import pytest
 from nats.aio.client import Client
 from nats.js.errors import NotFoundError
+from waiting import PATIENCE, until
 
 from ragspan_nats.settings import BrokerAccess
 
 HOST = "127.0.0.1"
 _given_out = set()
-PATIENCE = 20.0  # seconds; far more than anything here takes on a machine that is not overloaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,21 +268,6 @@ def unused_port():
         _given_out.add(port)
         return port
     raise RuntimeError("there is no unused port")
-
-
-def until(condition, *, what="that", patience=PATIENCE):
-    """Wait until the condition gives something true, which is returned.
-
-    Raises:
-        AssertionError: it took too long.
-    """
-    limit = time.monotonic() + patience
-    while True:
-        found = condition()
-        if found:
-            return found
-        assert time.monotonic() < limit, f"waited {patience:g} s for {what}"
-        time.sleep(0.01)
 
 
 async def _state(client, name):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import subprocess
 import sys
 import textwrap
-import warnings
 
 import hypothesis
 import pytest
-from brokers import PATIENCE, Broker
+from brokers import Broker
 from fleet_backend import FleetBackend
 from worker_process import start_worker
 
@@ -78,32 +75,6 @@ def make_sink():
     yield make
     for sink in made:
         sink.shutdown(1)
-
-
-@pytest.fixture
-def in_child():
-    """Runs a function in a forked child and returns its result, which JSON must be able to hold."""
-
-    def run(call):
-        reader, writer = os.pipe()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
-            child = os.fork()
-        if not child:
-            status = 1
-            try:
-                os.write(writer, json.dumps(call()).encode())
-                status = 0
-            finally:
-                os._exit(status)
-        os.close(writer)
-        with os.fdopen(reader, "rb") as answer:
-            assert select.select([reader], [], [], PATIENCE)[0], "the child does not answer"
-            text = answer.read()
-        assert os.waitpid(child, 0)[1] == 0, "the child failed"
-        return json.loads(text)
-
-    return run
 
 
 @pytest.fixture

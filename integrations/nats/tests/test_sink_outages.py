@@ -99,7 +99,7 @@ def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_n
 
 
 def test_what_was_in_flight_when_the_connection_was_lost_is_published_again(broker, make_sink, monkeypatch):
-    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 1.0)
+    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 2 * PATIENCE)
     sink = make_sink(broker)
     submit(sink, a_record("before"))
 
@@ -150,7 +150,7 @@ def test_nothing_is_computed_while_the_broker_is_away(make_broker, make_sink):
 
 
 def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog, monkeypatch):
-    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 3.0)
+    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 2 * PATIENCE)
     caplog.set_level(logging.DEBUG)
     sink = make_sink(broker)
     submit(sink, a_record("before"))

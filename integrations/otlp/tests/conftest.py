@@ -90,7 +90,7 @@ class Served:
 
     async def record(self):
         """The next record."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while not (records := self.sink.records()):
             assert time.monotonic() < deadline
             await asyncio.sleep(0.01)

@@ -21,13 +21,11 @@ Where each fault is tested, here unless another place is named:
 from __future__ import annotations
 
 import collections
-import json
 import os
-import select
 import threading
-import warnings
 
 import pytest
+from forked import in_child
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -218,26 +216,6 @@ class AnyOrder(RuleBasedStateMachine):
         not_started = stats.errors.get("emitter_start", 0)  # an emitter whose start raised is not asked to finish
         assert stats.scored - not_started <= len(self.faulty.emitted)
         assert len(self.faulty.emitted) <= stats.scored + stats.dropped.get("shutdown", 0)
-
-
-def in_child(call):
-    reader, writer = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
-        child = os.fork()
-    if not child:
-        status = 1
-        try:
-            os.write(writer, json.dumps(call()).encode())
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answer:
-        assert select.select([reader], [], [], PATIENCE)[0], "the child does not answer"
-        text = answer.read()
-    assert os.waitpid(child, 0)[1] == 0
-    return json.loads(text)
 
 
 TestAnyOrder = pytest.mark.slow(AnyOrder.TestCase)

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client
-from nats.errors import Error, UnexpectedEOF
+from nats.errors import ConnectionClosedError, Error, UnexpectedEOF
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
@@ -47,12 +47,13 @@ _REFUSALS = (
 
 
 class BrokerClient(Client):
-    """The client of nats-py with three corrections.
+    """The client of nats-py with four corrections.
 
     - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
       can leave that out and would get the password.
     - A server stores any bytes as headers. Some of them make the client stop reading for good.
     - A connection that a dead network ends raises when it is closed, in a task that nobody awaits.
+    - Requests under way when the connection ends wait for their time limit, though no answer can come.
 
     Args:
         must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
@@ -81,6 +82,9 @@ class BrokerClient(Client):
     async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002 - likewise
         with contextlib.suppress(OSError):
             await super()._close(status, do_cbs)
+        for answer in list(self._resp_map.values()):
+            if not answer.done():
+                answer.set_exception(ConnectionClosedError())
 
 
 class BrokerConnection:
