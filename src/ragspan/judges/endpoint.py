@@ -211,16 +211,16 @@ def _open_client(certificates: Any, **options: Any) -> AsyncOpenAI:
 
 
 async def _read_bounded(response: Any) -> None:
-    """Read an answer up to the bound, before the client does, and unpack it, because few bytes may hold many."""
-    body = b""
-    async for chunk in response.stream:
-        body += chunk
-        if len(body) > MAX_BODY:
-            break
+    """Read and unpack an answer up to the bound, before the client reads all of it."""
+    packing = response.headers.pop("Content-Encoding", "")
+    unpacking = zlib.decompressobj(_GZIP) if "gzip" in packing else None
+    body = bytearray()
+    received = 0
+    with contextlib.suppress(zlib.error):
+        async for chunk in response.stream:
+            received += len(chunk)
+            body += chunk if unpacking is None else unpacking.decompress(chunk, MAX_BODY - len(body))
+            if max(received, len(body)) >= MAX_BODY:
+                break
     await response.stream.aclose()
-    if "gzip" in response.headers.pop("Content-Encoding", ""):
-        try:
-            body = zlib.decompressobj(_GZIP).decompress(body, MAX_BODY)
-        except zlib.error:
-            body = b""
-    response.stream = type(response)(200, content=body[:MAX_BODY]).stream
+    response.stream = type(response)(200, content=bytes(body[:MAX_BODY])).stream

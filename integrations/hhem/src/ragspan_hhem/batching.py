@@ -2,12 +2,9 @@
 
 Guarantees:
 - Asking never waits: the answer is a future. Event loops stay free.
-- No batch waits to be filled. Batches grow because questions come while one is computed; questions of different records,
-  loops and threads share them.
-- Pairs are computed in the order in which they come. The pairs of a batch, and their tokens (its memory), are bounded.
-- The first question loads the classifier, once. If that fails, all questions fail at once for a minute; the next one tries
-  again.
-- An exception of the classifier fails the questions in that batch and no others. Cancelled questions are dropped.
+- Questions are answered in the order in which they come. The pairs of a batch, and their tokens (its memory), are bounded.
+- The first question loads the classifier, once. If that fails, all questions fail for a minute; the next one tries again.
+- An exception of the classifier fails that question and no other. What is cancelled is not computed any further.
 - The thread lives as long as there is work; the process never waits for it.
 - The child of a fork begins without questions and without a classifier.
 """
@@ -18,10 +15,10 @@ import contextlib
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from ragspan.exceptions import JudgeError
 from ragspan.forks import keep_inherited, watch_forks
@@ -32,6 +29,8 @@ _MAX_TOKENS = 8192
 """Of a batch, unless its first pair alone has more. A token takes some 40 kB while it is computed."""
 _MAX_REASON = 300  # characters
 
+_Answer: TypeAlias = "Future[list[PairFinding]]"
+
 _logger = logging.getLogger("ragspan")
 
 
@@ -41,52 +40,6 @@ class Classifier(Protocol):
     def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]: ...
 
     def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]: ...
-
-
-class _Question:
-    """Pairs that are asked about together; the answer has a finding for each, in their order."""
-
-    def __init__(self, pairs: Sequence[Pair]) -> None:
-        self.pairs = pairs
-        self.answer: Future[list[PairFinding]] = Future()
-        self._findings: list[PairFinding] = []
-
-    @property
-    def is_over(self) -> bool:
-        """Answered, failed or cancelled."""
-        return self.answer.done()
-
-    def take(self, finding: PairFinding) -> None:
-        """Take the finding for the first pair that has none."""
-        self._findings.append(finding)
-        if len(self._findings) == len(self.pairs):
-            with contextlib.suppress(InvalidStateError):  # cancelled just now
-                self.answer.set_result(self._findings)
-
-    def fail(self, error: JudgeError) -> None:
-        with contextlib.suppress(InvalidStateError):
-            self.answer.set_exception(error)
-
-
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    """One pair of a question, ready to be computed."""
-
-    question: _Question
-    pair: FittedPair
-
-
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """Of a load."""
-
-    error_type: str
-    message: str
-    until: float
-    """When to try again, on the clock."""
-
-    def error(self) -> JudgeError:
-        return JudgeError(self.error_type, self.message, outage=True)
 
 
 class BatchComputer:
@@ -110,36 +63,33 @@ class BatchComputer:
     def _begin(self) -> None:
         self._lock = threading.Lock()
         # Under the lock:
-        self._arrived: list[_Question] = []
+        self._questions: deque[tuple[Sequence[Pair], _Answer]] = deque()
         self._is_at_work = False
-        self._failure: _Failure | None = None
         # The thread's own:
-        self._line: list[_Waiting] = []
         self._classifier: Classifier | None = None
+        self._failure: JudgeError | None = None
+        self._next_load = 0.0
 
     def begin_anew(self) -> None:
         """In the child of a fork: the lock may be held by a thread that is not there, and the work is the parent's.
 
         The inherited objects are kept for good, because only the parent may release a device's memory.
         """
-        keep_inherited((self._arrived, self._line, self._classifier))
+        keep_inherited((self._questions, self._classifier))
         self._begin()
 
-    def ask(self, pairs: Sequence[Pair]) -> Future[list[PairFinding]]:
-        """A future of the findings for these pairs, of which there is at least one.
+    def ask(self, pairs: Sequence[Pair]) -> _Answer:
+        """A future of a finding for each of these pairs, in their order.
 
         Raises:
-            JudgeError: the classifier could not be loaded less than a minute ago, or no thread can be started.
+            JudgeError: no thread can be started.
         """
-        question = _Question(pairs)
+        answer: _Answer = Future()
         with self._lock:
-            failure = self._failure
-            if failure is not None and self._clock() < failure.until:
-                raise failure.error()
             if not self._is_at_work:
                 self._start_thread()
-            self._arrived.append(question)
-        return question.answer
+            self._questions.append((pairs, answer))
+        return answer
 
     def _start_thread(self) -> None:
         thread = threading.Thread(target=self._work, name="ragspan-hhem", daemon=True)
@@ -150,74 +100,66 @@ class BatchComputer:
         self._is_at_work = True
 
     def _work(self) -> None:
-        """In the thread: load the classifier if needed, and compute until there are no questions."""
-        while self._has_work():
-            self._take_turn()
+        """In the thread: answer questions until there are none."""
+        while True:
+            with self._lock:
+                self._is_at_work = bool(self._questions)
+                if not self._is_at_work:
+                    return
+                pairs, answer = self._questions.popleft()
+            self._answer(pairs, answer)
 
-    def _take_turn(self) -> None:
-        try:
-            self._classifier = self._classifier or self._load()
-        except BaseException as error:  # noqa: BLE001 - importing torch runs much code that is not ours
-            self._fail_to_load(error)
-            return
-        for question in self._take_arrived():
-            self._line_up(question, self._classifier)
-        self._compute(self._classifier)
+    def _answer(self, pairs: Sequence[Pair], answer: _Answer) -> None:
+        with contextlib.suppress(InvalidStateError):  # it was cancelled
+            try:
+                answer.set_result(self._findings(pairs, answer))
+            except InvalidStateError:
+                raise
+            except BaseException as error:  # noqa: BLE001 - what torch or a tokenizer raises need not be an `Exception`
+                answer.set_exception(_judge_error(error))
 
-    def _has_work(self) -> bool:
-        with self._lock:
-            self._arrived = [question for question in self._arrived if not question.is_over]
-            self._line = [waiting for waiting in self._line if not waiting.question.is_over]
-            self._is_at_work = bool(self._arrived or self._line)
-            return self._is_at_work
+    def _findings(self, pairs: Sequence[Pair], answer: _Answer) -> list[PairFinding]:
+        classifier = self._loaded()
+        waiting = [] if answer.cancelled() else classifier.fit(pairs)
+        found: list[PairFinding] = []
+        while waiting and not answer.cancelled():
+            count = _batch_length(waiting, self._batch_size)
+            batch, waiting = waiting[:count], waiting[count:]
+            probabilities = classifier.probabilities([pair.tokens for pair in batch])
+            found += [
+                PairFinding(probability=probability, remark=pair.remark)
+                for pair, probability in zip(batch, probabilities, strict=True)
+            ]
+        return found
 
-    def _take_arrived(self) -> list[_Question]:
-        with self._lock:
-            arrived, self._arrived = self._arrived, []
-        return [question for question in arrived if not question.is_over]  # some are cancelled during a load
+    def _loaded(self) -> Classifier:
+        """The classifier.
 
-    def _fail_to_load(self, error: BaseException) -> None:
-        reason = _judge_error(error)
-        failure = _Failure(reason.error_type, str(reason), until=self._clock() + _PAUSE)
-        with self._lock:
-            self._failure = failure
-        with contextlib.suppress(Exception):  # a handler of the application's
-            _logger.warning("HHEM does not score (%s): %s", failure.error_type, failure.message)
-        for question in self._take_arrived():
-            question.fail(failure.error())
-
-    def _line_up(self, question: _Question, classifier: Classifier) -> None:
-        try:
-            fitted = classifier.fit(question.pairs)
-        except BaseException as error:  # noqa: BLE001 - what a tokenizer raises need not be an `Exception`
-            question.fail(_judge_error(error))
-        else:
-            self._line += [_Waiting(question, pair) for pair in fitted]
-
-    def _compute(self, classifier: Classifier) -> None:
-        count = _batch_length(self._line, self._batch_size)
-        batch, self._line = self._line[:count], self._line[count:]
-        if not batch:
-            return
-        try:
-            probabilities = classifier.probabilities([waiting.pair.tokens for waiting in batch])
-            found = [*zip(batch, probabilities, strict=True)]
-        except BaseException as error:  # noqa: BLE001 - nor need what torch raises
-            for waiting in batch:
-                waiting.question.fail(_judge_error(error))
-        else:
-            for waiting, probability in found:
-                waiting.question.take(PairFinding(probability=probability, remark=waiting.pair.remark))
+        Raises:
+            JudgeError: it cannot be loaded, now or less than a minute ago.
+        """
+        if self._classifier is None and self._clock() >= self._next_load:
+            try:
+                self._classifier = self._load()
+            except BaseException as error:  # noqa: BLE001 - importing torch runs much code that is not ours
+                self._failure = _judge_error(error)
+                self._next_load = self._clock() + _PAUSE
+                with contextlib.suppress(Exception):  # a handler of the application's
+                    _logger.warning("HHEM does not score (%s): %s", self._failure.error_type, self._failure)
+        if self._classifier is None:
+            assert self._failure is not None  # noqa: S101 - else it was loaded
+            raise JudgeError(self._failure.error_type, str(self._failure), outage=True)
+        return self._classifier
 
 
-def _batch_length(line: Sequence[_Waiting], batch_size: int) -> int:
-    """How many pairs of the line are computed next: at least one, if there is one."""
+def _batch_length(pairs: Sequence[FittedPair], batch_size: int) -> int:
+    """How many of the pairs are computed next: at least one."""
     tokens = 0
-    for count, waiting in enumerate(line[:batch_size]):
-        tokens += len(waiting.pair.tokens)
+    for count, pair in enumerate(pairs[:batch_size]):
+        tokens += len(pair.tokens)
         if count and tokens > _MAX_TOKENS:
             return count
-    return min(len(line), batch_size)
+    return min(len(pairs), batch_size)
 
 
 def _judge_error(error: BaseException) -> JudgeError:
