@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar, cast
 
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import AnswerRelevanceJudge, Judge, Rating, Vote
 from ragspan.metrics.base import JudgedMetric, Named, screen_question, screen_response, screen_status
 from ragspan.metrics.causes import with_causes
-from ragspan.outcomes import Label, Outcome
+from ragspan.outcomes import Label, Score
 from ragspan.records import RagRecord
 
 _Answer = TypeVar("_Answer")
@@ -25,7 +25,7 @@ _FEWEST_SAMPLES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
-    """A metric of several independent votes or ratings. More than half of them have to be valid."""
+    """The mean of several independent votes or ratings. More than half of them have to be valid."""
 
     polls: int = 3
     """Votes or ratings to ask for, at least 1; an odd number of votes cannot tie."""
@@ -33,18 +33,39 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
     """Ask for a bare majority first, and for the rest only while it can still change the label: the label is the same, the
     value is that of fewer answers. With three polls that saves one reply in three where the first two agree, and costs a
     second request where they do not; it pays from five polls on."""
+    answers: ClassVar[str] = "ratings"
+    """What the answers are called."""
+    extremes: ClassVar[tuple[object, object]] = Rating(value=0.0), Rating(value=1.0)
+    """The answers that do least and most for the response."""
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
         WHOLE.check_fields(self, "polls")
         FLAG.check_fields(self, "early_stop")
 
+    async def evaluate(self, record: RagRecord) -> Score:
+        asked, valid = await self.poll(record)
+        values = self.values_of(valid)
+        return self.scored(
+            record,
+            value=float(mean(values)),
+            explanation=self.explanation_of(valid),
+            label=self.label_of(valid),
+            evidence=valid,
+            details={self.answers: asked, f"valid_{self.answers}": len(valid), "spread": spread(values)},
+        )
+
+    def values_of(self, answers: Sequence[_Answer]) -> list[float]:
+        raise NotImplementedError
+
+    def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
+        raise NotImplementedError
+
     def is_valid(self, answer: _Answer) -> bool:
         raise NotImplementedError
 
-    def is_settled(self, answers: Sequence[_Answer]) -> bool:
-        """Whether no further answers can change the label."""
-        raise NotImplementedError
+    def label_of(self, answers: Sequence[_Answer]) -> Label:
+        return "pass" if float(mean(self.values_of(answers))) >= self.threshold else "fail"
 
     async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
         """How many answers were asked for, and the valid ones.
@@ -56,7 +77,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         """
         asked = self.polls // 2 + 1 if self.early_stop else self.polls
         valid = await self._ask(record, asked)
-        if asked < self.polls and not (self._is_quorum(valid) and self.is_settled(valid)):
+        if asked < self.polls and not (self._is_quorum(valid) and self._is_settled(valid)):
             try:
                 valid += await self._ask(record, max(self.polls - asked, _FEWEST_SAMPLES))
                 asked = self.polls
@@ -64,8 +85,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
                 if not self._is_quorum(valid):
                     raise
         if not self._is_quorum(valid):
-            answers = "votes" if self.questions == ("vote_adherence",) else "ratings"
-            message = f"{len(valid)} of {self.polls} {answers} are valid, but more than half have to be"
+            message = f"{len(valid)} of {self.polls} {self.answers} are valid, but more than half have to be"
             raise JudgeError("missing_verdicts", message)
         return asked, valid[: self.polls]
 
@@ -77,6 +97,12 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
     def _is_quorum(self, valid: Sequence[_Answer]) -> bool:
         return 2 * len(valid) > self.polls
+
+    def _is_settled(self, valid: Sequence[_Answer]) -> bool:
+        """Whether the other answers cannot change the label."""
+        rest = self.polls - len(valid)
+        labels = [self.label_of([*valid, *[cast("_Answer", extreme)] * rest]) for extreme in self.extremes]
+        return labels == [self.label_of(valid)] * len(labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,54 +124,32 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
     name = "context_adherence"
     questions = ("vote_adherence",)
+    answers = "votes"
+    extremes = Vote(grounded=False, probability=0.0), Vote(grounded=True, probability=1.0)
 
     def __post_init__(self) -> None:
         PolledMetric.__post_init__(self)
         FLAG.check_fields(self, "causes")
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        asked, votes = await self.poll(record)
-        majority = 2 * sum(vote.grounded for vote in votes) > len(votes)
-        score = self.scored(
-            record,
-            value=adherence(votes),
-            explanation=next(vote.explanation for vote in votes if vote.grounded == majority),
-            label=self._label(votes),
-            evidence=votes,
-            details={"votes": asked, "valid_votes": len(votes), "spread": spread(_values(votes))},
-        )
+    async def evaluate(self, record: RagRecord) -> Score:
+        score = await PolledMetric.evaluate(self, record)
         return await with_causes(score, self.judge, record, None) if self.causes else score
+
+    def values_of(self, answers: Sequence[Vote]) -> list[float]:
+        """The probabilities where every vote has one, else 1 for "grounded" and 0 for the others (ChainPoll)."""
+        probabilities = [vote.probability for vote in answers if vote.probability is not None]
+        return probabilities if len(probabilities) == len(answers) else [float(vote.grounded) for vote in answers]
+
+    def explanation_of(self, answers: Sequence[Vote]) -> str | None:
+        majority = 2 * sum(vote.grounded for vote in answers) > len(answers)
+        return next(vote.explanation for vote in answers if vote.grounded == majority)
 
     def is_valid(self, answer: Vote) -> bool:
         return answer.probability is None or 0 <= answer.probability <= 1
 
-    def is_settled(self, answers: Sequence[Vote]) -> bool:
-        """Whether no further votes can change the label, however many of them come."""
-        label = self._label(answers)
-        return all(
-            self._label([*answers, *[_YES] * grounded, *[_NO] * (more - grounded)]) == label
-            for more in range(1, self.polls - len(answers) + 1)
-            for grounded in range(more + 1)
-        )
-
-    def _label(self, votes: Sequence[Vote]) -> Label:
-        is_tie = 2 * sum(vote.grounded for vote in votes) == len(votes)
-        return "pass" if adherence(votes) >= self.threshold and not is_tie else "fail"
-
-
-_YES = Vote(grounded=True, probability=1.0)
-_NO = Vote(grounded=False, probability=0.0)
-"""The most that a vote can do for either side, with or without a probability."""
-
-
-def adherence(votes: Sequence[Vote]) -> float:
-    """The mean probability where every vote has one, else the share of votes for "grounded" (ChainPoll)."""
-    return math.fsum(_values(votes)) / len(votes)
-
-
-def _values(votes: Sequence[Vote]) -> list[float]:
-    probabilities = [vote.probability for vote in votes if vote.probability is not None]
-    return probabilities if len(probabilities) == len(votes) else [float(vote.grounded) for vote in votes]
+    def label_of(self, answers: Sequence[Vote]) -> Label:
+        is_tie = 2 * sum(vote.grounded for vote in answers) == len(answers)
+        return "fail" if is_tie else PolledMetric.label_of(self, answers)
 
 
 # Ratings --------------------------------------------------------------------------------------------------------------
@@ -153,31 +157,16 @@ def _values(votes: Sequence[Vote]) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedMetric(PolledMetric[_Judge, Rating], Generic[_Judge]):
-    """A metric whose value is the mean of the valid ratings."""
+    """A metric of ratings. The explanation is that of the rating closest to their mean."""
 
-    async def evaluate(self, record: RagRecord) -> Outcome:
-        asked, ratings = await self.poll(record)
-        values = [rating.value for rating in ratings]
-        return self.scored(
-            record,
-            value=float(mean(values)),
-            explanation=ratings[closest_to_mean(values)].explanation,
-            evidence=ratings,
-            details={"ratings": asked, "valid_ratings": len(ratings), "spread": spread(values)},
-        )
+    def values_of(self, answers: Sequence[Rating]) -> list[float]:
+        return [rating.value for rating in answers]
+
+    def explanation_of(self, answers: Sequence[Rating]) -> str | None:
+        return answers[closest_to_mean(self.values_of(answers))].explanation
 
     def is_valid(self, answer: Rating) -> bool:
         return 0 <= answer.value <= 1
-
-    def is_settled(self, answers: Sequence[Rating]) -> bool:
-        """Whether the mean stays on its side of the threshold.
-
-        Ratings are from 0 to 1. If some do not come, the mean is between the two that are compared here.
-        """
-        values = [rating.value for rating in answers]
-        rest = self.polls - len(values)
-        lowest, highest = float(mean([*values, *[0.0] * rest])), float(mean([*values, *[1.0] * rest]))
-        return lowest >= self.threshold or highest < self.threshold
 
 
 @dataclass(frozen=True, slots=True)
