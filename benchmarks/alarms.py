@@ -4,9 +4,8 @@
 
 DIRECTORY holds the sets of human judgements that `agreement.py` reads. The embedded judge scores their answers; streams draw
 from these scores at random, for a week to learn from and 30 days after it. Without it they draw from scores of which a half,
-a fifth and a few fail. The alarms are those of `docs/grafana/alerts.yaml`,
-computed every five minutes from the same counts (`tests/grafana` holds both against each other), next to the rule that they
-replace: ten points above the day before, in half an hour with 20 scores.
+a fifth and a few fail. The alarms are those of `docs/grafana/alerts.yaml`, computed every five minutes from the same counts
+(`tests/grafana` holds both against each other).
 
 Unchanged traffic comes in four courses: steady; with a day's curve of rate and of difficulty; in bursts; and with each answer
 repeated, three times in a row in the mean. One pool more has few failures: most of the failing answers are left out. A table
@@ -98,16 +97,6 @@ def evidence(stream: Stream, window: int) -> Numbers:
 def pages(stream: Stream) -> NDArray[np.bool_]:
     """Whether the alarm is on, at every step: the evidence of one of the windows suffices."""
     return np.any([evidence(stream, window) > EVIDENCE for window in WINDOWS.values()], axis=0)
-
-
-def pages_of_the_old_rule(stream: Stream) -> NDArray[np.bool_]:
-    """Ten points above the day before, twice in a row (`for: 10m`), in half an hour with 20 scores."""
-    scores = _last(stream.scores, HALF_HOUR)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        now = _last(stream.failures, HALF_HOUR) / scores
-        before = _before(_last(stream.failures, DAY), HALF_HOUR) / _before(_last(stream.scores, DAY), HALF_HOUR)
-        holds = (now > before + 0.1) & (scores >= LEAST_NOW)
-    return holds & _before(holds, 1).astype(bool) & _before(holds, 2).astype(bool)
 
 
 def pages_of_betting(stream: Stream) -> NDArray[np.bool_]:
@@ -203,12 +192,12 @@ BETTING_COURSES = ("steady", "day curve", "bursts")
 
 @dataclass(frozen=True, kw_only=True)
 class FalsePages:
-    """Pages a month on unchanged traffic, by rule."""
+    """Pages a month on unchanged traffic."""
 
     course: str
     metric: str
     rate: float
-    pages: tuple[float, ...]
+    pages: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +214,7 @@ class Delay:
 def false_pages(
     courses: Sequence[str],
     pools: Sequence[Pool],
-    rules: Sequence[Rule],
+    rule: Rule,
     rates: Sequence[float],
     streams: int,
     random: np.random.Generator,
@@ -233,8 +222,8 @@ def false_pages(
     found = []
     for name, pool, rate in product(courses, pools, rates):
         made = [COURSES[name](random, pool, rate, LEARNING + MONTH) for _ in range(streams)]
-        pages_of = [sum(len(beginnings(rule(one)[LEARNING:])) for one in made) / streams for rule in rules]
-        found.append(FalsePages(course=name, metric=pool.metric, rate=rate, pages=tuple(pages_of)))
+        sent = sum(len(beginnings(rule(one)[LEARNING:])) for one in made) / streams
+        found.append(FalsePages(course=name, metric=pool.metric, rate=rate, pages=sent))
     return found
 
 
@@ -324,10 +313,10 @@ def main() -> None:
     random = np.random.default_rng(arguments.seed)
     pools = asyncio.run(pools_of(arguments.directory, arguments.rows)) if arguments.directory else made_up()
     streams, few = arguments.streams, max(arguments.streams // STREAMS_A_BETTING_STREAM, 2)
-    false = false_pages(tuple(COURSES), pools, (pages, pages_of_the_old_rule), RATES, streams, random)
+    false = false_pages(tuple(COURSES), pools, pages, RATES, streams, random)
     found = delays(pools, pages, streams, random)
-    show(pools, false, found, "of `alerts.yaml`; the old rule in brackets", streams)
-    false_bets = false_pages(BETTING_COURSES, pools, (pages_of_betting,), BETTING_RATES, few, random)
+    show(pools, false, found, "of `alerts.yaml`", streams)
+    false_bets = false_pages(BETTING_COURSES, pools, pages_of_betting, BETTING_RATES, few, random)
     found_bets = delays(pools, pages_of_betting, 2 * few, random)
     show(pools, false_bets, found_bets, "of `ragspan.drift.evidence`", few)
     anchors = anchor_delays(few * 5, np.random.default_rng(arguments.seed))
@@ -353,9 +342,9 @@ def show(pools: Sequence[Pool], false: Sequence[FalsePages], found: Sequence[Del
     for course in dict.fromkeys(one.course for one in false):
         for metric, share in shares.items():
             row = [one for one in false if (one.course, one.metric) == (course, metric)]
-            table.add_row(course, f"{metric}, {share:.0%} fail", *(_cell(*one.pages) for one in row))
+            table.add_row(course, f"{metric}, {share:.0%} fail", *(f"{one.pages:.2f}" for one in row))
     console.print(table)
-    table = Table(title=f"Hours until a rise of failures is found, {what.partition(';')[0]}")
+    table = Table(title=f"Hours until a rise of failures is found, {what}")
     for column in ("metric", "rise", "scores/h", "25 %", "50 %", "75 %", "90 %"):
         table.add_column(column, justify="left" if column == "metric" else "right")
     for one in found:
@@ -371,10 +360,6 @@ def show_anchors(found: Sequence[AnchorDelay], streams: int) -> None:
         hours = (f"{hour:.0f}" for hour in one.hours)
         table.add_row(str(one.anchors), one.judge, f"{one.false_pages:.2f}", f"+{one.rise:.0%}", *hours)
     Console(width=None if Console().is_terminal else 120).print(table)
-
-
-def _cell(now: float, *old: float) -> str:
-    return " ".join([f"{now:.2f}", *(f"\\[{one:.0f}]" for one in old)])
 
 
 def parsed() -> argparse.Namespace:

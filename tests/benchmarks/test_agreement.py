@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
-import importlib
 import itertools
 import json
 import math
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from ragspan import RagRecord
 from ragspan.metrics.agreement import Estimate
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOURCES = 12
 COPIED = "The oldest bakery of Lisbon sells round loaves of dark bread every Monday."
 INVENTED = "Nobody at Globex would ever buy 700 turquoise umbrellas in Reykjavik."
 
 
-@pytest.fixture(scope="module")
-def part():
-    """Imports a module of `benchmarks/agreeing`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        yield lambda name: importlib.import_module(f"agreeing.{name}")
-
-
 def test_bins_hold_both_ends_of_the_scale_and_weigh_both_labels_alike(part):
-    bins = part("calibration").bins_of([0.0, 0.05, 1.0, 0.95, 0.91], [False, True, True, True, False])
+    bins = part("agreeing.calibration").bins_of([0.0, 0.05, 1.0, 0.95, 0.91], [False, True, True, True, False])
 
     assert [(one.low, one.answers) for one in bins] == [(0.0, 2), (0.9, 3)]
     assert bins[0].share == pytest.approx((1 / 3) / (1 / 3 + 1 / 2))
@@ -46,7 +33,7 @@ def test_the_fit_finds_the_logistic_curve_that_the_labels_follow(part):
         share = 1 / (1 + math.exp(-slope * (value - middle)))
         points += [(value, 1.0, share), (value, 0.0, 1 - share)]
 
-    assert part("calibration").fit(points) == pytest.approx((slope, middle))
+    assert part("agreeing.calibration").fit(points) == pytest.approx((slope, middle))
 
 
 @pytest.mark.parametrize(
@@ -62,18 +49,18 @@ def test_the_fit_finds_the_logistic_curve_that_the_labels_follow(part):
 def test_spearman_looks_at_the_order_alone_and_gives_ties_the_mean_of_their_ranks(
     part, values, others, weights, expected
 ):
-    assert part("figures").spearman(values, others)(weights) == pytest.approx(expected)
+    assert part("agreeing.figures").spearman(values, others)(weights) == pytest.approx(expected)
 
 
 def test_the_difference_of_figures_of_the_same_resamples_has_no_chance_in_what_they_share(part):
     estimate, lower = Estimate(value=0.7, resampled=(0.6, 0.7, 0.8)), Estimate(value=0.6, resampled=(0.5, 0.6, 0.7))
 
-    assert part("figures").difference(estimate, lower).interval == pytest.approx((0.1, 0.1))
+    assert part("agreeing.figures").difference(estimate, lower).interval == pytest.approx((0.1, 0.1))
 
 
 def judgements_of(part, *labels, held_out):
     """Copied answers first and invented ones after them, in halves, with these labels."""
-    judgement = part("judgements").Judgement
+    judgement = part("agreeing.judgements").Judgement
     sources = (str(number) for number in itertools.count())
     texts = [COPIED] * (len(labels) // 2) + [INVENTED] * (len(labels) // 2)
     made = []
@@ -88,11 +75,11 @@ def judgements_of(part, *labels, held_out):
         )
         candidates = (dataclasses.replace(one, source=source) for source in sources)
         made.append(next(candidate for candidate in candidates if candidate.held_out == held_out))
-    return part("judgements").JudgementSet(name="made up", judgements=tuple(made))
+    return part("agreeing.judgements").JudgementSet(name="made up", judgements=tuple(made))
 
 
 def test_held_out_sources_have_no_part_in_the_fit(part):
-    fitted = part("calibration").fitted
+    fitted = part("agreeing.calibration").fitted
     seen = judgements_of(part, True, True, False, True, False, False, held_out=False)
     unseen = judgements_of(part, False, False, True, True, held_out=True)
 
@@ -105,7 +92,7 @@ def test_held_out_sources_have_no_part_in_the_fit(part):
 
 @pytest.mark.parametrize("labels", [(True, True, False, False), (False, False, True, True), (True, True, True, True)])
 def test_labels_that_a_score_tells_apart_determine_no_curve(part, labels):
-    assert part("calibration").fitted([judgements_of(part, *labels, held_out=False)]) is None
+    assert part("agreeing.calibration").fitted([judgements_of(part, *labels, held_out=False)]) is None
 
 
 def row(source, model, **values):
@@ -164,23 +151,10 @@ def judgements(tmp_path_factory):
     return folder
 
 
-def agreement(*arguments, check=True, env=None):
-    return subprocess.run(
-        [sys.executable, BENCHMARKS / "agreement.py", *arguments],
-        capture_output=True,
-        text=True,
-        check=check,
-        timeout=120,
-        env=env,
-    )
-
-
 @pytest.fixture(scope="module")
-def measured(judgements, tmp_path_factory):
+def measured(judgements, figures_of):
     """The figures of a quick run with the overlap judge."""
-    file = tmp_path_factory.mktemp("agreement") / "figures.json"
-    agreement(judgements, "--quick", "--json", file)
-    return json.loads(file.read_text(encoding="utf-8"))
+    return figures_of("agreement.py", judgements)
 
 
 def of_set(measured, name):
@@ -248,16 +222,14 @@ def test_the_plot_counts_every_answer(measured):
 
 
 @pytest.mark.slow
-def test_fewer_rows_are_whole_sources(judgements, tmp_path):
-    agreement(judgements, "--rows", "5", "--resamples", "10", "--json", tmp_path / "figures.json")
-
-    for report in json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["sets"]:
+def test_fewer_rows_are_whole_sources(judgements, figures_of):
+    for report in figures_of("agreement.py", judgements, "--rows", 5, "--resamples", 10, quick=False)["sets"]:
         assert 5 <= report["answers"] <= 7
         assert report["sources"] in {2, 3}
 
 
 @pytest.mark.slow
-def test_a_model_behind_any_compatible_endpoint_can_judge(judgements, tmp_path, fake_openai):
+def test_a_model_behind_any_compatible_endpoint_can_judge(judgements, figures_of, fake_openai):
     def answer(request):
         asked = request["messages"][-1]["content"]
         verdict = "not_grounded" if "Globex" in asked else "grounded"
@@ -267,9 +239,8 @@ def test_a_model_behind_any_compatible_endpoint_can_judge(judgements, tmp_path, 
     fake_openai.answer = answer
     arguments = ("--judge", "openai:made-up", "--base-url", fake_openai.base_url, "--metric", "context_adherence")
 
-    agreement(judgements, *arguments, "--resamples", "10", "--json", tmp_path / "figures.json")
+    report = figures_of("agreement.py", judgements, *arguments, "--resamples", 10, quick=False)
 
-    report = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     assert report["usage"]["requests"] == len(fake_openai.requests) == 2 * 2 * SOURCES
     assert [one["scorer"] for one in of_set(report, "rated")["agreements"] if one["kind"] == "judge"] == [
         "context_adherence"
@@ -279,24 +250,17 @@ def test_a_model_behind_any_compatible_endpoint_can_judge(judgements, tmp_path, 
 
 
 @pytest.mark.slow
-def test_a_judge_that_nobody_knows_is_refused(judgements):
-    done = agreement(judgements, "--judge", "oracle", check=False)
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--judge", "oracle"], "not 'oracle'"),
+        (["--judge", "openai:made-up"], "there is no key for OpenAI"),
+        ([], "ends in .jsonl.gz"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_with_the_reason(judgements, run_benchmark, tmp_path, arguments, said):
+    folder = judgements if arguments else tmp_path
+    done = run_benchmark("agreement.py", folder, *arguments, is_right=False, env={})
 
     assert done.returncode == 1
-    assert "not 'oracle'" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_folder_without_judgements_is_refused(tmp_path):
-    done = agreement(tmp_path, check=False)
-
-    assert done.returncode == 1
-    assert "ends in .jsonl.gz" in done.stderr
-
-
-@pytest.mark.slow
-def test_a_judge_without_a_key_is_refused_with_the_reason(judgements):
-    done = agreement(judgements, "--judge", "openai:made-up", check=False, env={})
-
-    assert done.returncode == 1
-    assert done.stderr.startswith("there is no key for OpenAI")
+    assert said in done.stderr

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 QUESTION, PASSAGES, ANSWER = "How long?", ["Three years.", "By hand."], "It runs for three years."
 
 
@@ -25,12 +20,8 @@ class Wanted:
 
 
 @pytest.fixture
-def grading(monkeypatch):
-    """The module, which programs in `benchmarks/` find beside them."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from capturing import grading
-
-    return grading
+def grading(part):
+    return part("capturing.grading")
 
 
 @pytest.fixture
@@ -177,12 +168,8 @@ def test_only_what_would_be_scored_is_made_up(grading):
 
 
 @pytest.fixture
-def results(monkeypatch):
-    """The module, which programs in `benchmarks/` find beside them."""
-    monkeypatch.syspath_prepend(BENCHMARKS)
-    from capturing import results
-
-    return results
+def results(part):
+    return part("capturing.results")
 
 
 def case(*faults, name="a_case", error=None, made_up=0):
@@ -234,18 +221,9 @@ def test_a_case_that_fails_with_ragspan_is_no_measure_for_others(results):
 
 
 @pytest.fixture(scope="module")
-def counted(tmp_path_factory):
+def counted(figures_of):
     """The figures of a quick run."""
-    file = tmp_path_factory.mktemp("capture") / "figures.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / "capture.py", "--quick", "--json", file],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+    return figures_of("capture.py")
 
 
 @pytest.mark.slow

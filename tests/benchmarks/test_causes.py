@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "causes.py"
 TOWNS = ("Lisbon", "Porto", "Braga", "Faro", "Coimbra", "Evora", "Sintra", "Aveiro")
 
 
@@ -27,14 +23,11 @@ def row(town):
     }
 
 
-def test_a_dropped_document_is_told_from_one_that_was_never_retrieved(tmp_path):
+def test_a_dropped_document_is_told_from_one_that_was_never_retrieved(figures_of, tmp_path):
     with gzip.open(tmp_path / "made_up.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row(town)) + "\n" for town in TOWNS)
-    figures = tmp_path / "figures.json"
-    command = [sys.executable, BENCHMARK, tmp_path, "--quick", "--json", figures]
-    subprocess.run(command, capture_output=True, check=True, timeout=120)
 
-    told = json.loads(figures.read_text())["made_up"]
+    told = figures_of("causes.py", tmp_path)["made_up"]
     dropped = told["dropped, unrelated beside it"]
     assert dropped["answers"] == {"lost_before_prompt": len(TOWNS)}
     assert dropped["right_document"] == len(TOWNS)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BENCHMARK = ROOT / "benchmarks" / "embedded_judge.py"
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(figures_of, tmp_path_factory):
     """What the benchmark writes, with this checkout as the other one as well."""
     other = tmp_path_factory.mktemp("checkouts") / "other"
     other.symlink_to(ROOT)
-    file = other.with_name("figures.json")
-    command = [sys.executable, BENCHMARK, "--quick", "--against", other, "--json", file]
-    subprocess.run(command, check=True, timeout=300)
-    return json.loads(file.read_text())
+    return figures_of("embedded_judge.py", "--against", other)
 
 
 @pytest.mark.slow

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "evaluate_tables.py"
 MAX_GROWTH = 10.0  # MB, of which the scores themselves take one
 
 
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
-def test_a_table_six_times_as_large_needs_no_more_memory(file_format):
-    done = subprocess.run(
-        [
-            sys.executable,
-            BENCHMARK,
-            "--megabytes",
-            "4",
-            "24",
-            "--metrics",
-            "context_utilization",
-            "--format",
-            file_format,
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_table_six_times_as_large_needs_no_more_memory(run_benchmark, file_format):
+    arguments = ("--megabytes", 4, 24, "--metrics", "context_utilization", "--format", file_format)
+    done = run_benchmark("evaluate_tables.py", *arguments)
     small, large = (line.replace(",", "").split() for line in done.stdout.splitlines()[1:])
 
     assert int(large[1]) > 5 * int(small[1]) > 1000

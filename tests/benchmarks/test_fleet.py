@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from brokers import server_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "fleet.py"
-
-
-def run(*arguments):
-    server_program()
-    return subprocess.run(
-        [sys.executable, BENCHMARK, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=300
-    )
-
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(figures_of):
     """The figures of a quick run."""
-    file = tmp_path_factory.mktemp("fleet") / "figures.json"
-    done = run("--quick", "--json", file)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+    server_program()
+    return figures_of("fleet.py")
 
 
 def test_one_worker_and_two_are_measured_and_what_one_can_do_at_most(measured):
@@ -61,10 +45,8 @@ def test_processor_time_is_told_apart(measured):
     assert max(run["judge_share"] for run in scaled) < 0.8, "the endpoint would be what is measured"
 
 
-def test_a_part_can_be_left_out(tmp_path):
-    file = tmp_path / "figures.json"
-    done = run("--quick", "--part", "scaling", "--workers", "1", "--json", file)
+def test_a_part_can_be_left_out(figures_of):
+    server_program()
+    figures = figures_of("fleet.py", "--part", "scaling", "--workers", 1)
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    figures = json.loads(file.read_text(encoding="utf-8"))
     assert (list(figures["runs"]), figures["ratios"]) == (["scaling"], {})

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "hot_path.py"
 CONTESTANTS = {
     "ragspan",
     "ragspan, with its engine",
@@ -25,14 +19,9 @@ CONTESTANTS = {
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(figures_of):
     """The figures of a quick run."""
-    file = tmp_path_factory.mktemp("hot_path") / "figures.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--quick", "--json", file], capture_output=True, text=True, check=False, timeout=240
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+    return figures_of("hot_path.py")
 
 
 def test_every_program_of_both_frameworks_takes_time(measured):
@@ -66,15 +55,8 @@ def test_whoever_exports_has_exported(measured):
     assert all(size > 0 for size in exported.values())
 
 
-def test_the_callbacks_of_a_query_are_measured_one_by_one():
-    done = subprocess.run(
-        [sys.executable, BENCHMARK.with_name("callbacks.py"), "--queries", "3"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
+def test_the_callbacks_of_a_query_are_measured_one_by_one(run_benchmark):
+    done = run_benchmark("callbacks.py", "--queries", 3)
 
-    assert done.returncode == 0, done.stdout + done.stderr
     rows = [line.split()[0] for line in done.stdout.splitlines()]
     assert rows.count("span_enter") == rows.count("span_exit") == 14

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 FOUR = "ragspan, all four metrics"
 OF_RAGSPAN = {
     FOUR,
@@ -24,11 +19,8 @@ OF_RAGAS = {"Ragas, Faithfulness and ContextUtilization", "Ragas, Faithfulness",
 
 
 @pytest.fixture(scope="module")
-def sent():
-    """`benchmarks/judging/prompts_sent.py`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        yield importlib.import_module("judging.prompts_sent")
+def sent(part):
+    return part("judging.prompts_sent")
 
 
 @pytest.fixture
@@ -82,18 +74,9 @@ def test_each_choice_counts_as_a_completion(sent, a_token_a_character):
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(figures_of):
     """The figures of a quick run."""
-    file = tmp_path_factory.mktemp("judge_cost") / "figures.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / "judge_cost.py", "--quick", "--json", file],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+    return figures_of("judge_cost.py")
 
 
 @pytest.mark.slow

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "long_requests.py"
-
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(figures_of):
     """The rows of a quick run by the name of the request."""
-    file = tmp_path_factory.mktemp("long_requests") / "figures.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--quick", "--json", file], capture_output=True, text=True, check=False, timeout=240
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return {row["case"]: row for row in json.loads(file.read_text(encoding="utf-8"))}
+    return {row["case"]: row for row in figures_of("long_requests.py")}
 
 
 def test_every_request_is_measured_at_two_sizes(measured):

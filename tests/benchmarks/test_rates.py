@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
-def rates():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        yield importlib.import_module("rates")
+def rates(part):
+    return part("rates")
 
 
 def test_with_fewer_unsupported_answers_the_metric_errs_as_often_on_each_kind(rates):
@@ -40,11 +30,8 @@ def test_intervals_hold_the_rate_as_often_as_they_say(rates, labels):
 
 
 @pytest.mark.slow
-def test_the_program_writes_a_row_for_each_number_of_labels(tmp_path):
-    command = [sys.executable, "benchmarks/rates.py", "--quick", "--json", str(tmp_path / "rates.json")]
-    done = subprocess.run(command, cwd=BENCHMARKS.parent, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
+def test_the_program_writes_a_row_for_each_number_of_labels(figures_of):
+    rows = figures_of("rates.py")
 
-    rows = json.loads((tmp_path / "rates.json").read_text())
     assert {row["labels"] for row in rows} == {50, 100, 300, 1000}
     assert all(0.8 <= row["coverage"] <= 1 for row in rows)

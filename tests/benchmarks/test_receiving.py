@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 pytestmark = pytest.mark.slow
 
 
-def test_every_trace_is_read_or_refused(tmp_path):
-    file = tmp_path / "figures.json"
-    command = [sys.executable, "receiving.py", "--quick", "--rate", "500", "--json", file]
-    subprocess.run(command, cwd=BENCHMARKS, check=True, capture_output=True)
-    rows = {row["traces"]: row for row in json.loads(file.read_text())}
+def test_every_trace_is_read_or_refused(figures_of):
+    rows = {row["traces"]: row for row in figures_of("receiving.py", "--rate", 500)}
 
     assert list(rows) == ["read", "too little memory"]
     assert [row["lost"] for row in rows.values()] == [0, 0]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "report_signs.py"
 
-
-def test_answers_that_people_find_unsupported_are_high_risk_and_the_others_are_not(tmp_path):
+def test_answers_that_people_find_unsupported_are_high_risk_and_the_others_are_not(run_benchmark, tmp_path):
     context = "The tower is 330 metres high. It was built in 1889."
     answers = [("The tower is 330 metres high.", True), ("Romans painted it green with brushes.", False)] * 20
     rows = [
@@ -24,14 +19,7 @@ def test_answers_that_people_find_unsupported_are_high_risk_and_the_others_are_n
     ]
     with gzip.open(tmp_path / "made_up.jsonl.gz", "wt", encoding="utf-8") as file:
         file.writelines(json.dumps(row) + "\n" for row in rows)
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, tmp_path / "made_up.jsonl.gz"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_benchmark("report_signs.py", tmp_path / "made_up.jsonl.gz")
     _, supported, unsupported = done.stdout.split("made_up, ")[1:]
 
     assert supported.startswith("supported: 20 answers, 100% supported by people")

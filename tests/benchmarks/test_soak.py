@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "soak.py"
-
 
 @pytest.fixture(scope="module")
-def soaked(tmp_path_factory):
+def soaked(figures_of):
     """What a quick run saw."""
-    file = tmp_path_factory.mktemp("soak") / "soak.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--quick", "--json", file], capture_output=True, text=True, check=False, timeout=180
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+    return figures_of("soak.py")
 
 
 def test_everything_that_has_to_hold_holds(soaked):

@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from brokers import server_program
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "tail_latency.py"
 MODEL_MS = 30
 """What the model waits before it answers."""
 _ROUNDING = 0.01  # the machine's clock ticks a hundred times a second
 
 
-def figures(folder, *options):
-    """The figures of a quick run."""
-    file = folder / "figures.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--quick", "--rate", "40", "--json", file, *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+@pytest.fixture(scope="module")
+def measured(figures_of):
+    return figures_of("tail_latency.py", "--rate", 40)
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
-    return figures(tmp_path_factory.mktemp("tail_latency"))
-
-
-@pytest.fixture(scope="module")
-def published(tmp_path_factory):
+def published(figures_of):
     """The same with a broker in the place of the engine."""
     server_program()
-    return figures(tmp_path_factory.mktemp("tail_latency"), "--mode", "nats")
+    return figures_of("tail_latency.py", "--rate", 40, "--mode", "nats")
 
 
 def test_spans_are_exported_by_the_application_and_by_the_helper(measured):

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "throughput.py"
-
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory):
+def measured(figures_of):
     """The figures of a quick run."""
-    file = tmp_path_factory.mktemp("throughput") / "figures.json"
-    done = subprocess.run(
-        [sys.executable, BENCHMARK, "--quick", "--json", file], capture_output=True, text=True, check=False, timeout=180
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(file.read_text(encoding="utf-8"))
+    return figures_of("throughput.py")
 
 
 def test_the_bare_client_and_ragspan_are_measured(measured):

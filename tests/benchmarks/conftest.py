@@ -1,0 +1,46 @@
+"""Runs the programs in `benchmarks/`, and imports their modules."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="session")
+def run_benchmark():
+    """Runs a program with these arguments; by default it has to end well."""
+
+    def run(program, *arguments, is_right=True, env=None):
+        command = [sys.executable, BENCHMARKS / program, *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=env)
+        assert not is_right or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def figures_of(run_benchmark, tmp_path_factory):
+    """The figures that a program writes, in a quick run unless its arguments say otherwise."""
+
+    def figures(program, *arguments, quick=True):
+        file = tmp_path_factory.mktemp("figures") / "figures.json"
+        run_benchmark(program, *arguments, *(["--quick"] if quick else []), "--json", file)
+        return json.loads(file.read_text(encoding="utf-8"))
+
+    return figures
+
+
+@pytest.fixture(scope="module")
+def part():
+    """Imports a module of `benchmarks/`, as the programs do."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        yield importlib.import_module
